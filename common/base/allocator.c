@@ -2,15 +2,15 @@
 
 /*
  * Map large blocks with mmap(): realloc() then moves pages instead of copying bytes, and free() returns the memory to the
- * system. glibc maps large blocks by default, but raises the threshold whenever a mapped block is freed. After that, an
- * array of millions of items would be copied while requests wait. Setting the threshold disables this adjustment.
+ * system. glibc maps large blocks by default, but raises the threshold whenever a mapped block is freed. After that, an array
+ * of millions of items would be copied while requests wait. Setting the threshold disables this adjustment.
  *
- * The threshold is above the size of a large request or reply, so that these are not mapped. Each is copied several times,
- * and the page faults of new mappings would cost more than the copying: 3 ms instead of 0.5 ms for a reply of 1 MB. Arrays
- * below the threshold are copied when they grow: that costs less than 1 ms, once.
+ * The threshold is above the size of a large request or reply, so that these are not mapped. Each is copied several times, and
+ * the page faults of new mappings would cost more than the copying: 3 ms instead of 0.5 ms for a reply of 1 MB. Arrays below
+ * the threshold are copied when they grow: that costs less than 1 ms, once.
  *
- * malloc() still prefers a free chunk of the heap that is large enough. An array in such a chunk is copied when it grows
- * beyond the chunk.
+ * malloc() still prefers a free chunk of the heap that is large enough. An array in such a chunk is copied when it grows beyond
+ * the chunk.
  */
 
 #include "base/allocator.h"

@@ -61,11 +61,10 @@ struct slice slice_skip(struct slice text, size_t n) {
         return (struct slice){ text.data + n, text.length - n };
 }
 
-/* Length of the UTF-8 sequence of several bytes at data; 0 if it is invalid. */
+/* Length of the multi-byte UTF-8 sequence at data; 0 if it is invalid. */
 static size_t utf8_sequence(const uint8_t *data, size_t available) {
         uint8_t lead = data[0];
-        uint8_t low = 0x80,
-                high = 0xBF; /* range of the second byte; excludes overlong forms and surrogates */
+        uint8_t low = 0x80, high = 0xBF; /* range of the second byte */
         size_t length;
 
         if (lead < 0xC2 || lead > 0xF4)
@@ -75,6 +74,7 @@ static size_t utf8_sequence(const uint8_t *data, size_t available) {
         if (available < length)
                 return 0;
 
+        /* Exclude overlong forms (E0, F0), surrogates (ED), and code points above U+10FFFF (F4). */
         if (lead == 0xE0)
                 low = 0xA0;
         else if (lead == 0xED)

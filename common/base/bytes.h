@@ -6,10 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/*
- * struct slice borrows bytes; struct buf owns and collects bytes. Both may contain NUL bytes, and neither is
- * NUL-terminated.
- */
+/* struct slice borrows bytes; struct buf owns and collects bytes. Both may contain NUL bytes, and neither is NUL-terminated. */
 
 /* Borrowed bytes. If length is 0, data is not read. In an optional field, data NULL means "absent". */
 struct slice {
@@ -35,8 +32,10 @@ struct slice slice_split(struct slice text, char separator, struct slice *ret_re
 /* Return text without its first n bytes. n is at most text.length. */
 struct slice slice_skip(struct slice text, size_t n);
 
-/* Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences
- * are not. */
+/*
+ * Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences are
+ * not.
+ */
 bool slice_is_utf8(struct slice text);
 
 /*
@@ -54,8 +53,10 @@ struct buf {
 
 void buf_deinit(struct buf *buf);
 
-/* Clear content and failure. Keeps the memory for reuse, unless the capacity exceeds BUF_RETAINED_MAX bytes. */
+/* buf_reset() frees the memory of a buffer that has a larger capacity. */
 #define BUF_RETAINED_MAX ((size_t)1 << 20)
+
+/* Clear content and failure. Keeps the memory for reuse if the capacity is at most BUF_RETAINED_MAX bytes. */
 void buf_reset(struct buf *buf);
 
 void buf_append(struct buf *buf, const void *data, size_t length);
@@ -79,8 +80,8 @@ const char *buf_text(struct buf *buf);
 #define UINT64_DIGITS_MAX 20
 
 /*
- * Write value in decimal, zero-padded to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns the number of bytes
- * written. text must have room for UINT64_DIGITS_MAX bytes.
+ * Write value in decimal, zero-padded to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns the number of bytes written.
+ * text must have room for UINT64_DIGITS_MAX bytes.
  */
 size_t format_uint64(char *text, uint64_t value, size_t width);
 

@@ -65,8 +65,7 @@ size_t glob_class_length(struct slice pattern) {
 /* A position in a pattern. */
 struct glob_position {
         const struct glob_part *part, *end;
-        struct slice
-                rest; /* rest of this part; after skip_finished_parts(), empty means the end of the pattern */
+        struct slice rest; /* of this part; if empty after skip_finished_parts(): end of the pattern */
 };
 
 static void skip_finished_parts(struct glob_position *position) {

@@ -31,7 +31,7 @@ static void place(struct heap *heap, uint32_t at, struct heap_node node) {
         *heap->position(node.item) = at;
 }
 
-/* Store node at `at` or, if it has an earlier deadline than its parents, nearer to the root; move these parents down. */
+/* Move node from `at` towards the root: while its parent has a later deadline, the parent moves down one level. */
 static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         while (at > 0) {
                 uint32_t parent = (at - 1) / 2;
@@ -44,7 +44,9 @@ static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         place(heap, at, node);
 }
 
-/* Store node at `at` or, if it has a later deadline than its children, nearer to the leaves; move these children up. */
+/*
+ * Move node from `at` towards the leaves: while it has a child with an earlier deadline, its earliest child moves up one level.
+ */
 static void sift_down(struct heap *heap, uint32_t at, struct heap_node node) {
         for (;;) {
                 uint64_t child = 2 * (uint64_t)at + 1;

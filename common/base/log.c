@@ -107,8 +107,10 @@ static void print(struct log_line *line, uint64_t n_suppressed) {
                 log_line_add_number(line, "withheld", n_suppressed);
         log_line_end(line);
 
-        /* One write() per line, so that lines of several processes do not mix. Errors are ignored: a closed log must not stop
-         * the process. */
+        /*
+         * One write() per line, so that lines of several processes do not mix. Errors are ignored: a closed log must not stop
+         * the process.
+         */
         if (write(STDERR_FILENO, line->text, line->length) < 0)
                 return;
 }
@@ -163,8 +165,8 @@ struct log_text log_text(struct slice bytes) {
 }
 
 /*
- * Events suppressed since the last printed line of each limit. Keeps the rendered line of the first one, for
- * log_report_suppressed(). `limit` is only compared, never read: the limit may have been freed.
+ * The events of a limit that were suppressed since its last printed line, with the rendered line of the first one for
+ * log_report_suppressed(). `limit` is only compared, never dereferenced: the limit may have been freed.
  */
 #define N_SUPPRESSED_MAX 64 /* more than the number of limits in the process */
 struct suppressed_limit {

@@ -7,9 +7,9 @@
 #include "base/log_line.h"
 
 /*
- * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and allocates no memory. A line
- * longer than LOG_LINE_MAX is truncated and can still be parsed. Characters that a terminal does not show as themselves are
- * escaped, so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
+ * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and allocates no memory. A line longer
+ * than LOG_LINE_MAX is truncated and can still be parsed. Characters that a terminal does not show as themselves are escaped,
+ * so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
  *
  * The functions are marked cold, so that the compiler moves the code that calls them out of the hot path.
  */
@@ -18,7 +18,7 @@ enum log_level {
         LOG_ERROR,   /* an operation failed */
         LOG_WARNING, /* the operator should investigate */
         LOG_INFO,    /* changes of state */
-        LOG_DEBUG,   /* details, such as the output of the private broker */
+        LOG_DEBUG,   /* details, such as the output of the broker of --dev */
 };
 
 /* Drop events that are less severe than this level. Default: LOG_INFO. */
@@ -39,8 +39,8 @@ void log_set_format(enum log_format format);
 int log_format_from_string(const char *name, enum log_format *ret_format);
 
 /*
- * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin with a priority such as
- * <6> and have no time field, because the journal adds the time. Call once at start.
+ * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin with a priority such as <6>
+ * and have no time field, because the journal adds the time. Call once at start.
  */
 void log_detect_journal(void);
 
@@ -74,9 +74,9 @@ struct log_field {
 #define LOG_FIELD_NUMBER(name, number) ((struct log_field){ name, true, number, { 0 } })
 
 /*
- * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per
- * second, and suppresses further events. Its next line has a field withheld=N, the number of suppressed events that no line
- * has reported. Initialize a limit with zeros. Only one thread may use a limit at a time.
+ * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per second,
+ * and suppresses further events. The next printed line of the limit has a field withheld=N: the number of suppressed events
+ * that no line has reported yet. Initialize a limit with zeros. Only one thread may use a limit at a time.
  */
 #define LOG_LIMIT_BURST 10
 struct log_limit {
@@ -94,7 +94,7 @@ __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_
 bool log_is_anything_suppressed(void);
 
 /*
- * For each limit with suppressed events, print the first of these events. A field withheld=N has the number of the others.
- * Call it periodically: without a later event of the limit, no other line reports them.
+ * For each limit with unreported suppressed events, print the first of these events. The field withheld=N is the number of
+ * further ones. Call periodically: if a limit has no later event, no other line reports its suppressed events.
  */
 void log_report_suppressed(void);

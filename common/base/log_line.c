@@ -13,7 +13,7 @@
 /* Room that a message leaves for the fields after it. */
 #define FIELDS_LENGTH 320
 
-#define CUT "..."
+#define ELLIPSIS "..."
 
 static void put(struct log_line *line, const char *text, size_t length) {
         memcpy(line->text + line->length, text, length);
@@ -42,8 +42,8 @@ static uint32_t code_point(const uint8_t *data, size_t length) {
 }
 
 /*
- * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of
- * the text around them, or are invisible. Without escapes a client could make a line look like another one.
+ * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of the
+ * text around them, or are invisible. Without escapes a client could make a line look like another one.
  */
 static const struct {
         uint16_t first, last;
@@ -98,15 +98,15 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
         return length;
 }
 
-/* Put text in quotes. Truncate it so that the line before the closing quote is at most `end` bytes long. */
-static void put_quoted(struct log_line *line, struct slice text, size_t end) {
+/* Put text in quotes. Truncate it so that the line has at most length_max bytes before the closing quote. */
+static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
         put(line, "\"", 1);
         while (text.length > 0) {
                 char escaped[sizeof("\\u0000")];
                 size_t n = escape(text, escaped, sizeof(escaped));
 
-                if (line->length + strlen(escaped) + strlen(CUT) > end) {
-                        put(line, CUT, strlen(CUT));
+                if (line->length + strlen(escaped) + strlen(ELLIPSIS) > length_max) {
+                        put(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }
                 put(line, escaped, strlen(escaped));
@@ -115,7 +115,7 @@ static void put_quoted(struct log_line *line, struct slice text, size_t end) {
         put(line, "\"", 1);
 }
 
-static bool is_bare(struct slice text) {
+static bool needs_no_quotes(struct slice text) {
         for (size_t i = 0; i < text.length; i++)
                 if (text.data[i] <= ' ' || text.data[i] > '~' || strchr("\"\\=", text.data[i]))
                         return false;
@@ -147,7 +147,7 @@ void log_line_add_text(struct log_line *line, const char *name, struct slice tex
         if (!has_room(line, strlen(name) + strlen(",\"\":\"\"") + LOG_VALUE_MAX))
                 return;
         put_name(line, name);
-        if (!line->is_json && text.length <= LOG_VALUE_MAX && is_bare(text))
+        if (!line->is_json && text.length <= LOG_VALUE_MAX && needs_no_quotes(text))
                 put(line, (const char *)text.data, text.length);
         else
                 put_quoted(line, text, line->length + LOG_VALUE_MAX);

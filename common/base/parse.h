@@ -8,8 +8,7 @@
 /*
  * Parse numbers with units, independent of the locale. Signs and blanks are errors. parse_uint64() is in base/bytes.h.
  *
- * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large. *ret_value is set on success
- * only.
+ * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large. *ret_value is set on success only.
  */
 
 /*

@@ -14,7 +14,7 @@ static int open_file(const char *name, size_t length_max, int *ret_fd) {
         if (stat(name, &status) < 0)
                 return -errno;
         if (!S_ISREG(status.st_mode))
-                return REGULAR_FILE_OTHER_KIND;
+                return REGULAR_FILE_NOT_REGULAR;
         if ((uintmax_t)status.st_size > length_max)
                 return REGULAR_FILE_TOO_LONG;
 
@@ -47,7 +47,7 @@ int regular_file_check(const char *name, size_t length_max) {
 struct regular_file_fault regular_file_fault(int result, size_t length_max) {
         struct regular_file_fault fault;
 
-        if (result == REGULAR_FILE_OTHER_KIND)
+        if (result == REGULAR_FILE_NOT_REGULAR)
                 snprintf(fault.text, sizeof(fault.text), "not a regular file");
         else if (result == REGULAR_FILE_TOO_LONG)
                 snprintf(fault.text, sizeof(fault.text), "longer than %zu bytes", length_max);

@@ -4,12 +4,12 @@
 #include "base/bytes.h"
 
 /*
- * Files that are read while an event loop runs. A pipe, a terminal or a device is an error: it could block the loop, or have
- * no end.
+ * Files that are read while an event loop runs. A pipe, a terminal or a device is an error: it could block the loop, or have no
+ * end.
  */
 enum regular_file_result {
-        REGULAR_FILE_OTHER_KIND = 1, /* a directory, a pipe, a device or a socket */
-        REGULAR_FILE_TOO_LONG,       /* longer than length_max bytes */
+        REGULAR_FILE_NOT_REGULAR = 1, /* a directory, a pipe, a device or a socket */
+        REGULAR_FILE_TOO_LONG,        /* longer than length_max bytes */
 };
 
 /* Append the content. Returns 0, an enum regular_file_result, or the -errno of opening or reading. */

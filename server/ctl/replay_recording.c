@@ -104,7 +104,7 @@ static int add_line(struct request_recording *recording, struct slice text, uint
                 r = add_request(recording, &recorded, line);
                 is_stored = r == 0;
                 break;
-        case RECORDED_ANSWER:
+        case RECORDED_REPLY:
                 is_stored = add_reply(recording, &recorded);
                 break;
         case RECORDED_NOTIFICATION:

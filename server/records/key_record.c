@@ -55,7 +55,7 @@ static bool read_bytes(const json_t *object, const char *name, struct buf *bytes
                                                             json_string_length(text) }) == 0;
 }
 
-/* An absent member leaves bytes empty. */
+/* Return true also if the member is absent; bytes are then empty. */
 static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) {
         struct hlc hlc;
 
@@ -117,7 +117,7 @@ int key_record_read(struct key_record *record, struct slice line, const char **r
         return key_record_read_object(record, object, ret_fault);
 }
 
-bool key_record_is_in(const json_t *object) {
+bool key_record_matches(const json_t *object) {
         return (json_object_get(object, "key") || json_object_get(object, "key_base64")) &&
                (json_object_get(object, "value") || json_object_get(object, "value_base64"));
 }

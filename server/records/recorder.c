@@ -29,8 +29,8 @@ struct recorder {
 };
 
 /*
- * Return the reason why other users may be able to read the file; NULL if they cannot. Do not check devices: the
- * administrator sets their mode.
+ * Return the reason why other users may be able to read the file; NULL if they cannot. Do not check devices: the administrator
+ * sets their mode.
  */
 static const char *find_exposure(int fd) {
         struct stat status;
@@ -104,7 +104,7 @@ struct recorder *recorder_close(struct recorder *recorder) {
         return NULL;
 }
 
-/* Write the whole buffer or nothing. */
+/* Write the whole buffer or nothing: after an error, truncate the file to its former length. */
 static int write_lines(struct recorder *recorder) {
         size_t n_written = 0;
         int r;
@@ -182,5 +182,5 @@ void recorder_notification(struct recorder *recorder, const struct message *noti
 void recorder_sent(struct recorder *recorder, const struct message *message) {
         if (!slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) &&
             !slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))
-                append_message(recorder, RECORDED_ANSWER, (struct slice){ 0 }, message);
+                append_message(recorder, RECORDED_REPLY, (struct slice){ 0 }, message);
 }

@@ -4,18 +4,17 @@
 #include "protocol/message.h"
 
 /*
- * Writes a recording (records/recording.h) of executed requests and of sent messages to a file. Lines are buffered and
- * written whole, so the file ends with a complete line even if the process is killed. A write error, for
- * instance a full disk, is logged once. Lines are then dropped until writing succeeds, and their number is
- * logged. Times are those of the system clock, even if --control has moved the clock of the store.
+ * Writes a recording (records/recording.h) of executed requests and of sent messages to a file. Lines are buffered and written
+ * whole, so the file ends with a complete line even if the process is killed. A write error, for instance a full disk, is
+ * logged once. Lines are then dropped until writing succeeds, and their number is logged. Times are those of the system clock,
+ * not of the test clock of --control.
  */
 struct recorder;
 
 /*
- * Open the file to append; create it with mode 0600. An existing file must belong to the effective user and
- * must not be accessible to others. Symbolic links are not followed. The checks do not apply to character
- * devices. Returns 0; -EPERM for a file that others can access, -ELOOP for a symbolic link, or another
- * -errno, each logged; or -ENOMEM.
+ * Open the file to append; create it with mode 0600. An existing file must belong to the effective user and must not be
+ * accessible to others. Symbolic links are not followed. The checks do not apply to character devices. Returns 0; -EPERM for a
+ * file that others can access, -ELOOP for a symbolic link, or another -errno, each logged; or -ENOMEM.
  */
 int recorder_open(struct recorder **ret_recorder, const char *file);
 
@@ -23,8 +22,9 @@ int recorder_open(struct recorder **ret_recorder, const char *file);
 struct recorder *recorder_close(struct recorder *recorder);
 
 /*
- * Record a message. recorder may be NULL. client: the sender; data NULL if unknown. Call recorder_sent() for every
- * sent message: it records only answers. Call recorder_notification() for notifications.
+ * Record a message. recorder may be NULL. client: the sender; data NULL if unknown. Call recorder_sent() for every published
+ * message: it records replies and ignores all others. Call recorder_notification() once for each recipient of a notification,
+ * because with the plugin one published message notifies several clients.
  */
 void recorder_request(struct recorder *recorder, struct slice client, const struct message *message);
 void recorder_notification(struct recorder *recorder, const struct message *notification);
@@ -34,7 +34,7 @@ void recorder_sent(struct recorder *recorder, const struct message *message);
 void recorder_flush(struct recorder *recorder);
 
 /*
- * Write the buffered lines if they contain requests. Call before sending, so that a request is in the file
- * before its answer is sent. recorder may be NULL.
+ * Write the buffered lines if they contain requests. Call before sending, so that a request is in the file before its reply is
+ * sent. recorder may be NULL.
  */
 void recorder_flush_requests(struct recorder *recorder);

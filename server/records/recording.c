@@ -18,7 +18,7 @@
 static const char *const type_names[N_RECORDED_TYPES] = {
         [RECORDED_START] = "start",
         [RECORDED_REQUEST] = "request",
-        [RECORDED_ANSWER] = "answer",
+        [RECORDED_REPLY] = "answer",
         [RECORDED_NOTIFICATION] = "notification",
 };
 
@@ -88,14 +88,14 @@ void recording_append(struct buf *line, enum recorded_type type, struct slice cl
 
 /* 2. Reading */
 
-struct reader {
+struct recording_reader {
         const json_t *object;
         uint8_t *at; /* where to store the next decoded bytes */
         const char *fault;
         bool is_out_of_memory;
 };
 
-static struct slice decode(struct reader *reader, const json_t *text, const char *fault) {
+static struct slice decode(struct recording_reader *reader, const json_t *text, const char *fault) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         struct slice decoded = { reader->at, 0 };
         int r;
@@ -117,7 +117,7 @@ static struct slice decode(struct reader *reader, const json_t *text, const char
 }
 
 /* Absent if the member is missing. */
-static struct slice read_bytes(struct reader *reader, const json_t *object, const char *name,
+static struct slice read_bytes(struct recording_reader *reader, const json_t *object, const char *name,
                                const char *fault) {
         const json_t *text = json_object_get(object, name);
         char base64_name[32];
@@ -132,7 +132,8 @@ static struct slice read_bytes(struct reader *reader, const json_t *object, cons
         return (struct slice){ 0 };
 }
 
-static int64_t read_number(struct reader *reader, const char *name, int64_t max, const char *fault) {
+static int64_t read_number(struct recording_reader *reader, const char *name, int64_t max,
+                           const char *fault) {
         const json_t *number = json_object_get(reader->object, name);
 
         if (!json_is_integer(number) || json_integer_value(number) < 0 || json_integer_value(number) > max) {
@@ -142,7 +143,7 @@ static int64_t read_number(struct reader *reader, const char *name, int64_t max,
         return json_integer_value(number);
 }
 
-static void read_type(struct reader *reader, struct recorded *recorded) {
+static void read_type(struct recording_reader *reader, struct recorded *recorded) {
         const char *name = json_string_value(json_object_get(reader->object, "type"));
 
         while (recorded->type < N_RECORDED_TYPES && (!name || strcmp(name, type_names[recorded->type]) != 0))
@@ -151,7 +152,7 @@ static void read_type(struct reader *reader, struct recorded *recorded) {
                 reader->fault = "\"type\" was expected: start, request, answer or notification";
 }
 
-static void read_properties(struct reader *reader, struct message *message) {
+static void read_properties(struct recording_reader *reader, struct message *message) {
         const char *fault = "\"properties\" was expected: a list of objects with \"name\" and \"value\"";
         const json_t *list = json_object_get(reader->object, "properties");
 
@@ -170,7 +171,7 @@ static void read_properties(struct reader *reader, struct message *message) {
         }
 }
 
-static void read_message(struct reader *reader, struct recorded *recorded) {
+static void read_message(struct recording_reader *reader, struct recorded *recorded) {
         struct message *message = &recorded->message;
         const json_t *object = reader->object;
 
@@ -200,7 +201,7 @@ void recorded_deinit(struct recorded *recorded) {
 
 int recording_read(struct slice line, struct recorded *ret_recorded, const char **ret_fault) {
         struct recorded recorded = { 0 };
-        struct reader reader = { 0 };
+        struct recording_reader reader = { 0 };
 
         recorded.json = json_loadb((const char *)line.data, line.length,
                                    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Lists are parsed object by object, so that faults have a line number and the text is in memory only once.
- */
+/* Lists are parsed object by object, so that faults have a line number and the text is in memory only once. */
 
 #include "records/seed.h"
 
@@ -150,7 +148,7 @@ static int read_object(struct seed *seed) {
         seed->is_ended = seed->is_ended || take(seed, ']');
         if (seed->is_ended) {
                 skip(seed);
-                return at_end(seed) ? 0 : fail(seed, seed->line, "nothing was expected after the list");
+                return at_end(seed) ? 0 : fail(seed, seed->line, "unexpected text after the list");
         }
         if (!is_first && !take(seed, ','))
                 return fail(seed, seed->line, "',' or ']' was expected");
@@ -161,7 +159,7 @@ static int read_object(struct seed *seed) {
                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
         if (!seed->object)
                 return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
-                            "a JSON object was expected, each key in it once");
+                            "a JSON object without duplicate keys was expected");
         if (!json_is_object(seed->object))
                 return fail(seed, seed->line, "a JSON object was expected");
 
@@ -181,7 +179,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
                 r = read_object(seed);
                 if (r <= 0)
                         return r;
-                if (!key_record_is_in(seed->object)) {
+                if (!key_record_matches(seed->object)) {
                         seed->member = json_object_iter(seed->object);
                         continue;
                 }

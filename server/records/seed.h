@@ -11,25 +11,26 @@
  *     {"key":"greeting","value":"hello"}
  *     {"key":"lock","value":"me","deadline":1795219618274,"token":"001795219608274:00000:StateStore"}
  *
- * If the first character is '[': a list of objects, as in the file statestore.json for testing data flows of
- * Azure IoT Operations:
+ * If the first character is '[': a list of objects, as in the file statestore.json for testing data flows of Azure IoT
+ * Operations:
  *
  *     [ { "factoryId": "factoryA" }, { "machineId": "machineA", "limits": { "max": 7 } } ]
  *
- * Each member of such an object is a key and its value. A string is the value as it is. For an object, a
- * list, a number, true or false the value is its JSON text without blanks. An object with both "key" and
- * "value" (or key_base64, value_base64) is a record, so a list may also contain records.
+ * Each member of such an object is a key and its value. A string is the value as it is. For an object, a list, a number, true
+ * or false the value is its JSON text without blanks. An object with both "key" and "value" (or key_base64, value_base64) is a
+ * record, so a list may also contain records.
  */
 struct seed {
         const char *name; /* of the file, for messages; borrowed */
         struct slice text;
         struct buf file; /* owned: the text, if seed_open() has read it from a file */
         size_t position;
-        uint64_t line, record_line; /* line of position, and of the last key */
+        uint64_t line;        /* number of the line of position, from 1 */
+        uint64_t record_line; /* number of the line of the last record */
         bool is_list, is_begun, is_ended;
         struct json_t *object; /* of a list: the object whose members are being read */
         void *member;          /* of a list: iterator of jansson in object */
-        char fault[320];       /* after -EBADMSG and -errno: "FILE:LINE: fault" */
+        char fault[320];       /* describes an error: "FILE: fault" or "FILE:LINE: fault" */
 };
 
 /* Maximum length of a file in bytes. Files are read whole. */
@@ -44,13 +45,10 @@ int seed_open(struct seed *seed, const char *name);
 void seed_deinit(struct seed *seed);
 
 /*
- * Read the next key into the record; overwrites the record. Returns 1; 0 at the end; -ENOMEM; or -EBADMSG
- * with seed->fault, after which reading must stop.
+ * Read the next key into the record; overwrites the record. Returns 1; 0 at the end; -ENOMEM; or -EBADMSG with seed->fault,
+ * after which reading must stop.
  */
 int seed_next(struct seed *seed, struct key_record *record);
 
-/*
- * Reject the last key that seed_next() has read: set seed->fault to the reason, with the line of the key.
- * Returns -EBADMSG.
- */
+/* Reject the last key that seed_next() has read: set seed->fault to the reason, with the line of the key. Returns -EBADMSG. */
 int seed_reject(struct seed *seed, struct slice reason);

@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "base/time_units.h"
 
-/* A loaded reply is remembered for at most this time, even if the stored deadline is later. */
+/* A restored reply is remembered for at most this time after the start, even if its stored deadline is later. */
 #define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * NS_PER_S)
 
-struct load {
+struct engine_load {
         const struct engine_config *config;
         struct restored restored;
         struct engine *engine;
@@ -28,13 +28,13 @@ void restored_deinit(struct restored *restored) {
         *restored = (struct restored){ 0 };
 }
 
-static void load_deinit(struct load *load) {
+static void engine_load_deinit(struct engine_load *load) {
         engine_free(load->engine);
         restored_deinit(&load->restored);
 }
 
-static int take_header(void *userdata, const struct storage_header *header) {
-        struct load *load = userdata;
+static int restore_header(void *userdata, const struct storage_header *header) {
+        struct engine_load *load = userdata;
         struct engine_config config = *load->config;
         int r;
 
@@ -59,22 +59,22 @@ static int take_header(void *userdata, const struct storage_header *header) {
         return 0;
 }
 
-static int take_entry(void *userdata, const struct entry_fields *fields) {
-        struct load *load = userdata;
+static int restore_entry(void *userdata, const struct entry_fields *fields) {
+        struct engine_load *load = userdata;
 
         return engine_restore_entry(load->engine, fields);
 }
 
-static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
-                             uint64_t connection) {
-        struct load *load = userdata;
+static int restore_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                                uint64_t connection) {
+        struct engine_load *load = userdata;
 
         return engine_restore_registration(load->engine, client, user, key, connection);
 }
 
-static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
-                      struct remembered_reply reply, int64_t deadline_ns) {
-        struct load *load = userdata;
+static int restore_reply(void *userdata, uint32_t slot, const struct digest *digest,
+                         struct remembered_reply reply, int64_t deadline_ns) {
+        struct engine_load *load = userdata;
         struct reply_row row = {
                 .digest = *digest, .reply = reply, .deadline_ns = deadline_ns, .slot = slot
         };
@@ -84,8 +84,8 @@ static int take_reply(void *userdata, uint32_t slot, const struct digest *digest
         return engine_restore_reply(load->engine, &row);
 }
 
-static int take_notification(void *userdata, const struct pending_notification *notification) {
-        struct load *load = userdata;
+static int restore_notification(void *userdata, const struct pending_notification *notification) {
+        struct engine_load *load = userdata;
         struct restored *restored = &load->restored;
         int r;
 
@@ -106,13 +106,13 @@ static void log_progress(void *userdata, uint64_t n_rows) {
 
 int storage_load_engine(struct engine **ret_engine, struct restored *ret_restored, struct storage *storage,
                         const struct engine_config *config, struct now now) {
-        CLEANUP(load_deinit) struct load load = { .config = config, .now = now };
+        CLEANUP(engine_load_deinit) struct engine_load load = { .config = config, .now = now };
         struct storage_sink sink = {
-                .header = take_header,
-                .entry = take_entry,
-                .registration = take_registration,
-                .reply = take_reply,
-                .notification = take_notification,
+                .header = restore_header,
+                .entry = restore_entry,
+                .registration = restore_registration,
+                .reply = restore_reply,
+                .notification = restore_notification,
                 .progress = log_progress,
                 .userdata = &load,
         };

@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "storage/storage.h"
 
-/* The stored data that is not part of the engine. */
+/* The stored data that does not belong to the engine: the header and the pending notifications. */
 struct restored {
         struct storage_header header;
         /* The array and its items are owned. In ascending order of sequence. */
@@ -16,12 +16,11 @@ struct restored {
 void restored_deinit(struct restored *restored);
 
 /*
- * Create an engine and load the storage into it. The digest key comes from the storage. The node id comes
- * from config; if config has none, from the storage; if the storage is empty, it is "StateStore". The caller owns
- * *ret_engine and *ret_restored; it frees *ret_restored with restored_deinit().
+ * Create an engine and load the storage into it. The digest key comes from the storage. The node id comes from config; if
+ * config has none, from the storage; if the storage is empty, it is "StateStore". The caller owns *ret_engine and
+ * *ret_restored; it frees *ret_restored with restored_deinit().
  *
- * Returns 0, -ENOMEM, -EBADMSG (logged) if config and the storage have different node ids, or the error of
- * storage_load().
+ * Returns 0, -ENOMEM, -EBADMSG (logged) if config and the storage have different node ids, or the error of storage_load().
  */
 int storage_load_engine(struct engine **ret_engine, struct restored *ret_restored, struct storage *storage,
                         const struct engine_config *config, struct now now);

@@ -7,30 +7,30 @@
 #include "storage/pending_notification.h"
 
 /*
- * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
- * implementations: storage_memory_new() and storage_sqlite_open().
+ * Interface of a storage: load all rows once, then commit batches, each atomically. There are two implementations:
+ * storage_memory_new() and storage_sqlite_open().
  *
- * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
- * it. storage_commit() accesses only the storage and the batch, and changes neither the batch nor the
- * entries and registrations of its rows.
+ * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call it.
+ * storage_commit() accesses only the storage and the batch, and changes neither the batch nor the entries and registrations of
+ * its rows.
  */
 struct storage;
 
 /* 128 random bits in hexadecimal: they make the store's client id hard to guess, see common/protocol/companion.h. */
 #define STORAGE_CLIENT_SUFFIX_LENGTH 32
 
-/* Values that are stored once, beside the rows. */
+/* Values that exist once in a storage. All other data is stored as rows. */
 struct storage_header {
         char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; empty before the first commit */
         struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
-        char instance_id[33];        /* text; new for each empty storage: see common/protocol/companion.h */
-        struct version clock;        /* at or above every version that the engine has issued */
-        uint64_t disconnect_epoch;   /* grows when registrations may have ended, except by KEYNOTIFY */
-        uint64_t persistence_digest; /* persistence_digest() at the last commit */
+        char instance_id[33];      /* text; new for each empty storage: see common/protocol/companion.h */
+        struct version clock;      /* at or above every version that the engine has issued */
+        uint64_t disconnect_epoch; /* grows when anything but KEYNOTIFY STOP may have ended registrations */
+        uint64_t persistence_digest;            /* at the last commit: see engine/persistence.h */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
         /* Suffix of the store's client id; empty: the client id has none. */
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
-        uint64_t notification_sequence; /* of the last notification that was committed; 0: none was */
+        uint64_t notification_sequence; /* sequence of the last committed notification; 0: none */
 };
 
 /* Initialize the header of an empty storage: random digest key and instance id, clock 0. */
@@ -48,14 +48,11 @@ struct storage_census {
 };
 
 /*
- * Receives the stored data. Each callback returns 0 or -errno; an error ends the loading, and storage_load()
- * returns it. Arguments are borrowed for the call.
+ * Receives the stored data. Each callback returns 0 or -errno. After an error storage_load() stops and returns the error.
+ * Arguments are borrowed for the call.
  */
 struct storage_sink {
-        /*
-         * Called first, once. For an empty storage the header has a new digest key and instance id, and
-         * clock 0.
-         */
+        /* Called first, once. For an empty storage the header has a new digest key and instance id, and clock 0. */
         int (*header)(void *userdata, const struct storage_header *header);
 
         int (*entry)(void *userdata, const struct entry_fields *fields);
@@ -74,7 +71,7 @@ struct storage_sink {
         /* Called in ascending order of sequence. The callback may keep the entry with entry_ref(). */
         int (*notification)(void *userdata, const struct pending_notification *notification);
 
-        /* Called after each 100,000 rows, for a log message. May be NULL. */
+        /* Called after every 100,000 rows, to log the progress. May be NULL. */
         void (*progress)(void *userdata, uint64_t n_rows);
         void *userdata;
 };
@@ -100,15 +97,15 @@ struct storage_batch {
 
 /*
  * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller must also set
- * persistence_digest and key_states. The members about the client suffix and the notifications are 0 and change nothing in
- * the storage, unless the caller sets them.
+ * persistence_digest and key_states. client_suffix and the members for notifications are NULL or 0, so that the commit does not
+ * change what is stored of them; the caller may set them.
  */
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
                                         struct now now);
 
 /*
- * The operations of a storage. A commit stores persistent entries, all registrations, all remembered replies, and
- * all notifications. It removes an entry that is no longer persistent.
+ * The operations of a storage. A commit stores persistent entries, all registrations, all remembered replies, and all
+ * notifications. It removes an entry that is no longer persistent.
  */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink, struct now now);
@@ -129,7 +126,7 @@ struct storage {
  *
  *     0           loaded
  *     -ENOMEM     out of memory
- *     -EBADMSG    the data is damaged or foreign; nothing on disk was changed
+ *     -EBADMSG    the data is damaged, or statestored did not write it; nothing on disk was changed
  *     -EIO        reading failed
  */
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now);
@@ -149,8 +146,8 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
 
 /*
- * Return true if the wall clock was stepped since the last commit: the stored deadlines would be wrong after a
- * restart. The caller must then commit a batch, which may have no rows. Call about once a second.
+ * Return true if the wall clock was stepped since the last commit: the stored deadlines would be wrong after a restart. The
+ * caller must then commit a batch, which may have no rows. Call about once a second.
  */
 bool storage_needs_commit(const struct storage *storage, struct now now);
 
@@ -160,20 +157,16 @@ bool storage_is_volatile(const struct storage *storage);
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);
 
-/*
- * Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or
- * -ENOMEM.
- */
+/* Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or -ENOMEM. */
 int storage_memory_new(struct storage **ret_storage);
 
 /*
- * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not
- * exist. Locks the directory against other processes. The cause of an error is logged, with the file and the
- * remedy. Returns:
+ * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not exist. Locks the
+ * directory against other processes. The cause of an error is logged, with the file and the remedy. Returns:
  *
  *     0           opened
  *     -EBUSY      another process has locked the directory
- *     -EBADMSG    the database is corrupt, foreign, or of a newer schema; nothing was changed
+ *     -EBADMSG    the database is damaged, is not one of statestored, or has a newer schema; nothing was changed
  *     -ENOMEM     out of memory
  *     other       the error of opening the directory or the database
  */

@@ -50,8 +50,8 @@ static int bind_registration(sqlite3_stmt *statement, const void *row) {
         return stored_registration_bind(statement, row);
 }
 
-static int bind_answer(sqlite3_stmt *statement, const void *row) {
-        return stored_answer_bind(statement, row);
+static int bind_reply(sqlite3_stmt *statement, const void *row) {
+        return stored_reply_bind(statement, row);
 }
 
 static int bind_notification(sqlite3_stmt *statement, const void *row) {
@@ -94,22 +94,22 @@ static uint64_t add_registration(sqlite3 *db, struct slice *input) {
                        : 0;
 }
 
-static uint64_t add_answer(sqlite3 *db, struct slice *input) {
-        struct stored_answer answer = { .slot = (uint32_t)input_number(input, 1) };
+static uint64_t add_reply(sqlite3 *db, struct slice *input) {
+        struct stored_reply reply = { .slot = (uint32_t)input_number(input, 1) };
 
-        answer.digest.bytes[0] = input_byte(input);
-        answer.answer.outcome = (uint16_t)input_below(input, N_OUTCOMES);
-        if (answer.answer.outcome == OUTCOME_VALUE || answer.answer.outcome == OUTCOME_PAGE)
-                answer.answer.outcome = OUTCOME_DONE; /* the others are never remembered */
-        answer.answer.has_version = input_chance(input, 50);
-        answer.answer.version_wall_ms = (int64_t)input_number(input, 6);
-        answer.answer.version_counter = (uint32_t)input_number(input, 4) & INT32_MAX;
-        answer.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
+        reply.digest.bytes[0] = input_byte(input);
+        reply.remembered.outcome = (uint16_t)input_below(input, N_OUTCOMES);
+        if (reply.remembered.outcome == OUTCOME_VALUE || reply.remembered.outcome == OUTCOME_PAGE)
+                reply.remembered.outcome = OUTCOME_DONE; /* the others are never remembered */
+        reply.remembered.has_version = input_chance(input, 50);
+        reply.remembered.version_wall_ms = (int64_t)input_number(input, 6);
+        reply.remembered.version_counter = (uint32_t)input_number(input, 4) & INT32_MAX;
+        reply.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
         return insert(db,
-                      "INSERT INTO answers (" STORED_ANSWER_COLUMNS
+                      "INSERT INTO answers (" STORED_REPLY_COLUMNS
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                      bind_answer, &answer)
-                       ? stored_answer_checksum(&answer)
+                      bind_reply, &reply)
+                       ? stored_reply_checksum(&reply)
                        : 0;
 }
 
@@ -133,8 +133,8 @@ static uint64_t add_notification(sqlite3 *db, struct slice *input) {
 }
 
 static void fill(sqlite3 *db, struct slice *input) {
-        static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
-                                                                      add_answer, add_notification };
+        static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration, add_reply,
+                                                                      add_notification };
         struct stored_meta meta = { .header = { .digest_key = { { 7 } },
                                                 .instance_id = "0123456789abcdef0123456789abcdef",
                                                 .clock = { INT64_C(1) << 48, 0 },
@@ -187,13 +187,13 @@ static int take_registration(void *userdata, struct slice client, struct slice u
 }
 
 static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_reply answer, int64_t deadline_ns) {
+                       struct remembered_reply reply, int64_t deadline_ns) {
         buf_append_string(userdata, "\nanswer ");
         buf_append_uint(userdata, slot);
         buf_append(userdata, digest, sizeof(*digest));
-        buf_append_uint(userdata, answer.outcome);
-        buf_append_uint(userdata, answer.has_version);
-        append_version(userdata, (struct version){ answer.version_wall_ms, answer.version_counter });
+        buf_append_uint(userdata, reply.outcome);
+        buf_append_uint(userdata, reply.has_version);
+        append_version(userdata, (struct version){ reply.version_wall_ms, reply.version_counter });
         buf_append_uint(userdata, (uint64_t)deadline_ns);
         return 0;
 }

@@ -112,9 +112,9 @@ bool failed_commit_may_be_durable(sqlite3 *db, const struct directory *directory
                 return log.n_committed > n_frames;
 
         /*
-         * The salts differ. If those of the index are 0, no commit succeeded since the index was created: a
-         * complete commit in the log may be the failed one. Other salts: all frames of the log are in the database
-         * already, and SQLite will restart the log.
+         * The salts differ. If those of the index are 0, no commit succeeded since the index was created: a complete commit in
+         * the log may be the failed one. Other salts: all frames of the log are in the database already, and SQLite will
+         * restart the log.
          */
         return memcmp(index + INDEX_SALTS, no_salts, sizeof(no_salts)) == 0 && log.n_committed > 0;
 }

@@ -12,7 +12,7 @@
 #include "storage/sqlite/meta.h"
 #include "storage/sqlite/schema.h"
 
-static int fill(const char *path) {
+static int initialize(const char *path) {
         static const char settings[] = "PRAGMA page_size = 4096;"
                                        "PRAGMA auto_vacuum = NONE;"
                                        "PRAGMA encoding = 'UTF-8';"
@@ -40,7 +40,7 @@ static int fill(const char *path) {
 }
 
 /* Sync the content of the new file, rename it, then sync the directory. */
-static int publish(const struct directory *directory) {
+static int rename_durably(const struct directory *directory) {
         int r;
 
         r = directory_sync_file(directory->fd, DIRECTORY_NEW_DATABASE);
@@ -60,16 +60,17 @@ int sqlite_create(const struct directory *directory) {
                 return -ENOMEM;
         }
 
-        directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE); /* of an interrupted start */
+        /* An interrupted start may have left an incomplete database. */
+        directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE);
         fd = directory_open_file(directory->fd, DIRECTORY_NEW_DATABASE);
         r = fd < 0 ? fd : 0;
         if (fd >= 0)
                 close(fd);
 
         if (r == 0)
-                r = fill(path);
+                r = initialize(path);
         if (r == 0)
-                r = publish(directory);
+                r = rename_durably(directory);
         if (r < 0) {
                 log_error("cannot create \"%s\": %s", LOG_STRING(directory->database), strerror(-r));
                 directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE);

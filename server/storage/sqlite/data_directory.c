@@ -88,10 +88,7 @@ int directory_open_or_create(struct directory *directory, const char *path) {
         return 0;
 }
 
-/*
- * Make the owner of the directory the owner of the file. Ignore errors: some network file systems do not allow
- * it.
- */
+/* Make the owner of the directory the owner of the file. Ignore errors: some network file systems do not allow it. */
 static void give_to_owner(int directory_fd, int fd) {
         struct stat directory, file;
 

@@ -148,7 +148,10 @@ int database_check_files(const struct directory *directory) {
         if (r < 0)
                 return r;
 
-        /* The store never leaves a rollback journal. SQLite would apply it, so refuse the database. */
+        /*
+         * A rollback journal is not from the store, which never leaves one. Refuse the database: SQLite would apply the
+         * journal.
+         */
         if (directory_has(directory, DIRECTORY_DATABASE "-journal"))
                 return database_refuse(
                         directory, DIRECTORY_DATABASE "-journal",
@@ -188,8 +191,8 @@ static char *immutable_uri(const char *path) {
 }
 
 /*
- * Have SQLite build the index of the log in memory instead of in a file, with exclusive locking mode. Returns
- * SQLITE_BUSY if another process has the database open; the index file exists then.
+ * Set exclusive locking mode, so that SQLite builds the index of the log in memory instead of in a file. Returns SQLITE_BUSY if
+ * another process has the database open. In that case the index file exists.
  */
 static int read_without_index_file(sqlite3 *db) {
         int64_t version;
@@ -243,7 +246,7 @@ int database_open_beside(sqlite3 **ret_db, const struct directory *directory) {
 }
 
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory) {
-        /* Without cache_spill SQLite writes nothing before COMMIT, so I/O errors occur only there. */
+        /* Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to write. */
         static const char settings[] = "PRAGMA journal_mode = WAL;"
                                        "PRAGMA synchronous = FULL;"
                                        "PRAGMA cache_spill = OFF;"

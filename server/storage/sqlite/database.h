@@ -6,9 +6,9 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * Connections to the database, read-only or read-write. If a database was not closed cleanly, SQLite writes to
- * it when a connection is opened and closed. The read-only connections below prevent these writes: a database
- * that the store rejects is not changed.
+ * Connections to the database, read-only or read-write. If a database was not closed cleanly, SQLite writes to it when a
+ * connection is opened and closed. The read-only connections below prevent these writes: a database that the store rejects is
+ * not changed.
  */
 
 /* Application id in the header of the file: "Stat". */
@@ -16,7 +16,7 @@
 
 #define DATABASE_PAGE_SIZE 4096
 
-/* A backup or the sqlite3 tool may lock the database briefly. */
+/* The timeout for locking the database: a backup or the sqlite3 tool may have locked it briefly. */
 #define DATABASE_BUSY_TIMEOUT_MS 5000
 
 /* For CLEANUP. */
@@ -28,8 +28,8 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
 }
 
 /*
- * Check the header of the database and its write-ahead log for damage, without SQLite. Returns 0, -EBADMSG
- * (logged), or the error of reading.
+ * Check the header of the database and its write-ahead log for damage, without SQLite. Returns 0, -EBADMSG (logged), or the
+ * error of reading.
  */
 int database_check_files(const struct directory *directory);
 
@@ -53,8 +53,8 @@ int database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement)
 int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /*
- * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a damaged or foreign file, -EBUSY,
- * -EACCES, else -EIO. Call at once after the failure: for a failed write the function reads errno.
+ * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is damaged or is not an SQLite database,
+ * -EBUSY, -EACCES, else -EIO. Call at once after the failure: for a failed write the function reads errno.
  */
 int database_errno(int code);
 

@@ -6,8 +6,8 @@
  *  1. the structures of SQLite;
  *  2. the checksum of each row;
  *  3. the sum of all checksums, which detects missing and old rows;
- *  4. the numbers in the table meta that bound those in rows: no version is above the clock, and no pending
- *     notification is above notification_sequence;
+ *  4. the limits in the table meta: no row has a version above the clock, and no pending notification has a sequence
+ *     above notification_sequence;
  *  5. the commit watermark, which detects a database that is consistent but older than the last acknowledged
  *     commit.
  *
@@ -32,7 +32,7 @@
 
 #define PROGRESS_ROWS 100000
 
-struct load {
+struct database_load {
         sqlite3 *db;
         const struct directory *directory;
         const struct storage_sink *sink; /* NULL: none */
@@ -43,12 +43,15 @@ struct load {
         struct load_result result;
 };
 
-/* The stored clock is at or above every version. Otherwise the next version of a key could be lower than its present one. */
-static bool is_issued(const struct load *load, struct version version) {
+/*
+ * Return whether the store can have issued this version: the stored clock is at or above every issued version. With a lower
+ * clock, the next version of a key could be lower than its present one.
+ */
+static bool is_issued(const struct database_load *load, struct version version) {
         return version_compare(version, load->result.meta.header.clock) <= 0;
 }
 
-static int fail(const struct load *load, int code) {
+static int fail(const struct database_load *load, int code) {
         int r = database_errno(code);
 
         if (r == -EBADMSG)
@@ -57,8 +60,10 @@ static int fail(const struct load *load, int code) {
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
 
-/* Unlike quick_check, integrity_check finds two rows with the same primary key. It adds a few percent to the time of loading. */
-static int check_structures(const struct load *load) {
+/*
+ * Unlike quick_check, integrity_check finds two rows with the same primary key. It adds a few percent to the time of loading.
+ */
+static int check_structures(const struct database_load *load) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         const char *finding, *line_end;
         int code;
@@ -80,7 +85,7 @@ static int check_structures(const struct load *load) {
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
-static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_entry(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
         struct entry_fields fields = { .deadline_ns = DEADLINE_NEVER };
         struct stored_entry entry;
         struct hlc fence;
@@ -105,7 +110,7 @@ static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_
         return load->sink->entry(load->sink->userdata, &fields);
 }
 
-static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_registration(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
         struct stored_registration registration;
         int r;
 
@@ -120,29 +125,30 @@ static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_
                                         registration.key, registration.connection);
 }
 
-static int take_answer(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
-        struct stored_answer answer;
+static int load_reply(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+        struct stored_reply reply;
         int64_t deadline_ns;
         int r;
 
-        r = stored_answer_read(statement, &answer, ret_checksum);
+        r = stored_reply_read(statement, &reply, ret_checksum);
         if (r < 0)
                 return r;
-        if (answer.answer.has_version && !is_issued(load, (struct version){ answer.answer.version_wall_ms,
-                                                                            answer.answer.version_counter }))
+        if (reply.remembered.has_version &&
+            !is_issued(load, (struct version){ reply.remembered.version_wall_ms,
+                                               reply.remembered.version_counter }))
                 return -EBADMSG;
 
-        deadline_ns = timescale_to_deadline(load->timescale, answer.forget_at_ms);
+        deadline_ns = timescale_to_deadline(load->timescale, reply.forget_at_ms);
         if (deadline_ns <= load->now.mono_ns)
                 return 0;
         load->result.census.n_replies++;
         if (!load->sink)
                 return 0;
-        return load->sink->reply(load->sink->userdata, answer.slot, &answer.digest, answer.answer,
+        return load->sink->reply(load->sink->userdata, reply.slot, &reply.digest, reply.remembered,
                                  deadline_ns);
 }
 
-static int take_notification(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_notification(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
         struct stored_notification stored;
         struct pending_notification notification;
         int r;
@@ -173,17 +179,17 @@ static const struct {
         const char *name;
         int64_t since; /* schema version */
         const char *sql;
-        int (*take)(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
+        int (*load_row)(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
 } tables[] = {
-        { "entries", 1, "SELECT " STORED_ENTRY_COLUMNS " FROM entries", take_entry },
+        { "entries", 1, "SELECT " STORED_ENTRY_COLUMNS " FROM entries", load_entry },
         { "registrations", 1, "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations",
-          take_registration },
-        { "answers", 1, "SELECT " STORED_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
+          load_registration },
+        { "answers", 1, "SELECT " STORED_REPLY_COLUMNS " FROM answers ORDER BY slot", load_reply },
         { "notifications", 2, "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence",
-          take_notification },
+          load_notification },
 };
 
-static int take_table(struct load *load, size_t table) {
+static int load_table(struct database_load *load, size_t table) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         uint64_t checksum;
         int code, r;
@@ -193,7 +199,7 @@ static int take_table(struct load *load, size_t table) {
                 return fail(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                r = tables[table].take(load, statement, &checksum);
+                r = tables[table].load_row(load, statement, &checksum);
                 if (r == -EBADMSG)
                         return database_refuse(load->directory, DIRECTORY_DATABASE,
                                                "a row of the table %s is damaged: \"%s\"",
@@ -211,7 +217,7 @@ static int take_table(struct load *load, size_t table) {
 }
 
 /* Read the tables that the stored schema version has. The others are created when the database is opened for writing. */
-static int take_tables(struct load *load) {
+static int load_tables(struct database_load *load) {
         int64_t version;
         int code, r = 0;
 
@@ -221,16 +227,16 @@ static int take_tables(struct load *load) {
 
         for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 if (tables[i].since <= version)
-                        r = take_table(load, i);
+                        r = load_table(load, i);
         return r;
 }
 
 /*
- * Check that the database has every acknowledged commit. If the watermark is missing or has another instance
- * id, the database may be an older copy. Then give the database a new instance id, so that the plugin in
- * the broker disconnects the clients that registered with the original (common/protocol/companion.h).
+ * Check that the database has every acknowledged commit. If the watermark is missing or has another instance id, the database
+ * may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that
+ * registered with the original (common/protocol/companion.h).
  */
-static int check_commit_watermark(const struct load *load, struct stored_meta *meta) {
+static int check_commit_watermark(const struct database_load *load, struct stored_meta *meta) {
         struct commit_watermark commit_watermark;
 
         if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
@@ -250,7 +256,7 @@ static int check_commit_watermark(const struct load *load, struct stored_meta *m
 
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
                 struct now now, struct load_result *ret_result) {
-        struct load load = { .db = db, .directory = directory, .sink = sink, .now = now };
+        struct database_load load = { .db = db, .directory = directory, .sink = sink, .now = now };
         struct stored_meta *meta = &load.result.meta;
         int code, r;
 
@@ -269,7 +275,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
         if (sink)
                 r = sink->header(sink->userdata, &meta->header);
         if (r == 0)
-                r = take_tables(&load);
+                r = load_tables(&load);
         if (r < 0)
                 return r;
         if (load.rows_checksum != meta->rows_checksum)

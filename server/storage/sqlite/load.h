@@ -12,9 +12,9 @@ struct load_result {
 };
 
 /*
- * Pass everything to the sink, and verify that the database contains exactly what was committed: load.c lists
- * the checks. sink NULL: only verify and count. Changes nothing. Returns as storage_load(). After an error the caller
- * must discard what the sink received.
+ * Pass everything to the sink, and verify that the database contains exactly what was committed: load.c lists the checks. sink
+ * NULL: only verify and count. Changes nothing. Returns as storage_load(). After an error the caller must discard what the sink
+ * received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
                 struct now now, struct load_result *ret_result);

@@ -32,14 +32,14 @@ static int take_census(sqlite3 *db, const struct directory *directory, struct st
 }
 
 /* Log the error, except -EBADMSG, which is logged already. Returns r. */
-static int report(const char *path, int r) {
+static int log_failure(const char *path, int r) {
         if (r < 0 && r != -EBADMSG)
                 log_error("\"%s\": %s", LOG_STRING(path),
                           r == -EBUSY ? "a store is running there" : strerror(-r));
         return r;
 }
 
-static int find(struct directory *directory, const char *path) {
+static int find_database(struct directory *directory, const char *path) {
         int r;
 
         r = directory_open(directory, path);
@@ -51,19 +51,18 @@ static int find(struct directory *directory, const char *path) {
 int storage_sqlite_find(const char *path) {
         CLEANUP(directory_close) struct directory directory = { 0 };
 
-        return report(path, find(&directory, path));
+        return log_failure(path, find_database(&directory, path));
 }
 
 /*
- * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the
- * permission to write the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or
- * another -errno.
+ * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the permission to write
+ * the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or another -errno.
  */
-static int open_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
+static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
         pid_t holder;
         int r;
 
-        r = find(directory, path);
+        r = find_database(directory, path);
         if (r < 0)
                 return r;
         r = directory_lock(directory, LOCK_NO_WAIT, &holder);
@@ -79,10 +78,10 @@ int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int r;
 
-        r = open_stopped(&db, &directory, path);
+        r = open_if_stopped(&db, &directory, path);
         if (r == 0)
                 r = take_census(db, &directory, ret_census);
-        return report(path, r);
+        return log_failure(path, r);
 }
 
 static int copy_pages(sqlite3 *from, sqlite3 *to) {
@@ -114,7 +113,7 @@ static int renew_instance(sqlite3 *db) {
         return code == SQLITE_OK ? database_run(db, "PRAGMA wal_checkpoint(TRUNCATE)") : code;
 }
 
-static int copy(sqlite3 *db, const struct directory *directory, const char *file) {
+static int write_copy(sqlite3 *db, const struct directory *directory, const char *file) {
         CLEANUP(cleanup_database) sqlite3 *copied = NULL;
         struct storage_census census;
         int code, r;
@@ -161,20 +160,20 @@ int storage_sqlite_backup(const char *path, const char *file) {
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int r;
 
-        r = open_stopped(&db, &directory, path);
+        r = open_if_stopped(&db, &directory, path);
         if (r == -EBUSY)
                 r = database_open_beside(&db, &directory);
         if (r < 0)
-                return report(path, r);
+                return log_failure(path, r);
 
         r = create_file(file);
         if (r < 0)
-                return report(file, r);
+                return log_failure(file, r);
 
-        r = copy(db, &directory, file);
+        r = write_copy(db, &directory, file);
         if (r == 0)
                 r = sync_copy(file);
         if (r < 0)
                 directory_remove_database(AT_FDCWD, file);
-        return report(file, r);
+        return log_failure(file, r);
 }

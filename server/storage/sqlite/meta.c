@@ -15,9 +15,9 @@
 #include "storage/sqlite/meta.h"
 
 /*
- * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format,
- * so they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed
- * of a former hash, see stored_meta_read().
+ * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format, so
+ * they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed of a
+ * former hash, see stored_meta_read().
  */
 #define META_FIELDS(FIELD)                                                                                  \
         FIELD("digest_key", FIELD_DIGEST_KEY, header.digest_key)                                            \
@@ -67,8 +67,8 @@ static struct slice mac_key(const struct companion_key_state *state) {
 }
 
 /*
- * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither
- * MAC keys nor persistence.
+ * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither MAC keys nor
+ * persistence.
  */
 static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
@@ -135,15 +135,15 @@ int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
         return binder.code;
 }
 
-struct reading {
+struct meta_reader {
         struct stored_meta meta;
         uint64_t checksum;
         bool has_digest_key, has_old_seed;
         uint64_t old_seed;
 };
 
-static int read_field(const struct field *field, sqlite3_stmt *row, struct reading *reading) {
-        void *member = (char *)&reading->meta + field->offset;
+static int read_field(const struct field *field, sqlite3_stmt *row, struct meta_reader *reader) {
+        void *member = (char *)&reader->meta + field->offset;
         struct companion_key_state *state = member;
         const void *bytes = sqlite3_column_blob(row, 1);
         size_t length = (size_t)sqlite3_column_bytes(row, 1);
@@ -162,7 +162,7 @@ static int read_field(const struct field *field, sqlite3_stmt *row, struct readi
         case FIELD_DIGEST_KEY:
                 if (length != field->size)
                         return SQLITE_CORRUPT;
-                reading->has_digest_key = true;
+                reader->has_digest_key = true;
                 break;
         case FIELD_MAC_KEY:
                 if (length != 0 && length != sizeof(state->key))
@@ -175,23 +175,23 @@ static int read_field(const struct field *field, sqlite3_stmt *row, struct readi
         return SQLITE_OK;
 }
 
-static int read_row(sqlite3_stmt *row, struct reading *reading) {
+static int read_row(sqlite3_stmt *row, struct meta_reader *reader) {
         const char *name = (const char *)sqlite3_column_text(row, 0);
 
         if (!name)
                 return SQLITE_NOMEM;
         for (size_t i = 0; i < N_FIELDS; i++)
                 if (strcmp(name, fields[i].name) == 0)
-                        return read_field(&fields[i], row, reading);
+                        return read_field(&fields[i], row, reader);
         if (strcmp(name, "checksum") == 0)
-                reading->checksum = (uint64_t)sqlite3_column_int64(row, 1);
+                reader->checksum = (uint64_t)sqlite3_column_int64(row, 1);
         if (strcmp(name, "seed") == 0)
-                reading->has_old_seed = sscanf((const char *)sqlite3_column_text(row, 1) ?: "", "%16" SCNx64,
-                                               &reading->old_seed) == 1;
+                reader->has_old_seed = sscanf((const char *)sqlite3_column_text(row, 1) ?: "", "%16" SCNx64,
+                                              &reader->old_seed) == 1;
         return SQLITE_OK;
 }
 
-/* A checksum does not exclude these values: a writer of the database can compute it. */
+/* The checksum does not prove that the values are valid: any program that writes the database can compute it. */
 static bool is_valid(const struct storage_header *header) {
         return header->instance_id[0] != '\0' &&
                (header->node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header->node_id))) &&
@@ -203,15 +203,15 @@ static bool is_valid(const struct storage_header *header) {
 int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         /* The default is for databases of older versions, which have no row "persistence". */
-        struct reading reading = { .meta.header.persistence_digest = PERSISTENCE_UNKNOWN };
-        struct stored_meta *meta = &reading.meta;
+        struct meta_reader reader = { .meta.header.persistence_digest = PERSISTENCE_UNKNOWN };
+        struct stored_meta *meta = &reader.meta;
         int code;
 
         code = database_prepare(db, "SELECT name, value FROM meta", &statement);
         if (code != SQLITE_OK)
                 return code;
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                code = read_row(statement, &reading);
+                code = read_row(statement, &reader);
                 if (code != SQLITE_OK)
                         return code;
         }
@@ -222,12 +222,12 @@ int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
          * Older versions stored a 64-bit seed of an unkeyed hash. The replies stored with that hash cannot be found any more;
          * they expire within ENGINE_REMEMBERED_MAX_S. So generate a new key.
          */
-        if (!reading.has_digest_key) {
-                if (!reading.has_old_seed)
+        if (!reader.has_digest_key) {
+                if (!reader.has_old_seed)
                         return SQLITE_CORRUPT;
                 random_fill(&meta->header.digest_key, sizeof(meta->header.digest_key));
         }
-        if (reading.checksum != meta_checksum(meta, reading.has_digest_key ? NULL : &reading.old_seed) ||
+        if (reader.checksum != meta_checksum(meta, reader.has_digest_key ? NULL : &reader.old_seed) ||
             !is_valid(&meta->header))
                 return SQLITE_CORRUPT;
 

@@ -5,7 +5,7 @@
 
 #include "storage/storage.h"
 
-/* The table meta. Each commit writes all of it. */
+/* The content of the table meta. Each commit writes the whole table. */
 struct stored_meta {
         struct storage_header header;
         int64_t reading_ms; /* reading of the timescale at the last commit, see storage/timescale.h */

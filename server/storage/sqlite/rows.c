@@ -10,7 +10,7 @@
 #include "storage/sqlite/checksum.h"
 
 /* Seed of the checksums of each table: a row of one table is not valid in another. */
-enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER, CHECKSUM_NOTIFICATION };
+enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_REPLY, CHECKSUM_NOTIFICATION };
 
 static bool is_uint32(sqlite3_stmt *statement, int column) {
         int64_t number = sqlite3_column_int64(statement, column);
@@ -30,7 +30,7 @@ static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice 
         return sqlite3_column_type(statement, column) == (bytes_are_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
-/* Return true if this column and the next one hold a version: an entry stores 31 bits of the counter. */
+/* Return true if this column and the next one hold a version that fits in a struct entry, which has 31 bits for the counter. */
 static bool is_version(sqlite3_stmt *statement, int column) {
         int64_t counter = sqlite3_column_int64(statement, column + 1);
 
@@ -140,40 +140,40 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
         return 0;
 }
 
-uint64_t stored_answer_checksum(const struct stored_answer *answer) {
+uint64_t stored_reply_checksum(const struct stored_reply *reply) {
         const uint64_t numbers[] = {
-                answer->slot,
-                answer->answer.has_version,
-                (uint64_t)answer->answer.version_wall_ms,
-                answer->answer.version_counter,
-                (uint64_t)answer->forget_at_ms,
+                reply->slot,
+                reply->remembered.has_version,
+                (uint64_t)reply->remembered.version_wall_ms,
+                reply->remembered.version_counter,
+                (uint64_t)reply->forget_at_ms,
         };
-        uint64_t checksum = CHECKSUM_ANSWER;
+        uint64_t checksum = CHECKSUM_REPLY;
 
         checksum =
-                checksum_add_bytes(checksum, (struct slice){ answer->digest.bytes, sizeof(answer->digest) });
-        checksum = checksum_add_bytes(checksum, slice_from_string(outcome_name(answer->answer.outcome)));
+                checksum_add_bytes(checksum, (struct slice){ reply->digest.bytes, sizeof(reply->digest) });
+        checksum = checksum_add_bytes(checksum, slice_from_string(outcome_name(reply->remembered.outcome)));
         return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
-int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer) {
+int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply) {
         struct binder binder = { .statement = statement };
 
-        binder_add_number(&binder, answer->slot);
-        binder_add_blob(&binder, (struct slice){ answer->digest.bytes, sizeof(answer->digest) });
-        binder_add_text(&binder, slice_from_string(outcome_name(answer->answer.outcome)));
-        binder_add_number(&binder, answer->answer.has_version);
-        binder_add_number(&binder, answer->answer.version_wall_ms);
-        binder_add_number(&binder, answer->answer.version_counter);
-        binder_add_number(&binder, answer->forget_at_ms);
-        binder_add_number(&binder, (int64_t)stored_answer_checksum(answer));
+        binder_add_number(&binder, reply->slot);
+        binder_add_blob(&binder, (struct slice){ reply->digest.bytes, sizeof(reply->digest) });
+        binder_add_text(&binder, slice_from_string(outcome_name(reply->remembered.outcome)));
+        binder_add_number(&binder, reply->remembered.has_version);
+        binder_add_number(&binder, reply->remembered.version_wall_ms);
+        binder_add_number(&binder, reply->remembered.version_counter);
+        binder_add_number(&binder, reply->forget_at_ms);
+        binder_add_number(&binder, (int64_t)stored_reply_checksum(reply));
         return binder.code;
 }
 
-int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum) {
-        struct stored_answer answer = {
+int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, uint64_t *ret_checksum) {
+        struct stored_reply reply = {
                 .slot = (uint32_t)sqlite3_column_int64(statement, 0),
-                .answer = {
+                .remembered = {
                         .has_version = sqlite3_column_int64(statement, 3) != 0,
                         .version_wall_ms = sqlite3_column_int64(statement, 4),
                         .version_counter = (uint32_t)sqlite3_column_int64(statement, 5),
@@ -184,21 +184,20 @@ int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer
         enum outcome outcome;
         uint64_t checksum;
 
-        if (!is_uint32(statement, 0) || !is_version(statement, 4) ||
-            digest.length != sizeof(answer.digest) ||
+        if (!is_uint32(statement, 0) || !is_version(statement, 4) || digest.length != sizeof(reply.digest) ||
             outcome_from_name(column_bytes(statement, 2), &outcome) < 0)
                 return -EBADMSG;
         /* The payload of these replies is not stored, so they are never remembered. */
         if (outcome == OUTCOME_VALUE || outcome == OUTCOME_PAGE)
                 return -EBADMSG;
 
-        memcpy(&answer.digest, digest.data, sizeof(answer.digest));
-        answer.answer.outcome = (uint16_t)outcome;
-        checksum = stored_answer_checksum(&answer);
+        memcpy(&reply.digest, digest.data, sizeof(reply.digest));
+        reply.remembered.outcome = (uint16_t)outcome;
+        checksum = stored_reply_checksum(&reply);
         if (checksum != (uint64_t)sqlite3_column_int64(statement, 7))
                 return -EBADMSG;
 
-        *ret_answer = answer;
+        *ret_reply = reply;
         *ret_checksum = checksum;
         return 0;
 }

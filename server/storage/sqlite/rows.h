@@ -7,11 +7,10 @@
 #include "engine/keyspace.h"
 
 /*
- * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of
- * a statement, and a function that reads a structure from the columns of a statement.
+ * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of a statement,
+ * and a function that reads a structure from the columns of a statement.
  *
- * A row that is read is borrowed from its statement until the next step. The read functions return 0 or
- * -EBADMSG.
+ * A row that is read is borrowed from its statement until the next step. The read functions return 0 or -EBADMSG.
  */
 
 struct stored_entry {
@@ -42,19 +41,19 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
                              uint64_t *ret_checksum);
 
 /* A remembered reply. Its table is named "answers". */
-struct stored_answer {
+struct stored_reply {
         uint32_t slot;
         struct digest digest;
-        struct remembered_reply answer;
+        struct remembered_reply remembered;
         int64_t forget_at_ms;
 };
 
-#define STORED_ANSWER_COLUMNS                                                                               \
+#define STORED_REPLY_COLUMNS                                                                                \
         "slot, digest, outcome, has_version, version_wall_ms, version_counter, forget_at_ms, checksum"
 
-uint64_t stored_answer_checksum(const struct stored_answer *answer);
-int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer);
-int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum);
+uint64_t stored_reply_checksum(const struct stored_reply *reply);
+int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply);
+int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, uint64_t *ret_checksum);
 
 struct stored_notification {
         uint64_t sequence;

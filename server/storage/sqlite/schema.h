@@ -6,12 +6,12 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * The tables. Users may read them with the sqlite3 tool. Keys, values and clients are TEXT if they are UTF-8
- * without NUL, else BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and
- * forget_at_ms by the clock of timescale.h, which starts at Unix time and ignores steps of the wall clock.
+ * The tables. Users may read them with the sqlite3 tool. Keys, values and clients are TEXT if they are UTF-8 without NUL, else
+ * BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and forget_at_ms by the clock of
+ * timescale.h, which starts at Unix time and ignores steps of the wall clock.
  *
- * Each row has a checksum, because SQLite has none. The table meta has the sum of the checksums of all
- * rows. So missing and outdated rows are detected as well as damaged rows.
+ * Each row has a checksum, because SQLite has none. The table meta has the sum of the checksums of all rows. So missing and
+ * outdated rows are detected as well as damaged rows.
  */
 
 /* Version 1 has no table notifications. */
@@ -21,8 +21,8 @@
 int schema_create(sqlite3 *db);
 
 /*
- * Check that the tables are those of this version or of an older one. Returns 0, -EBADMSG (logged) for foreign
- * tables or a newer version, or as database_errno().
+ * Check that the tables are those of SCHEMA_VERSION or of an older version. Returns 0, -EBADMSG (logged) if they are not, or as
+ * database_errno().
  */
 int schema_check(sqlite3 *db, const struct directory *directory);
 

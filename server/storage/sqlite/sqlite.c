@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one
- * transaction in the write-ahead log of SQLite, which is synced before the commit returns (WAL,
- * synchronous=FULL).
+ * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one transaction in the
+ * write-ahead log of SQLite, which is synced before the commit returns (WAL, synchronous=FULL).
  *
- * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite
- * rolls back. But the log may still contain the complete transaction, which SQLite would recover after a crash.
- * commit_check.h detects that.
+ * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite rolls back. But
+ * the log may still contain the complete transaction, which SQLite would recover after a crash. commit_check.h detects that.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -43,7 +41,7 @@ struct sqlite_storage {
         int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
         bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
         bool is_loaded;
-        bool is_stale;
+        bool is_stale; /* a commit returned -ESTALE, and so do all further commits */
         struct log_limit log_limit;
 };
 
@@ -57,8 +55,8 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames
 }
 
 /*
- * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a
- * later checkpoint copies all of it.
+ * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a later checkpoint
+ * copies all of it.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
         int n_frames = -1, n_checkpointed = -1;
@@ -84,8 +82,8 @@ static void checkpoint_when_due(struct sqlite_storage *storage) {
 }
 
 /*
- * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the
- * page cache, but not on the disk. The checkpoint writes and syncs the data again.
+ * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the page cache, but
+ * not on the disk. The checkpoint writes and syncs the data again.
  */
 static int checkpoint_at_start(struct sqlite_storage *storage) {
         int r;
@@ -93,6 +91,7 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
         if (!directory_has(&storage->directory, DIRECTORY_DATABASE "-wal"))
                 return 0;
 
+        /* Do not wait for other readers: this checkpoint is optional. */
         sqlite3_busy_timeout(storage->db, 0);
         r = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
         sqlite3_busy_timeout(storage->db, DATABASE_BUSY_TIMEOUT_MS);
@@ -276,8 +275,8 @@ static int lock(struct directory *directory) {
                           "directory",
                           LOG_STRING(directory->path), name);
         else
-                log_error("cannot lock the data directory \"%s\": %s; choose a folder that the user of "
-                          "statestored can write",
+                log_error("cannot lock the data directory \"%s\": %s; choose a directory that the user "
+                          "account of statestored can write to",
                           LOG_STRING(directory->path), strerror(-r));
         return r;
 }
@@ -336,8 +335,8 @@ int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int
         storage->checkpoint_frames = checkpoint_frames;
         r = directory_open_or_create(&storage->directory, path);
         if (r < 0)
-                log_error("cannot open the data directory \"%s\": %s; choose a folder that the user of "
-                          "statestored can write",
+                log_error("cannot open the data directory \"%s\": %s; choose a directory that the user "
+                          "account of statestored can write to",
                           LOG_STRING(path), strerror(-r));
         if (r == 0)
                 r = lock(&storage->directory);

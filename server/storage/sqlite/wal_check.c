@@ -18,14 +18,14 @@
 #define FRAME_HEADER   24
 #define SALTS_OFFSET   16 /* in the header of the log */
 
-struct checksum {
+struct wal_checksum {
         uint32_t first, second;
 };
 
-struct frame {
-        bool is_current;          /* the salts are those in the header of the log */
-        bool is_commit;           /* last frame of its transaction */
-        struct checksum checksum; /* in its header */
+struct wal_frame {
+        bool is_current;              /* the salts are those in the header of the log */
+        bool is_commit;               /* last frame of its transaction */
+        struct wal_checksum checksum; /* in its header */
 };
 
 struct wal {
@@ -44,17 +44,17 @@ static uint32_t read_be32(const uint8_t *bytes) {
         return be32toh(number);
 }
 
-static struct checksum read_checksum(const uint8_t *bytes) {
-        return (struct checksum){ read_be32(bytes), read_be32(bytes + 4) };
+static struct wal_checksum read_checksum(const uint8_t *bytes) {
+        return (struct wal_checksum){ read_be32(bytes), read_be32(bytes + 4) };
 }
 
-static bool checksum_equal(struct checksum a, struct checksum b) {
+static bool wal_checksum_equal(struct wal_checksum a, struct wal_checksum b) {
         return a.first == b.first && a.second == b.second;
 }
 
 /* length: a multiple of 8. */
-static struct checksum add_checksum(struct checksum sum, bool is_big_endian, const uint8_t *bytes,
-                                    size_t length) {
+static struct wal_checksum wal_checksum_add(struct wal_checksum sum, bool is_big_endian,
+                                            const uint8_t *bytes, size_t length) {
         for (size_t i = 0; i < length; i += 8) {
                 uint32_t words[2];
 
@@ -84,14 +84,14 @@ static uint64_t frame_offset(const struct wal *wal, uint64_t index) {
         return HEADER_LENGTH + index * (FRAME_HEADER + wal->page_size);
 }
 
-static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) {
+static int read_frame(struct wal *wal, uint64_t index, struct wal_frame *ret_frame) {
         int r;
 
         r = read_all(wal->fd, wal->bytes, FRAME_HEADER + wal->page_size, frame_offset(wal, index));
         if (r < 0)
                 return r;
 
-        *ret_frame = (struct frame){
+        *ret_frame = (struct wal_frame){
                 .is_current = memcmp(wal->bytes + 8, wal->header + SALTS_OFFSET, 8) == 0,
                 .is_commit = read_be32(wal->bytes + 4) != 0,
                 .checksum = read_checksum(wal->bytes + 16),
@@ -100,24 +100,24 @@ static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) 
 }
 
 /* Return the expected checksum of the frame read last, given the checksum of the frame before it. */
-static struct checksum frame_checksum(const struct wal *wal, struct checksum checksum_before) {
-        struct checksum sum = add_checksum(checksum_before, wal->is_big_endian, wal->bytes, 8);
+static struct wal_checksum frame_checksum(const struct wal *wal, struct wal_checksum checksum_before) {
+        struct wal_checksum sum = wal_checksum_add(checksum_before, wal->is_big_endian, wal->bytes, 8);
 
-        return add_checksum(sum, wal->is_big_endian, wal->bytes + FRAME_HEADER, wal->page_size);
+        return wal_checksum_add(sum, wal->is_big_endian, wal->bytes + FRAME_HEADER, wal->page_size);
 }
 
 /*
- * Read the valid frames, as SQLite does. *ret_first_invalid: index of the first invalid frame;
- * *ret_checksum_before: the checksum of the frame before it.
+ * Read the valid frames, as SQLite does. *ret_first_invalid: index of the first invalid frame; *ret_checksum_before: the
+ * checksum of the frame before it.
  */
 static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint64_t *ret_first_invalid,
-                             struct checksum *ret_checksum_before) {
-        struct checksum sum = read_checksum(wal->header + 24);
+                             struct wal_checksum *ret_checksum_before) {
+        struct wal_checksum sum = read_checksum(wal->header + 24);
         uint64_t index;
 
         for (index = 0; index < wal->n_frames; index++) {
-                struct checksum expected;
-                struct frame frame;
+                struct wal_checksum expected;
+                struct wal_frame frame;
                 int r;
 
                 r = read_frame(wal, index, &frame);
@@ -125,7 +125,7 @@ static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint6
                         return r;
                 expected = frame_checksum(wal, sum);
                 if (!frame.is_current || read_be32(wal->bytes) == 0 ||
-                    !checksum_equal(frame.checksum, expected))
+                    !wal_checksum_equal(frame.checksum, expected))
                         break;
                 sum = expected;
                 if (frame.is_commit)
@@ -138,17 +138,17 @@ static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint6
 }
 
 /*
- * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction and the next
- * frame has the checksum that follows from it. The damage may be in the salts or the checksum of the invalid
- * frame. So accept any salts in that frame, and try two checksums for it: the stored and the expected one.
+ * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction, and the checksum of the
+ * next frame follows from the checksum of that frame. The damage may be in the salts or the checksum of the invalid frame. So
+ * accept any salts in that frame, and try two checksums for it: the stored and the expected one.
  */
-static int find_damage(struct wal *wal, uint64_t first_invalid, struct checksum checksum_before,
+static int find_damage(struct wal *wal, uint64_t first_invalid, struct wal_checksum checksum_before,
                        bool *ret_is_damaged) {
-        struct checksum candidates[2] = { 0 };
+        struct wal_checksum candidates[2] = { 0 };
         bool was_commit = false;
 
         for (uint64_t index = first_invalid; index < wal->n_frames; index++) {
-                struct frame frame;
+                struct wal_frame frame;
                 int r;
 
                 r = read_frame(wal, index, &frame);
@@ -158,7 +158,7 @@ static int find_damage(struct wal *wal, uint64_t first_invalid, struct checksum 
                         was_commit = false; /* a frame from before SQLite restarted the log */
 
                 for (size_t i = 0; i < 2 && was_commit; i++)
-                        if (checksum_equal(frame.checksum, frame_checksum(wal, candidates[i]))) {
+                        if (wal_checksum_equal(frame.checksum, frame_checksum(wal, candidates[i]))) {
                                 *ret_is_damaged = true;
                                 return 0;
                         }
@@ -175,20 +175,20 @@ static int find_damage(struct wal *wal, uint64_t first_invalid, struct checksum 
 
 static bool header_is_valid(struct wal *wal) {
         uint32_t magic = read_be32(wal->header);
-        struct checksum sum = { 0 };
+        struct wal_checksum sum = { 0 };
 
         wal->is_big_endian = magic & 1;
         return (magic & ~UINT32_C(1)) == MAGIC && read_be32(wal->header + 4) == FORMAT_VERSION &&
                read_be32(wal->header + 8) == wal->page_size &&
-               checksum_equal(add_checksum(sum, wal->is_big_endian, wal->header, 24),
-                              read_checksum(wal->header + 24));
+               wal_checksum_equal(wal_checksum_add(sum, wal->is_big_endian, wal->header, 24),
+                                  read_checksum(wal->header + 24));
 }
 
 int wal_check(int fd, uint32_t page_size, struct wal_summary *ret_summary) {
         struct wal wal = { .fd = fd, .page_size = page_size };
         CLEANUP(cleanup_free) uint8_t *bytes = NULL;
         struct wal_summary summary = { 0 };
-        struct checksum checksum_before;
+        struct wal_checksum checksum_before;
         struct stat status;
         bool is_damaged;
         uint64_t first_invalid;

@@ -4,17 +4,17 @@
 #include <stdint.h>
 
 /*
- * Check an SQLite write-ahead log for damage (https://sqlite.org/fileformat2.html#walformat). SQLite treats the
- * first invalid frame as the end of the log. After a power failure that is correct: the frame was not written
- * completely. If the frame was damaged later, SQLite would silently drop the acknowledged commits after it.
+ * Check an SQLite write-ahead log for damage (https://sqlite.org/fileformat2.html#walformat). SQLite treats the first invalid
+ * frame as the end of the log. After a power failure that is correct: the frame was not written completely. If the frame was
+ * damaged later, SQLite would silently drop the acknowledged commits after it.
  *
- * wal_check() distinguishes the two cases. The store writes a transaction only after the sync of the previous
- * one. If the transaction of the invalid frame has a successor in the log, the invalid frame was synced, and was
- * damaged later. wal_check() searches for two adjacent frames at or after the invalid frame:
+ * wal_check() distinguishes the two cases. The store writes a transaction only after the sync of the previous one. If the log
+ * contains a transaction after that of the invalid frame, the invalid frame was synced, and was damaged later. wal_check()
+ * searches for two adjacent frames at or after the invalid frame:
  *
  *  1. the last frame of a transaction;
- *  2. the first frame of the next transaction. Checksums are cumulative: that of frame 2 must be computed from
- *     that of frame 1.
+ *  2. the first frame of the next transaction. Its checksum must follow from the checksum of frame 1, because the
+ *     checksums are cumulative.
  *
  * Damage in the last transaction is not detected here; see commit_check.h.
  */

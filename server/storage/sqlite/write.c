@@ -22,9 +22,9 @@ static const char *const statements_sql[] = {
         [WRITE_PUT_REGISTRATION] =
                 "REPLACE INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
         [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations WHERE client = ?1 AND key = ?2",
-        [WRITE_FIND_ANSWER] = "SELECT checksum FROM answers WHERE slot = ?1",
-        [WRITE_PUT_ANSWER] =
-                "REPLACE INTO answers (" STORED_ANSWER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [WRITE_FIND_REPLY] = "SELECT checksum FROM answers WHERE slot = ?1",
+        [WRITE_PUT_REPLY] =
+                "REPLACE INTO answers (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
@@ -57,8 +57,8 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
 }
 
 /*
- * Execute a statement that replaces, adds or removes the row that `find` selects. The parameters of both are bound. checksum: of
- * the new row; 0: the row is removed.
+ * Execute `change`, which adds, replaces or removes the row that `find` selects, and update meta->rows_checksum. The caller has
+ * bound the parameters of both statements. checksum: of the new row; 0: the row is removed.
  */
 static int change_row(struct sqlite_writer *writer, enum write_statement find, enum write_statement change,
                       uint64_t checksum, struct stored_meta *meta) {
@@ -178,20 +178,20 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
                                  : code;
 }
 
-static int write_answer(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        struct stored_answer stored = {
+static int write_reply(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+        struct stored_reply stored = {
                 .slot = row->reply.slot,
                 .digest = row->reply.digest,
-                .answer = row->reply.reply,
+                .remembered = row->reply.reply,
                 .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
         };
         int code;
 
-        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_ANSWER], 1, stored.slot);
+        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, stored.slot);
         if (code == SQLITE_OK)
-                code = stored_answer_bind(writer->statements[WRITE_PUT_ANSWER], &stored);
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ANSWER, WRITE_PUT_ANSWER,
-                                              stored_answer_checksum(&stored), meta)
+                code = stored_reply_bind(writer->statements[WRITE_PUT_REPLY], &stored);
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REPLY, WRITE_PUT_REPLY,
+                                              stored_reply_checksum(&stored), meta)
                                  : code;
 }
 
@@ -202,7 +202,7 @@ static int write_row(struct sqlite_writer *writer, const struct row *row, struct
         case ROW_REGISTRATION:
                 return write_registration(writer, row, meta);
         case ROW_REPLY:
-                return write_answer(writer, row, meta);
+                return write_reply(writer, row, meta);
         }
         return SQLITE_MISUSE;
 }

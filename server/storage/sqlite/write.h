@@ -19,8 +19,8 @@ enum write_statement {
         WRITE_FIND_REGISTRATION,
         WRITE_PUT_REGISTRATION,
         WRITE_REMOVE_REGISTRATION,
-        WRITE_FIND_ANSWER,
-        WRITE_PUT_ANSWER,
+        WRITE_FIND_REPLY,
+        WRITE_PUT_REPLY,
         WRITE_PUT_NOTIFICATION,
         WRITE_REMOVE_NOTIFICATIONS,
         N_WRITE_STATEMENTS,
@@ -32,9 +32,7 @@ struct sqlite_writer {
         struct buf client, key, fence; /* of the current row */
 };
 
-/*
- * Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case.
- */
+/* Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case. */
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale);
 
 /* Accepts a structure of zeros. Does not close the connection. */
@@ -44,8 +42,8 @@ void sqlite_writer_deinit(struct sqlite_writer *writer);
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
 /*
- * Write the rows, the notifications and *meta, and update rows_checksum and header.notification_sequence of *meta.
- * Returns an SQLite code.
+ * Write the rows, the notifications and *meta, and update rows_checksum and header.notification_sequence of *meta. Returns an
+ * SQLite code.
  */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
                       struct stored_meta *meta);

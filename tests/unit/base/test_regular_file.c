@@ -57,10 +57,10 @@ Test(regular_file, other_kinds_are_not_read) {
 
         cr_assert_eq(pipe(ends), 0);
         name_fd(ends[0]);
-        cr_expect_eq(read_file(name, 3), REGULAR_FILE_OTHER_KIND);
-        cr_expect_eq(read_file("/dev/zero", 3), REGULAR_FILE_OTHER_KIND);
-        cr_expect_eq(read_file("/tmp", 3), REGULAR_FILE_OTHER_KIND);
-        cr_expect(is_fault(REGULAR_FILE_OTHER_KIND, "not a regular file"));
+        cr_expect_eq(read_file(name, 3), REGULAR_FILE_NOT_REGULAR);
+        cr_expect_eq(read_file("/dev/zero", 3), REGULAR_FILE_NOT_REGULAR);
+        cr_expect_eq(read_file("/tmp", 3), REGULAR_FILE_NOT_REGULAR);
+        cr_expect(is_fault(REGULAR_FILE_NOT_REGULAR, "not a regular file"));
         buf_deinit(&content);
 }
 

@@ -56,7 +56,7 @@ static const struct {
           "\"response_topic\":\"clients/c/r\",\"correlation_data_base64\":\"AP4=\",\"qos\":2,"
           "\"properties\":[{\"name\":\"__ts\",\"value_base64\":\"//79\"}],"
           "\"payload_base64\":\"/wANCg==\"}\n" },
-        { "no optional members", RECORDED_ANSWER, &bare,
+        { "no optional members", RECORDED_REPLY, &bare,
           "{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"correlation_data\":\"\",\"qos\":0,"
           "\"properties\":[],\"payload\":\"\"}\n" },
 };

@@ -84,13 +84,13 @@ static const struct {
 
         { "a list without its end", S("[{\"a\":\"b\"}\n"), "seed.json:2: ',' or ']' was expected" },
         { "a list without objects and end", S("["),
-          "seed.json:1: a JSON object was expected, each key in it once" },
+          "seed.json:1: a JSON object without duplicate keys was expected" },
         { "a comma after the last object", S("[{\"a\":\"b\"},\n]"),
-          "seed.json:2: a JSON object was expected, each key in it once" },
+          "seed.json:2: a JSON object without duplicate keys was expected" },
         { "a fault within an object", S("[{\"a\":\"b\"},\n{\n\"c\":}]"),
-          "seed.json:3: a JSON object was expected, each key in it once" },
+          "seed.json:3: a JSON object without duplicate keys was expected" },
         { "a repeated key", S("[{\"a\":\"b\",\"a\":\"c\"}]"),
-          "seed.json:1: a JSON object was expected, each key in it once" },
+          "seed.json:1: a JSON object without duplicate keys was expected" },
         { "a list in the list", S("[\n[]]"), "seed.json:2: a JSON object was expected" },
         { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a non-empty key was expected" },
         { "null", S("[{\"a\":\n null}]"),
@@ -98,7 +98,7 @@ static const struct {
           "expected" },
         { "an invalid record", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
           "seed.json:2: \"deadline\" is not a number of milliseconds" },
-        { "text after the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
+        { "text after the list", S("[]\n{}"), "seed.json:2: unexpected text after the list" },
 };
 
 Test(seed, reports_the_line_and_what_was_expected) {
