@@ -10,8 +10,8 @@
  * "FILE:LINE", or the file name.
  */
 struct ini_sink {
-        void (*section)(void *userdata, const char *name,
-                        unsigned int line); /* a section begins; may be NULL */
+        /* A section begins. May be NULL. */
+        void (*section)(void *userdata, const char *name, unsigned int line);
         void (*value)(void *userdata, const char *section, const char *name, const char *value,
                       unsigned int line);
         void (*fault)(void *userdata, const char *where, const char *what);
