@@ -7,8 +7,8 @@
  * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the duration of the run.
  * If connections request the same page one after another in a run, the page is rendered once.
  *
- * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest
- * ones. A monitoring client sends its request at once, so it has its response before its connection is among the oldest.
+ * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest ones. A
+ * monitoring client sends its request at once, so it has its response before its connection is among the oldest.
  */
 
 #include "http/http_server.h"
