@@ -10,10 +10,10 @@
 #include "config/config.h"
 
 /*
- * Open /dev/null for each closed standard descriptor. Otherwise a file could get its number, and log lines
- * would be written to that file.
+ * Open /dev/null for each of stdin, stdout and stderr that is closed. Otherwise a file that is opened later could get
+ * descriptor 2, and log lines would be written to that file.
  */
-static void occupy_standard_files(void) {
+static void occupy_standard_descriptors(void) {
         int fd;
 
         do
@@ -28,7 +28,7 @@ int main(int n_arguments, char **arguments) {
         int exit_code = EXIT_SUCCESS;
 
         allocator_init();
-        occupy_standard_files();
+        occupy_standard_descriptors();
         switch (config_read(n_arguments, arguments, false, &config)) {
         case CONFIG_RUN:
                 exit_code = config.explain ? explain(&config) : server_run(&config, n_arguments, arguments);

@@ -16,10 +16,10 @@ static void on_up(void *userdata, bool session_present) {
         struct server *server = userdata;
 
         if (server->was_ready && !session_present)
-                log_warning("the broker has lost the session of the store: messages sent while disconnected "
-                            "were dropped");
+                log_warning("the broker has lost the session of the store: it dropped the messages for the "
+                            "store that arrived while the store was disconnected");
         pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
-        /* A broker with the plugin refuses the probe and grants the banner. */
+        /* A broker with the plugin refuses the subscription to COMPANION_PROBE and grants COMPANION_BANNER. */
         if (link_has_refused(server->link, COMPANION_PROBE) &&
             !link_has_refused(server->link, COMPANION_BANNER))
                 pipeline_plugin_detected(server->pipeline);
@@ -31,7 +31,7 @@ static void on_up(void *userdata, bool session_present) {
 static void on_down(void *userdata, const char *cause) {
         struct server *server = userdata;
 
-        if (!server->is_attempt_refused) /* a refusal says more than the end of the connection after it */
+        if (!server->is_attempt_refused) /* else on_refused() has set a better cause */
                 server_set_disconnected(server, "no connection to the broker at %s: %s",
                                         endpoint_text(link_endpoint(server->link)).text, cause);
         if (!server->logged.is_down)
@@ -138,7 +138,8 @@ int server_open_link(struct server *server) {
                 /* QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with. */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
-                { .filter = BROKER_LOG_NOTICE }, /* for the plugin: COMPANION_SLOW_WATCHER */
+                /* The plugin reads these lines, and drops them: COMPANION_SLOW_WATCHER. */
+                { .filter = BROKER_LOG_NOTICE },
         };
         _Static_assert(ARRAY_LENGTH(subscriptions) <= LINK_SUBSCRIPTIONS_MAX,
                        "raise LINK_SUBSCRIPTIONS_MAX");

@@ -24,15 +24,12 @@ struct child_callbacks {
 #define CHILD_LINE_MAX 1024
 
 /*
- * Start the program arguments[0], a path, with input_fd as its stdin. The caller keeps input_fd. Returns 0
- * or -errno. If exec fails in the child, line() is called with the error, and then ended(). Only the main thread may call
- * this: the kernel kills the child when the calling thread ends.
+ * Start the program arguments[0], a path, with input_fd as its stdin. The caller keeps input_fd. Returns 0 or -errno. If exec
+ * fails in the child, line() is called with the error, and then ended(). Only the main thread may call this function: the
+ * kernel kills the child when the calling thread ends.
  */
 int child_start(struct child **ret_child, uv_loop_t *loop, char *const *arguments, int input_fd,
                 const struct child_callbacks *callbacks);
 
-/*
- * Kill the child if it is running, and free it. No callback is called afterwards. Accepts NULL, returns
- * NULL.
- */
+/* Kill the child if it is running, and free it. No callback is called afterwards. Accepts NULL; always returns NULL. */
 struct child *child_stop(struct child *child);

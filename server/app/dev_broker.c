@@ -30,8 +30,8 @@ struct dev_broker {
         char host[INET_ADDRSTRLEN];
         char mosquitto[PATH_MAX];
         char plugin[PATH_MAX];
-        int reserved_fd; /* -1: none */
-        int n_tried;
+        int reserved_fd; /* the socket that reserves the port; -1: none */
+        int n_tried;     /* ports that were taken */
         bool is_running, is_port_taken;
         char last_error[CHILD_LINE_MAX];
 };
@@ -67,7 +67,10 @@ static int find_mosquitto(char ret_path[PATH_MAX]) {
         return -ENOENT;
 }
 
-/* The plugin is in the build directory of the program, or where it was installed. */
+/*
+ * Find the plugin relative to the directory of this program: in `plugin` of a build directory, or in PLUGIN_FROM_BINARY of an
+ * installation.
+ */
 static int find_plugin(char ret_path[PATH_MAX]) {
         static const char *const places[] = { "plugin", PLUGIN_FROM_BINARY };
         char folder[PATH_MAX];

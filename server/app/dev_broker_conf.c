@@ -29,7 +29,7 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
         buf_append_string(buf, "log_timestamp false\n"
                                "log_type error\n"
                                "log_type warning\n"
-                               "log_type notice\n" /* for the plugin */
+                               "log_type notice\n" /* read by the plugin: COMPANION_SLOW_WATCHER */
                                "log_type information\n"
                                "connection_messages false\n");
         /*

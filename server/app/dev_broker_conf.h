@@ -6,15 +6,15 @@
 #include "base/bytes.h"
 
 /*
- * The option --dev starts a private broker: a mosquitto that only this store uses. Its configuration is
- * conf/mosquitto.conf with another address.
+ * The option --dev starts a private broker: a mosquitto that only this store uses. Its configuration is conf/mosquitto.conf
+ * with the values of struct dev_broker_conf.
  */
 
 struct dev_broker_conf {
         const char *address; /* IPv4 address to listen on */
         uint16_t port;
         const char *plugin;    /* path of the plugin */
-        const char *client_id; /* of statestored */
+        const char *client_id; /* of the store */
         bool is_root;          /* the process runs as root */
 };
 

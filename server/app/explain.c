@@ -13,7 +13,7 @@ static int deny(const struct config *config, enum access access) {
         return EXIT_FAILURE;
 }
 
-/* Suffix for a granted request. */
+/* Return the condition under which a request is granted, as the end of the message. */
 static const char *condition(const struct config *config) {
         return policy_allows_unverified(config->policy) ? "" : ", if the plugin verifies the client";
 }
@@ -31,7 +31,7 @@ static int explain_scan(const struct config *config, const struct request_origin
         if (!policy_grants_any(config->policy, origin, ACCESS_READ))
                 return deny(config, ACCESS_READ);
 
-        printf("granted: the matching keys that the client may read are listed%s\n", condition(config));
+        printf("granted: SCAN lists the keys that these rules let the client read%s\n", condition(config));
         while ((keys = policy_next_keys(config->policy, origin, ACCESS_READ, keys))) {
                 printf("  ");
                 print_rule(config, keys);

@@ -19,16 +19,16 @@
 
 /* The timer for the next deadline of the pipeline. */
 struct deadline_timer {
-        int64_t deadline_ns; /* that `timer` is set to */
+        int64_t deadline_ns; /* the deadline that `timer` is set to */
         uv_timer_t timer;
         /*
-         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets. A timer does not
-         * ensure that: if its callback restarts it with 0 ms, it can run again before the loop reads.
+         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets. A timer that its callback
+         * restarts with 0 ms can expire again before the loop reads.
          */
         uv_idle_t overdue;
 };
 
-/* The work of the pipeline in a thread of libuv; at most one is in flight. */
+/* Work of the pipeline that runs in the thread pool of libuv. The pipeline runs at most one piece of work at a time. */
 struct worker {
         uv_work_t request;
         void (*function)(void *argument);
@@ -37,16 +37,16 @@ struct worker {
 
 /* For --exit-with-parent. */
 struct parent_watch {
-        pid_t pid;
+        pid_t pid; /* of the parent process at the start */
         uv_signal_t signal;
         uv_pipe_t stdin_pipe; /* open if the end of stdin stops the server */
 };
 
-/* The states that have been logged. Each is logged once, and again after it has ended. */
+/* States that were logged and have not ended since. They are not logged again until they have ended. */
 struct logged_states {
-        bool is_down, is_refused; /* end when the store is ready */
-        bool is_unguarded;
-        bool is_hanging; /* ends with the next watchdog notification */
+        bool is_down, is_refused; /* no connection, refused connection: end when the store serves requests */
+        bool is_unguarded;        /* server_warn_of_unguarded_client_id() */
+        bool is_hanging;          /* ends with the next watchdog notification */
 };
 
 /* The daemon: the event loop, its handles, and the modules that they drive. */
@@ -54,7 +54,7 @@ struct server {
         int n_arguments;
         char *const *arguments;
         struct config config;   /* its strings are borrowed */
-        struct config reloaded; /* owns the strings of `config` since the last reload */
+        struct config reloaded; /* the configuration of the last reload: `config` borrows its strings */
         /* The client id in use, if it is the default one with a suffix; else empty. */
         char suffixed_client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") + STORAGE_CLIENT_SUFFIX_LENGTH];
         /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
@@ -77,10 +77,10 @@ struct server {
 
         struct store_view view; /* what the HTTP pages show; view.disconnected is the text below */
         char disconnected[STATUS_MAX];
-        char status[STATUS_MAX]; /* the text that the service manager has */
+        char status[STATUS_MAX]; /* the text last sent to the service manager */
         struct logged_states logged;
-        bool is_attempt_refused; /* the broker has refused the connection, which has not ended yet */
-        bool was_ready;          /* the store was ready for requests since its start */
+        bool is_attempt_refused; /* the broker refused the connection; its end has not been reported yet */
+        bool was_ready;          /* the store has served requests at least once since its start */
         bool is_stopping;
         int exit_code;
 };
@@ -114,17 +114,17 @@ void server_set_deadline_timer(struct server *server);
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks);
 
-/* Read the configuration again and apply all reloadable options. If the configuration is invalid, apply none. */
+/* Read the configuration again and apply all live options (struct option). If the configuration is invalid, apply none. */
 void server_reload(struct server *server);
 
 /* Warn if the policy denies all requests, because the broker does not verify the identity of clients. */
-void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind);
+void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind);
 
 /*
- * Warn if the plugin does not refuse the store's client id to other users, so that one of them could take over the session.
- * Warns again only if the plugin has refused it in between.
+ * Warn if the plugin does not guard the store's client id: another user could connect with it and take over the store's
+ * session. After a warning, warn again only if the client id was guarded in the meantime.
  */
-void server_warn_of_unguarded(struct server *server);
+void server_warn_of_unguarded_client_id(struct server *server);
 
 /* broker_link.c: the callbacks of the link, and sending. */
 
@@ -135,8 +135,8 @@ void server_warn_of_unguarded(struct server *server);
 bool server_add_client_suffix(struct server *server, const char *suffix);
 
 /*
- * The callback `change_client_id` of struct pipeline_callbacks: reconnect with the suffix, because the plugin does not reserve the
- * default client id. userdata is the server. Returns as server_add_client_suffix().
+ * The callback `change_client_id` of struct pipeline_callbacks: reconnect with the suffix, because the plugin does not guard
+ * the default client id. userdata is the server. Returns as server_add_client_suffix().
  */
 bool server_change_client_id(void *userdata, const char *suffix);
 
@@ -149,10 +149,16 @@ bool server_has_room(void *userdata);
 
 /* status.c: the text for the service manager. */
 
-/* Describe what a broker of this kind provides, in the words of `statestorectl stat`. As a metric: statestore_broker_ability. */
+/*
+ * Describe what a broker of this kind provides, in the words of `statestorectl stat`. The metric statestore_broker_ability
+ * shows the same.
+ */
 const char *broker_abilities(enum broker_kind broker_kind);
 
-/* Send what the store serves, or why it does not serve, if that has changed. Call only while the link is open. */
+/*
+ * Send a status text to the service manager if it has changed: which broker the store serves, or why it serves no requests.
+ * Call only while the link is open.
+ */
 void server_update_status(struct server *server);
 
 /* Store why there is no connection to the broker, for the service manager and the HTTP page /readyz. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --exit-with-parent. The kernel sends a signal when the thread that started this process ends. The parent
- * process may still run then, so check its process id at each signal.
+ * --exit-with-parent. The kernel sends a signal when the thread that started this process ends. The parent process may still
+ * run then: it has ended only if getppid() returns another process id than at the start.
  */
 
 #include <signal.h>
@@ -31,11 +31,11 @@ static void check_parent(uv_signal_t *handle, int number) {
 }
 
 static void provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
-        static char unread[256];
+        static char discarded[256];
 
         (void)handle;
         (void)suggested;
-        *ret_buffer = uv_buf_init(unread, sizeof(unread));
+        *ret_buffer = uv_buf_init(discarded, sizeof(discarded));
 }
 
 static void on_input_end(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer) {

@@ -115,14 +115,14 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         return r;
 }
 
-void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind) {
+void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_PLAIN && server->config.policy_file && !server->config.allow_unverified)
                 log_warning(
                         "this broker does not verify clients, so the policy denies all requests: load the "
                         "plugin mosquitto_statestore.so, or see --allow-unverified");
 }
 
-void server_warn_of_unguarded(struct server *server) {
+void server_warn_of_unguarded_client_id(struct server *server) {
         struct gauges gauges;
         bool is_unguarded;
 
@@ -161,6 +161,6 @@ void server_reload(struct server *server) {
         pipeline_set_limits(server->pipeline, &limits);
         set_policy(server, &server->reloaded.policy);
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        server_warn_of_unverified(server, gauges.broker_kind);
+        server_warn_of_unverified_clients(server, gauges.broker_kind);
         server_update(server);
 }

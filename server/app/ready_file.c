@@ -18,8 +18,8 @@ void ready_file_remove(const char *name) {
 }
 
 /*
- * Write a new file. Replaces a file that a crash has left, and also a symbolic link or a pipe: writing to these would change
- * another file, or wait for a reader.
+ * Write a new file. If the name exists, delete it first: a crash may have left a file. Never write through an existing name: it
+ * may be a symbolic link to another file, or a pipe, which would block.
  */
 static int write_whole(const char *name, const char *text) {
         ssize_t n_written;

@@ -27,8 +27,8 @@
 #define STORAGE_CHECK_INTERVAL_MS 1000
 
 /*
- * Delay until the number of suppressed log lines is logged. During a flood the first line of each second reports the number;
- * this report is for the lines that were suppressed at the end of a flood.
+ * Delay until the number of suppressed log lines is logged. During a flood the first line of each second reports the number of
+ * lines suppressed before it. No such line follows the end of a flood, so a timer reports the number.
  */
 #define LOG_REPORT_DELAY_MS 2000
 
@@ -84,7 +84,7 @@ void server_set_deadline_timer(struct server *server) {
                        (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
-/* The link, the HTTP server and the child process close their handles themselves. */
+/* The link, the HTTP server and the child process close their own handles, so these are closing already. */
 static void close_handle(uv_handle_t *handle, void *argument) {
         (void)argument;
         if (!uv_is_closing(handle))
@@ -151,8 +151,8 @@ static void on_serving(void *userdata, enum broker_kind broker_kind) {
                  LOG_STRING(server->config.node_id),
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", broker_abilities(broker_kind));
         server_update_status(server);
-        server_warn_of_unverified(server, broker_kind);
-        server_warn_of_unguarded(server);
+        server_warn_of_unverified_clients(server, broker_kind);
+        server_warn_of_unguarded_client_id(server);
         server->logged.is_down = false;
         server->logged.is_refused = false;
         if (!server->was_ready)
@@ -167,7 +167,8 @@ static void report_suppressed(uv_timer_t *timer) {
 
 /*
  * While requests wait, read more packets, so that the pipeline has requests of several clients and can serve the clients in
- * turn. Above PIPELINE_INBOX_PAUSE read only while nothing waits to be written; while a commit is stalled read nothing.
+ * turn. Above PIPELINE_INBOX_PAUSE read only if all outgoing packets have been written, and not at all while a commit is
+ * stalled.
  */
 static enum mqtt_read_mode choose_read_mode(const struct server *server) {
         size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
@@ -228,13 +229,14 @@ static void run_work(uv_work_t *work) {
 static void work_ended(uv_work_t *work, int status) {
         struct server *server = work->data;
 
-        if (!server->link) /* the server is stopping and has closed the link: the work took longer than STOP_TIMEOUT_MS */
+        /* The work took longer than STOP_TIMEOUT_MS: the link is closed, so no request can be answered. */
+        if (!server->link)
                 return;
         pipeline_work_done(server->pipeline, status, server_now(server));
         server_update(server);
 }
 
-/* Execute the work in a thread of libuv. The pipeline waits for its end before it passes the next work. */
+/* Run the work in the thread pool of libuv. The pipeline calls this only after the previous work has ended. */
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct server *server = userdata;
 
@@ -268,7 +270,7 @@ static int create_pipeline(struct server *server) {
                                                 .userdata = server };
         int r;
 
-        /* Without these callbacks the pipeline does not make a topic for each recipient of a notification. */
+        /* Set these callbacks only if needed: for `notifying` the pipeline builds the topic of each recipient. */
         if (server->config.record_file) {
                 callbacks.executing = on_executing;
                 callbacks.notifying = on_notifying;
@@ -297,7 +299,8 @@ static void open_http(struct server *server) {
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        if (!server->link) /* work_ended() ignores work that ends while there is no link */
+        /* The check can start work, and work_ended() needs the link. */
+        if (!server->link)
                 return;
         pipeline_check_storage(server->pipeline, server_now(server));
         server_update_status(server);
@@ -357,9 +360,9 @@ static void exit_at_once(int number) {
 }
 
 /*
- * Signal handlers for the time before the loop runs, while the storage is loaded. No request is pending
- * then. Process 1, as in a container, ignores signals without a handler, so set one. Ignore SIGHUP: the
- * configuration has just been read.
+ * Set the signal handlers for the time before the loop runs, while the storage is loaded. No request is pending then, so the
+ * process can exit at once. Without a handler, the kernel ignores SIGTERM and SIGINT for process 1 of a container. Ignore
+ * SIGHUP: the configuration has just been read.
  */
 static void set_early_signals(void) {
         signal(SIGTERM, exit_at_once);

@@ -9,10 +9,10 @@
 /* Set the status text that the service manager shows. Only the first line is used. */
 void service_notify_status(const char *status);
 
-/* Requests are served. Also ends a reload. */
+/* Report that requests are served, or that a reload is complete. */
 void service_notify_ready(void);
 
-/* The configuration is being read again. */
+/* Report that a reload has begun. */
 void service_notify_reloading(void);
 
 void service_notify_stopping(void);

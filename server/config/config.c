@@ -124,10 +124,10 @@ static void take_line(void *userdata, const char *section, const char *name, con
 }
 
 /*
- * Return whether the file may be read. At the start it may be a pipe, as in --policy <(generate-policy). A reload must not
- * wait for the writer of a pipe, and the pipe has been read to its end already.
+ * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as in --policy
+ * <(generate-policy). A reload does not read pipes: it must not wait for a writer, and the start has read the pipe to its end.
  */
-static bool is_readable(struct config_reading *reading, const char *name) {
+static bool check_readable(struct config_reading *reading, const char *name) {
         int r = reading->is_reload ? regular_file_check(name, INI_FILE_LENGTH_MAX) : 0;
 
         if (r != 0)
@@ -139,39 +139,40 @@ static void read_file(struct config_reading *reading, const char *name) {
         struct ini_sink sink = { .value = take_line, .fault = take_fault, .userdata = reading };
 
         reading->file = name ? name : getenv("STATESTORE_CONFIG");
-        if (reading->file && *reading->file && is_readable(reading, reading->file))
+        if (reading->file && *reading->file && check_readable(reading, reading->file))
                 ini_file_read(reading->file, &sink);
 }
 
-static bool is_setting(struct slice variable) {
+static bool is_variable_of_setting(struct slice variable) {
         for (size_t i = 0; i < n_settings; i++)
                 if (slice_equal(variable, slice_from_string(option_variable(&config_options[i]).name)))
                         return true;
         return false;
 }
 
-static bool is_of_a_section(struct slice variable) {
+/* Return whether the name consists of STATESTORE_, a section, and any suffix. */
+static bool begins_with_section(struct slice variable) {
         for (size_t i = 0; i < n_settings; i++) {
-                struct option_variable like = option_variable(&config_options[i]);
-                size_t length = strlen(like.name) - strlen(config_options[i].name);
+                struct option_variable known = option_variable(&config_options[i]);
+                size_t length = strlen(known.name) - strlen(config_options[i].name);
 
-                if (slice_starts_with(variable, (struct slice){ (const uint8_t *)like.name, length }))
+                if (slice_starts_with(variable, (struct slice){ (const uint8_t *)known.name, length }))
                         return true;
         }
         return false;
 }
 
-static void find_unknown_variables(struct config_reading *reading) {
+static void report_unknown_variables(struct config_reading *reading) {
         for (char *const *at = environ; at && *at; at++) {
                 struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
 
-                if (value.length > 0 && is_of_a_section(variable) && !is_setting(variable))
+                if (value.length > 0 && begins_with_section(variable) && !is_variable_of_setting(variable))
                         report(reading, LOG_TEXT(variable), "no such option");
         }
 }
 
 static void read_environment(struct config_reading *reading) {
-        find_unknown_variables(reading);
+        report_unknown_variables(reading);
         for (size_t i = 0; i < n_settings; i++) {
                 struct option_variable variable = option_variable(&config_options[i]);
                 const char *value = getenv(variable.name);
@@ -225,7 +226,8 @@ static void read_arguments(struct config_reading *reading, int n_arguments, char
 }
 
 /*
- * Read --help, --version and --config, which determine what else is read. read_arguments() reports faults.
+ * Read --help, --version and --config: they decide whether other sources are read, and which file. read_arguments() reports
+ * faults.
  */
 static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
         struct arguments arguments = arguments_of(n_arguments, argv);
@@ -321,7 +323,7 @@ static void complete_broker(struct config_reading *reading) {
                 report(reading, "--host", "out of memory");
 }
 
-/* Check options that depend on each other, and derive values. */
+/* Derive values from the options, and check options that depend on each other. */
 static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
 
@@ -350,7 +352,7 @@ static void read_policy(struct config_reading *reading) {
         struct policy_file_sink sink = { .fault = take_fault, .userdata = reading };
 
         reading->hint = "";
-        if (!config->policy_file || !is_readable(reading, config->policy_file))
+        if (!config->policy_file || !check_readable(reading, config->policy_file))
                 return;
         config->policy = policy_file_read(config->policy_file, config->allow_unverified, &sink);
         if (!config->policy)

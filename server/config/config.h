@@ -11,7 +11,7 @@
 
 /* The configuration of statestored, from its command line, environment and configuration file. */
 
-struct config_text;
+struct config_text; /* a list of strings */
 
 /* Exit status if an option, or a file that it names, is invalid. */
 #define EXIT_INVALID_CONFIG 2
@@ -50,7 +50,7 @@ struct config {
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* text of each option, by its index in config_options */
-        struct config_text *file_texts;         /* owned: the text of values from the file */
+        struct config_text *file_texts;         /* owned: those strings in values that the file gave */
         const char *policy_file;                /* NULL: none, everything is allowed */
         bool allow_unverified;
         struct policy *policy;        /* owned: read from policy_file */
@@ -91,26 +91,23 @@ enum config_result {
 };
 
 /*
- * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or --name=VALUE), the
- * environment (STATESTORE_SECTION_NAME), the file that --config or STATESTORE_CONFIG names, the defaults. Strings
- * from the command line and the environment are borrowed. The caller must call config_deinit() on *ret_config,
- * also after CONFIG_DONE and CONFIG_INVALID. is_reload: the store is running, so faults are logged instead of
- * printed.
+ * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or --name=VALUE), the environment
+ * (STATESTORE_SECTION_NAME), the file that --config or STATESTORE_CONFIG names, the defaults. Strings from the command line and
+ * the environment are borrowed. The caller must call config_deinit() on *ret_config, also after CONFIG_DONE and CONFIG_INVALID.
+ * is_reload: the store is running, so faults are logged instead of printed, and the files must be regular files.
  */
 enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
                                struct config *ret_config);
 
 /*
- * Read the addresses of the broker and of the store's HTTP server, for other programs. Sources: the environment and
- * the file. file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the TLS options and http_listen of
- * *ret_config are valid.
+ * Read the addresses of the broker and of the store's HTTP server, for statestorectl. Sources: the environment and the file.
+ * file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the TLS options and http_listen of *ret_config are valid.
  */
 enum config_result config_read_addresses(const char *file, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*
- * Copy the live options (struct option) of fresh to config. Log which options have changed, and which of them need a
- * restart. config then borrows strings from fresh: keep fresh until the following config_reload() of config, or its
- * config_deinit().
+ * Copy the live options (struct option) of fresh to config. Log which options have changed, and which of them need a restart.
+ * config then borrows strings from fresh: keep fresh until the next config_reload() or config_deinit() of config.
  */
 void config_reload(struct config *config, const struct config *fresh);

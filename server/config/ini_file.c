@@ -25,10 +25,10 @@ struct ini_file {
 };
 
 struct ini_position ini_position(const char *name, unsigned int line) {
-        struct ini_position place;
+        struct ini_position position;
 
-        snprintf(place.text, sizeof(place.text), "%.250s:%u", name, line);
-        return place;
+        snprintf(position.text, sizeof(position.text), "%.250s:%u", name, line);
+        return position;
 }
 
 static void fault(struct ini_file *file, const char *what) {

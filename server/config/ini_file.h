@@ -4,14 +4,13 @@
 #include <stddef.h>
 
 /*
- * Parses files of [section], name = value (or name: value) and comments. A comment is a line that begins
- * with '#' or ';'. Lines may be indented. A line is shorter than 200 bytes, a section name shorter than 50, a
- * file at most INI_FILE_LENGTH_MAX bytes long. All strings are borrowed for the call. The argument `where` is
- * "FILE:LINE", or the file name.
+ * Parses files of [section], name = value (or name: value) and comments. A comment is a line that begins with '#' or ';'. Lines
+ * may be indented. A line is shorter than 200 bytes, a section name shorter than 50, a file at most INI_FILE_LENGTH_MAX bytes
+ * long. All strings are borrowed for the call. The argument `where` is "FILE:LINE", or the file name.
  */
 struct ini_sink {
-        void (*section)(void *userdata, const char *name,
-                        unsigned int line); /* a section begins; may be NULL */
+        /* A section begins. May be NULL. */
+        void (*section)(void *userdata, const char *name, unsigned int line);
         void (*value)(void *userdata, const char *section, const char *name, const char *value,
                       unsigned int line);
         void (*fault)(void *userdata, const char *where, const char *what);

@@ -126,7 +126,7 @@ static const struct option *find_option(const struct arguments *arguments, struc
         return NULL;
 }
 
-/* Return the first of the values after the option; NULL: values are missing. */
+/* Skip the values after the option and return the first. NULL: a value is missing, or the value is optional: it needs '='. */
 static const char *take_values(struct arguments *arguments, const struct option *option) {
         char *const *first = arguments->at;
 
@@ -176,20 +176,20 @@ void help_append_row(struct buf *help, size_t column, const char *left, const ch
  * Append the default, and the environment variable if the option has no section. With a section, the variable follows
  * from the section and the name.
  */
-static void append_origin(struct buf *help, size_t column, const struct option *option) {
-        char origin[128] = "";
+static void append_default_and_variable(struct buf *help, size_t column, const struct option *option) {
+        char suffix[128] = "";
 
         if (option->has_variable)
-                snprintf(origin, sizeof(origin), " [%s]", option_variable(option).name);
+                snprintf(suffix, sizeof(suffix), " [%s]", option_variable(option).name);
         if (option->default_value && option->argument)
-                snprintf(origin + strlen(origin), sizeof(origin) - strlen(origin), " (%s)",
+                snprintf(suffix + strlen(suffix), sizeof(suffix) - strlen(suffix), " (%s)",
                          option->default_value);
 
-        if (option->has_variable && column + strlen(option->help) + strlen(origin) > HELP_LINE_LENGTH_MAX) {
+        if (option->has_variable && column + strlen(option->help) + strlen(suffix) > HELP_LINE_LENGTH_MAX) {
                 buf_append_string(help, "\n");
-                help_append_row(help, column, "", origin + 1);
+                help_append_row(help, column, "", suffix + 1);
         } else {
-                buf_append_string(help, origin);
+                buf_append_string(help, suffix);
         }
         buf_append_string(help, "\n");
 }
@@ -202,5 +202,5 @@ void help_append_option(struct buf *help, size_t column, const struct option *op
         snprintf(left + strlen(left), sizeof(left) - strlen(left), option->argument ? "%s %s" : "%s",
                  option->flag, option->argument);
         help_append_row(help, column, left, option->help);
-        append_origin(help, column, option);
+        append_default_and_variable(help, column, option);
 }

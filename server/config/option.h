@@ -41,7 +41,10 @@ int option_set_hosts(void *config, const struct option *option,
                      const char *value); /* const char *: a list for endpoints_parse() */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
-/* Called by a function for `set` that knows the range of the duration, or the names of the enum in its order. */
+/*
+ * Helpers of functions for `set`. min_ms and max_ms: the range of the duration. names: the texts of the enum's values, in the
+ * order of the enum.
+ */
 int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
                         int64_t max_ms); /* int64_t */
 int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,
@@ -91,13 +94,13 @@ struct argument {
         struct slice name;           /* the part before '=' */
         const struct option *option; /* NULL: not an option */
         const char *value;           /* "on" for a switch; NULL: no value given */
-        char *const *values;         /* the arguments after the option: use as many as it has values */
+        char *const *values;         /* the arguments after this one, for an option with several values */
 };
 
 /* Parse the next argument, with the values of its option. */
 enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument);
 
-/* Whether the text is a word and not an option. */
+/* Return whether the text is a word and not an option. */
 bool argument_is_word(const char *text);
 
 /* Append a line of --help without a newline: `left` at the start of the line, `right` at the given column. */

@@ -138,7 +138,7 @@ static int set_log_level(void *target, const struct option *option, const char *
         return log_level_from_string(value, &config->log_level);
 }
 
-/* `set` of --explain: config_read() stores its four values. */
+/* `set` of --explain, whose four values take_explain() in config.c stores. */
 static int set_nothing(void *config, const struct option *option, const char *value) {
         (void)config;
         (void)option;
@@ -156,10 +156,10 @@ static int set_nothing(void *config, const struct option *option, const char *va
 #define FIELD(name) offsetof(struct config, name)
 
 /* A row of an option for the file, the environment and the command line. */
-#define SETTING(section_, name_, flag_, argument_, initial_, expected_, help_, set_, field_, live_)         \
+#define SETTING(section_, name_, flag_, argument_, default_, expected_, help_, set_, field_, live_)         \
         {                                                                                                   \
                 .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
-                .default_value = initial_, .expected = expected_, .help = help_, .set = set_,               \
+                .default_value = default_, .expected = expected_, .help = help_, .set = set_,               \
                 .field = field_, .is_live = live_                                                           \
         }
 
@@ -168,8 +168,8 @@ const struct option config_options[] = {
                 "names, addresses or socket paths, each with or without :PORT",
                 "address of the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
         SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
-                "port of hosts without one; 0 with --dev: any free port", option_set_port, FIELD(port),
-                RESTART),
+                "port for hosts given without a port; with --dev, 0: any free port", option_set_port,
+                FIELD(port), RESTART),
         SETTING("broker", "dev", "--dev", NULL, "off", "on or off",
                 "start a private mosquitto, for tests, and print its address", option_set_switch, FIELD(dev),
                 RESTART),
@@ -206,7 +206,7 @@ const struct option config_options[] = {
         SETTING("store", "node-id", "--node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
                 "node id in versions; must differ from client ids", set_node_id, 0, RESTART),
         SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
-                "sdk: as published clients expect; document: as the documentation says", set_dialect,
+                "sdk: as the published SDKs expect; document: as the published document says", set_dialect,
                 FIELD(dialect), RESTART),
         SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "maximum number of keys",
                 option_set_number, FIELD(max_keys), LIVE),
@@ -225,18 +225,19 @@ const struct option config_options[] = {
                 "registrations",
                 set_registration_timeout, FIELD(registration_timeout_ms), LIVE),
         SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
-                "before serving, set the keys in this file that do not exist", option_set_text,
+                "before serving, set the keys in this file that the store lacks", option_set_text,
                 FIELD(seed_file), RESTART),
         SETTING("storage", "data-dir", "--data-dir", "DIR", NULL, "a directory",
-                "store in this directory; without it, in memory only", option_set_text, FIELD(data_dir),
-                RESTART),
+                "store the keys in this directory; without it, in memory only", option_set_text,
+                FIELD(data_dir), RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
                 "which keys to store in the data directory", set_persist, FIELD(persist), RESTART),
         SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
-                "custom: keys that match this pattern", option_set_text, FIELD(persist_pattern), RESTART),
+                "with --persist custom: store keys that match this pattern", option_set_text,
+                FIELD(persist_pattern), RESTART),
         SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
-                "NAME=VALUE or off", "custom: keys whose SET has this property", set_persist_property, 0,
-                RESTART),
+                "NAME=VALUE or off", "with --persist custom: store keys whose SET has this user property",
+                set_persist_property, 0, RESTART),
         SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",
                 "access rules; without a policy all clients may do everything", option_set_text,
                 FIELD(policy_file), LIVE),
@@ -259,7 +260,7 @@ const struct option config_options[] = {
                 "let tests empty the store, move its clock and inject faults", option_set_switch,
                 FIELD(control), RESTART),
         SETTING("log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
-                "lowest level to log on stderr", set_log_level, 0, LIVE),
+                "least severe level to log on stderr", set_log_level, 0, LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
                 "log lines as key=value or as JSON objects", set_log_format, 0, LIVE),
 

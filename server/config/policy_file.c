@@ -20,18 +20,18 @@
 #include "config/ini_file.h"
 #include "policy/policy_build.h"
 
-struct reading {
+struct policy_reading {
         const char *name;
         const struct policy_file_sink *sink;
         struct policy *policy;
         bool is_invalid;
-        bool is_out_of_memory; /* out of memory: skip the rest */
+        bool is_out_of_memory; /* skip the rest of the file */
 
         void *rule_names; /* tree of tsearch() */
 
-        /* of the current rule */
+        /* state of the current rule */
         unsigned int rule_line;   /* 0: no rule yet */
-        unsigned int access_line; /* 0: not given yet */
+        unsigned int access_line; /* of the line `access`; 0: not given yet */
         bool has_principal, has_keys;
 };
 
@@ -45,13 +45,13 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
-static void fault(struct reading *reading, unsigned int line, const char *what) {
+static void fault(struct policy_reading *reading, unsigned int line, const char *what) {
         reading->is_invalid = true;
         reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
 }
 
-/* r: result of a policy_add function. */
-static void check_result(struct reading *reading, unsigned int line, int r) {
+/* Report the result r of a policy_add_*() function or of policy_compile(), unless it is success. */
+static void check_result(struct policy_reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
                 fault(reading, line, outcome_texts[r]);
         if (r < 0)
@@ -59,7 +59,7 @@ static void check_result(struct reading *reading, unsigned int line, int r) {
         reading->is_out_of_memory |= r < 0;
 }
 
-static void end_rule(struct reading *reading) {
+static void end_rule(struct policy_reading *reading) {
         if (reading->rule_line == 0 || reading->is_out_of_memory)
                 return;
         if (reading->access_line == 0)
@@ -84,7 +84,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /* Two rules of the same name are a fault: an operator who edits one of them may not know of the other. */
-static void check_name_is_new(struct reading *reading, const char *name, unsigned int line) {
+static void check_name_is_new(struct policy_reading *reading, const char *name, unsigned int line) {
         struct rule_name *given = malloc(sizeof(*given) + strlen(name) + 1);
         struct rule_name *const *first = NULL;
         char text[256];
@@ -106,7 +106,7 @@ static void check_name_is_new(struct reading *reading, const char *name, unsigne
 }
 
 static void begin_rule(void *userdata, const char *name, unsigned int line) {
-        struct reading *reading = userdata;
+        struct policy_reading *reading = userdata;
 
         end_rule(reading);
         if (reading->is_out_of_memory)
@@ -119,7 +119,7 @@ static void begin_rule(void *userdata, const char *name, unsigned int line) {
                 check_name_is_new(reading, name, line);
 }
 
-static void take_access(struct reading *reading, const char *value, unsigned int line) {
+static void take_access(struct policy_reading *reading, const char *value, unsigned int line) {
         static const struct {
                 const char *name;
                 enum access access;
@@ -143,7 +143,7 @@ static void take_access(struct reading *reading, const char *value, unsigned int
         fault(reading, line, "read, write or readwrite was expected");
 }
 
-static void take_any(struct reading *reading, const char *value, unsigned int line) {
+static void take_any(struct policy_reading *reading, const char *value, unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "yes") == 0)
                 check_result(reading, line,
@@ -152,7 +152,7 @@ static void take_any(struct reading *reading, const char *value, unsigned int li
                 fault(reading, line, "any = yes was expected");
 }
 
-static void add_named(struct reading *reading, enum policy_principal_kind kind, const char *value,
+static void add_named(struct policy_reading *reading, enum policy_principal_kind kind, const char *value,
                       unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "*") == 0)
@@ -162,13 +162,13 @@ static void add_named(struct reading *reading, enum policy_principal_kind kind, 
                              policy_add_principal(reading->policy, kind, slice_from_string(value)));
 }
 
-static void add_keys(struct reading *reading, enum policy_keys_kind kind, struct slice keys,
+static void add_keys(struct policy_reading *reading, enum policy_keys_kind kind, struct slice keys,
                      unsigned int line) {
         reading->has_keys = true;
         check_result(reading, line, policy_add_keys(reading->policy, kind, keys, line));
 }
 
-static void take_binary(struct reading *reading, const char *value, unsigned int line) {
+static void take_binary(struct policy_reading *reading, const char *value, unsigned int line) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         int r = base64_append_decoded(&bytes, slice_from_string(value));
 
@@ -183,7 +183,7 @@ static void take_binary(struct reading *reading, const char *value, unsigned int
 
 static void take_line(void *userdata, const char *section, const char *name, const char *value,
                       unsigned int line) {
-        struct reading *reading = userdata;
+        struct policy_reading *reading = userdata;
         char text[256];
 
         (void)section;
@@ -214,7 +214,7 @@ static void take_line(void *userdata, const char *section, const char *name, con
 }
 
 static void take_fault(void *userdata, const char *where, const char *what) {
-        struct reading *reading = userdata;
+        struct policy_reading *reading = userdata;
 
         reading->is_invalid = true;
         reading->sink->fault(reading->sink->userdata, where, what);
@@ -222,7 +222,7 @@ static void take_fault(void *userdata, const char *where, const char *what) {
 
 struct policy *policy_file_read(const char *name, bool allows_unverified,
                                 const struct policy_file_sink *sink) {
-        struct reading reading = { .name = name, .sink = sink };
+        struct policy_reading reading = { .name = name, .sink = sink };
         struct ini_sink lines = {
                 .section = begin_rule, .value = take_line, .fault = take_fault, .userdata = &reading
         };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and runs the library
- * when the instance is readable or a timeout has expired.
+ * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and runs the library when the
+ * instance is readable or a timeout has expired.
  *
- * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the
- * duration of the run. The last rendered page is kept until the end of the run, for further connections that request it.
+ * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the duration of the run.
+ * If connections request the same page one after another in a run, the page is rendered once.
  *
- * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest
- * ones. A monitoring client sends its request at once, so it has its response before its connection is among the oldest.
+ * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest ones. A
+ * monitoring client sends its request at once, so it has its response before its connection is among the oldest.
  */
 
 #include "http/http_server.h"
@@ -141,8 +141,9 @@ static void run_library(struct http_server *http) {
 
         MHD_run(http->daemon);
         /*
-         * If all connections were in use, the first run accepted none and has closed the evicted ones: accept new ones
-         * now. If all are in use now, read the requests of the newest before the oldest are closed.
+         * If all connections were in use before the first run, that run only closed the evicted connections: the second run
+         * accepts new connections. If all connections are in use now, the second run reads the requests of the newest
+         * connections, before evict_oldest() shuts down the oldest.
          */
         if (was_full || is_full(http))
                 MHD_run(http->daemon);

@@ -167,7 +167,7 @@ static void append_memory(struct buf *text, const struct gauges *g) {
                       "Remembered answers dropped before their deadline, because their memory is limited.",
                       g->n_remembered_dropped_early);
         append_number(text, "statestore_pending_notifications", "gauge",
-                      "Changes that are not yet known to be delivered to all their recipients.",
+                      "Changes whose notifications are not known to be delivered to all recipients yet.",
                       g->n_pending_notifications);
         append_number(text, "statestore_waiting_bytes", "gauge",
                       "Memory of requests that wait for execution.", g->n_waiting_bytes);
@@ -185,7 +185,7 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
         append_ms(text, skew, "{direction=\"ahead\"}", c->ahead_max_ms);
         append_ms(text, skew, "{direction=\"behind\"}", c->behind_max_ms);
         append_family(text, ahead, "gauge",
-                      "Time by which the clock of the versions is ahead of the local clock.");
+                      "Time by which the hybrid logical clock of the versions is ahead of the local clock.");
         append_ms(text, ahead, "", g->clock_ahead_ms);
 }
 
@@ -223,7 +223,7 @@ static void append_process(struct buf *text, const struct process_usage *process
                       "Start time of the process, in seconds since the Unix epoch.", process->started_at_s);
 }
 
-static uint64_t sum(const struct counters *c, enum verb verb) {
+static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
         uint64_t total = 0;
 
         for (enum outcome i = 0; i < N_OUTCOMES; i++)
@@ -240,13 +240,13 @@ static void append_aio_broker(struct buf *text, const struct counters *c) {
         append_number(text, "aio_broker_state_store_insertions", "untyped",
                       "SET requests that created a key.", c->n_insertions);
         append_number(text, "aio_broker_state_store_modifications", "untyped", "All other SET requests.",
-                      sum(c, VERB_SET) - c->n_insertions);
+                      sum_outcomes(c, VERB_SET) - c->n_insertions);
         append_number(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
-                      sum(c, VERB_GET));
+                      sum_outcomes(c, VERB_GET));
         append_number(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
-                      sum(c, VERB_DEL) + sum(c, VERB_VDEL));
+                      sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
         append_number(text, "aio_broker_state_store_keynotify_requests", "untyped", "KEYNOTIFY requests.",
-                      sum(c, VERB_KEYNOTIFY));
+                      sum_outcomes(c, VERB_KEYNOTIFY));
         append_number(text, "aio_broker_state_store_notifications_sent", "untyped",
                       "Notifications that were sent.", counters_n_notifications(c));
 }

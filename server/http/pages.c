@@ -19,19 +19,19 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
         return OK;
 }
 
-/* If the event loop hangs, there is no response. */
+/* A response of any kind shows that the event loop runs. */
 static unsigned int render_health(void *userdata, struct buf *body) {
         (void)userdata;
         buf_append_string(body, "ok\n");
         return OK;
 }
 
-/* Return what a store that is connected, but does not serve requests, waits for. */
+/* Return what the store waits for before it serves requests. The store is connected. */
 static const char *awaited(const struct gauges *gauges) {
         if (gauges->is_plugin_seen)
                 return "waiting for the answer of the plugin in the broker";
         if (gauges->is_plugin_required)
-                return "waiting for the plugin: the broker does not show it, and require-plugin is on";
+                return "waiting for the plugin: the broker has not announced one, and require-plugin is on";
         return "waiting for the end of a commit";
 }
 

@@ -7,14 +7,11 @@
 /* What the pages of statestored show. */
 struct store_view {
         const struct pipeline *pipeline;
-        const char *
-                disconnected; /* why the store is not connected to its broker, for people; "": not known yet */
+        const char *disconnected; /* text: why the store is not connected to its broker; "": not known yet */
 };
 
-/* The pages: metrics, health, readiness, version. The view is borrowed as the userdata of render(). */
+/* Return the pages: metrics, health, readiness, version. They borrow the view as the userdata of render(). */
 struct http_pages store_pages(struct store_view *view);
 
-/*
- * Return whether requests are served and writes can be stored. If not, append the cause, in a few words and without a newline.
- */
+/* Return whether requests are served and writes can be stored. If not, append the cause as a short text without a newline. */
 bool readiness_append(struct buf *cause, const struct store_view *view);

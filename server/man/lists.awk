@@ -5,7 +5,12 @@
 #
 # usage: awk -v version=VERSION -f lists.awk TABLE PAGE
 
-BEGIN { FS = "\t" }
+BEGIN {
+        FS = "\t"
+        # The fields of an option: see print_tables.c.
+        FLAG = 2; LETTER = 3; ARGUMENT = 4; VARIABLE = 5; DEFAULT = 6; HELP = 7; COMMANDS = 8; SECTION = 9; NAME = 10
+        EXPECTED = 11; RELOAD = 12
+}
 
 # Read the table.
 FILENAME == ARGV[1] && $1 == "command" { commands[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4; next }
@@ -36,27 +41,27 @@ function each_setting(   i, fields) {
         section = ""
         for (i = 1; i <= n_rows; i++) {
                 split(rows[i], fields, FS)
-                if (fields[9] != "")
+                if (fields[SECTION] != "")
                         setting(fields)
         }
 }
 
-# fields: of an option, see print_tables.c.
 function setting(fields) {
-        if (fields[9] != section)
-                print "## [" literal(fields[9]) "]\n"
-        section = fields[9]
+        if (fields[SECTION] != section)
+                print "## [" literal(fields[SECTION]) "]\n"
+        section = fields[SECTION]
 
-        print bold(fields[10]) " = " underlined(fields[4] == "" ? "on|off" : fields[4])
-        print "\t" literal(sentence(fields[7])) "."
-        printf "\tExpected: %s. %s. %s. ", literal(trimmed(fields[11])),
-               fields[6] == "" ? "No default" : "Default: " bold(fields[6]),
-               fields[12] == "live" ? "SIGHUP changes it" : "A change needs a restart"
-        print "Flag " bold("--" fields[2]) ", variable " bold(fields[5]) "."
+        print bold(fields[NAME]) " = " underlined(fields[ARGUMENT] == "" ? "on|off" : fields[ARGUMENT])
+        print "\t" literal(sentence(fields[HELP])) "."
+        printf "\tExpected: %s. %s. %s. ", literal(without_comma(fields[EXPECTED])),
+               fields[DEFAULT] == "" ? "No default" : "Default: " bold(fields[DEFAULT]),
+               fields[RELOAD] == "live" ? "SIGHUP changes it" : "A change needs a restart"
+        print "Flag " bold("--" fields[FLAG]) ", variable " bold(fields[VARIABLE]) "."
         print ""
 }
 
-function trimmed(text) {
+# Remove the comma at the end of an expected value: in messages the sentence continues after it.
+function without_comma(text) {
         sub(/,$/, "", text)
         return text
 }
@@ -65,19 +70,19 @@ function trimmed(text) {
 function options_of(name,   i, fields) {
         for (i = 1; i <= n_rows; i++) {
                 split(rows[i], fields, FS)
-                if (name == "" ? fields[8] == "" : index("," fields[8] ",", "," name ","))
+                if (name == "" ? fields[COMMANDS] == "" : index("," fields[COMMANDS] ",", "," name ","))
                         option(fields)
         }
 }
 
 function option(fields,   line) {
-        line = (fields[3] == "" ? "" : bold("-" fields[3]) ", ") bold("--" fields[2])
-        print line (fields[4] == "" ? "" : " " underlined(fields[4]))
-        line = "\t" literal(sentence(fields[7])) "."
-        if (fields[6] != "")
-                line = line " Default: " bold(fields[6]) "."
-        if (fields[5] != "")
-                line = line " Variable " bold(fields[5]) "."
+        line = (fields[LETTER] == "" ? "" : bold("-" fields[LETTER]) ", ") bold("--" fields[FLAG])
+        print line (fields[ARGUMENT] == "" ? "" : " " underlined(fields[ARGUMENT]))
+        line = "\t" literal(sentence(fields[HELP])) "."
+        if (fields[DEFAULT] != "")
+                line = line " Default: " bold(fields[DEFAULT]) "."
+        if (fields[VARIABLE] != "")
+                line = line " Variable " bold(fields[VARIABLE]) "."
         print line
         print ""
 }

@@ -3,8 +3,8 @@
 #
 # usage: make.sh VERSION TABLE PAGE
 #
-# Prints the manual page, with lists from the table. Hyphenation is disabled, so that names can be copied: the request .nh
-# alone applies only until the next paragraph.
+# Prints the manual page, with lists from the table. Disables hyphenation, so that names can be copied: the request .nh that
+# scdoc writes is in effect only until the next paragraph.
 
 set -eu
 

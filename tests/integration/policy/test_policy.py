@@ -211,7 +211,7 @@ def test_explain_names_the_rules_for_scan(policy, client, user, lines):
                            text=True, check=False)
 
     first, *rules = ended.stdout.splitlines()
-    assert first == "granted: the matching keys that the client may read are listed, if the plugin verifies the client"
+    assert first == "granted: SCAN lists the keys that these rules let the client read, if the plugin verifies the client"
     assert [line.split(",")[0] for line in rules] == [f"  {policy}:{line}" for line in lines]
     assert ended.returncode == 0
 

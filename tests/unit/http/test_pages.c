@@ -54,9 +54,8 @@ Test(pages, readiness_names_the_required_plugin) {
         broker_deinit(&broker);
         broker_init_down(&broker, config);
         pipeline_connected(broker.pipeline, false, broker.now);
-        cr_expect(is_readiness(503,
-                               "waiting for the plugin: the broker does not show it, and require-plugin "
-                               "is on\n"));
+        cr_expect(is_readiness(503, "waiting for the plugin: the broker has not announced one, and "
+                                    "require-plugin is on\n"));
 
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         cr_expect(is_readiness(503, "waiting for the answer of the plugin in the broker\n"));
