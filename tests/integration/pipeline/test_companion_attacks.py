@@ -100,9 +100,9 @@ def will_properties(message):
     return properties.pack()
 
 
-def leave_will(guarded, payload, properties):
+def leave_will(guarded, payload, properties, **more):
     """Have the broker publish a will of alice."""
-    ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties)
+    ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties, **more)
     ghost.cut()
     guarded.site.broker.wait_for_log(rf"[Cc]lient {ghost.id}\b.*(closed|disconnect)")
 
@@ -371,6 +371,37 @@ def test_retained_and_delayed_wills_are_not_executed(guarded, delay):
 
     guarded.wait_until_dropped("unverified")
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+# Requests whose replies the broker would refuse: it would close the store's connection, again after each reconnect
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_response_topic_of_many_levels_disconnects_its_sender(guarded, qos):
+    """mosquitto accepts it as a property, but refuses a PUBLISH to a topic with more than 200 separators."""
+    guarded.start_store()
+    alice, operator = guarded.connect("alice"), guarded.connect("operator")
+
+    alice.send(alice.encode_publish(INVOKE, resp.request("GET", "settings/none"), qos=qos, CorrelationData=b"1",
+                                    ResponseTopic="clients/" + "a/" * 300))
+
+    alice.wait_until_closed()
+    assert operator.ask("GET", "settings/none") == b"$-1\r\n"
+    assert "no connection to the broker" not in guarded.site.store.log()
+
+
+def test_a_will_whose_response_topic_has_many_levels_is_dropped(guarded):
+    """The plugin does not see wills. The store answers one at QoS 0 with an error."""
+    guarded.start_store()
+    operator = guarded.connect("operator")
+    properties = Properties(PacketTypes.WILLMESSAGE)
+    properties.ResponseTopic, properties.CorrelationData = "clients/" + "a/" * 300, b"1"
+
+    leave_will(guarded, b"", properties.pack(), will_qos=0)
+
+    guarded.site.store.wait_for_log("response topic")
+    assert operator.ask("GET", "settings/none") == b"$-1\r\n"
+    assert "no connection to the broker" not in guarded.site.store.log()
 
 
 # Connections and publishing
