@@ -404,6 +404,19 @@ def test_a_will_whose_response_topic_has_many_levels_is_dropped(guarded):
     assert "no connection to the broker" not in guarded.site.store.log()
 
 
+def test_the_broker_counts_only_the_payloads_of_unread_replies(make_site, tmp_path):
+    """All replies wait, although their Correlation Data exceeds the limits of the broker."""
+    limits = "max_inflight_bytes 1000000", "max_queued_bytes 1000000"
+    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *limits), tmp_path).start_store()
+    alice, operator = guarded.connect("alice"), guarded.connect("operator")
+    sent = [alice.begin("GET", "settings/none", correlation=n.to_bytes(65535, "big")) for n in range(60)]
+    for _ in range(2 * len(sent)):  # the requests of both clients are served in turns
+        operator.ask("GET", "settings/none")
+
+    for correlation in sent:
+        assert alice.answer_to(correlation).payload == b"$-1\r\n"
+
+
 # Connections and publishing
 
 
