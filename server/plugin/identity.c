@@ -201,19 +201,21 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
 /*
  * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick, after the PUBACK. Without the
  * PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker sends no
- * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
+ * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one
+ * line for each connection.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {
         struct connection *connection;
 
-        mosquitto_log_printf(MOSQ_LOG_NOTICE,
-                             "statestore: request refused: forbidden response topic: client_id=%s",
-                             LOG_TEXT(slice_from_string(client_id)));
-        if (!plugin->has_ticked)
-                return MOSQ_ERR_PROTOCOL;
         if (connections_open(plugin, client, client_id, &connection) < 0)
                 return MOSQ_ERR_NOMEM;
+        if (!connection->is_refused)
+                mosquitto_log_printf(MOSQ_LOG_NOTICE,
+                                     "statestore: request refused: forbidden response topic: client_id=%s",
+                                     LOG_TEXT(slice_from_string(client_id)));
+        if (!plugin->has_ticked)
+                return MOSQ_ERR_PROTOCOL;
 
         connections_refuse(&plugin->connections, connection);
         return MOSQ_ERR_ACL_DENIED;
