@@ -110,6 +110,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         r = set_instance(plugin, hello.instance, message->client);
         if (r < 0)
                 return r;
+        plugin->is_unguarded = !hello.is_connect_checked && !plugin->requires_client_id;
         slow_watchers_check_log(plugin);
         disconnected_clear(&plugin->disconnected); /* WELCOME does not list these connections */
         r = set_run(plugin, hello.run);

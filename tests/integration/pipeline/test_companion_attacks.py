@@ -227,6 +227,46 @@ def test_the_published_log_does_not_contain_the_random_client_id(make_site, tmp_
     assert f"as {client_id} " in unguarded.site.broker.log()
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["first connection", "second connection"])
+def test_the_published_log_does_not_contain_a_random_client_id_before_hello(make_site, tmp_path, is_first):
+    """The second connection follows an unguarded one with the default client id, whose end the broker has not read yet."""
+    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic")
+    alice = unguarded.connect("alice", "reader")
+    alice.subscribe("$SYS/broker/log/#", 0)
+    client_ids = ["statestored-" + "0a" * 16] if is_first else ["statestored", "statestored-" + "0a" * 16]
+
+    stores = []
+    for client_id in client_ids:
+        stores.append(Peer(unguarded.site.broker.port, client_id, username="statestored", password=USERS["statestored"]))
+        if client_id == "statestored":
+            stores[0].hello()
+
+    lines = b"\n".join(message.payload for message in alice.messages())
+    assert b"New connection" in lines
+    assert client_ids[-1].encode() not in lines
+    assert f"as {client_ids[-1]} " in unguarded.site.broker.log()
+    for store in stores:
+        store.cut()
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "unguarded"])
+def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_guarded):
+    """Neither with a client id like the store's, nor with one like a random client id of a store."""
+    lines = ["log_dest stderr", "log_dest topic"]
+    guarded = (Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path) if is_guarded else
+               make_unguarded(make_site, tmp_path, *lines)).start_store()
+    operator = guarded.connect("operator")
+    operator.subscribe("$SYS/broker/log/N", 0)
+    client_ids_of_alice = "statestored-intruder", "statestored-" + "0" * 32
+
+    for client_id in client_ids_of_alice:
+        guarded.connect("alice", client_id)
+
+    published = b"\n".join(message.payload for message in operator.messages())
+    for client_id in client_ids_of_alice:
+        assert client_id.encode() in published
+
+
 @pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
 def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_path, flags):
     unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
