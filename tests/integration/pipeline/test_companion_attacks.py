@@ -267,6 +267,25 @@ def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_
         assert client_id.encode() in published
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "not named"])
+def test_after_a_broker_restart_another_client_id_of_the_store_is_protected_if_the_options_name_it(make_site, tmp_path, is_named):
+    lines = ["plugin_opt_statestored_client_id mystore"] if is_named else []
+    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path).start_store("--client-id", "mystore")
+    broker = guarded.site.broker
+    assert ("another user can take the store's client id" in broker.log()) == (not is_named)
+    with pytest.raises(AssertionError, match="refused: 0x87"):
+        guarded.connect("alice", "mystore")
+    guarded.site.store.kill()
+    broker.kill()
+    broker.start_again()
+
+    if is_named:
+        with pytest.raises(AssertionError, match="refused: 0x87"):
+            guarded.connect("alice", "mystore")
+    else:
+        guarded.connect("alice", "mystore").ping()
+
+
 @pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
 def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_path, flags):
     unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
@@ -323,6 +342,7 @@ def test_a_store_whose_client_id_is_guarded_logs_no_warning(guarded):
     guarded.start_store()
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
     assert "not guarded" not in guarded.site.store.log()
+    assert "another user can take the store's client id" not in guarded.site.broker.log()
 
 
 # Copies of a request
