@@ -25,12 +25,22 @@ void topic_append_notify(struct buf *buf, struct slice client, struct slice key)
         base16_append(buf, key);
 }
 
+/*
+ * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead, libmosquitto repeats the PUBLISH
+ * after each reconnect. mosquitto also refuses topics with control characters or noncharacters of Unicode. These need no check
+ * here: libmosquitto and mosquitto refuse them in a received Response Topic, too.
+ */
 bool topic_is_valid_response(struct slice topic) {
+        size_t n_levels = 1;
+
         if (topic.length == 0 || topic.length > TOPIC_LENGTH_MAX || topic.data[0] == '$')
                 return false;
 
-        return !memchr(topic.data, '+', topic.length) && !memchr(topic.data, '#', topic.length) &&
-               !memchr(topic.data, '\0', topic.length) && !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
+        for (size_t i = 0; i < topic.length; i++)
+                n_levels += topic.data[i] == '/';
+        return n_levels <= TOPIC_LEVELS_MAX && !memchr(topic.data, '+', topic.length) &&
+               !memchr(topic.data, '#', topic.length) && !memchr(topic.data, '\0', topic.length) &&
+               !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
                !slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) && slice_is_utf8(topic);
 }
 

@@ -13,6 +13,12 @@
 /* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
 #define TOPIC_LENGTH_MAX 65535
 
+/*
+ * Maximum number of levels of a Response Topic. A broker may close the connection of a client that publishes to a topic with
+ * more levels than it allows: mosquitto allows 201, EMQX 128 by default.
+ */
+#define TOPIC_LEVELS_MAX 100
+
 /* Length in bytes of the notify topic for this client and key; may exceed TOPIC_LENGTH_MAX. */
 size_t topic_notify_length(size_t client_length, size_t key_length);
 

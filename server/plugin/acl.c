@@ -28,8 +28,9 @@
 #define CONTROL_TOPICS "$CONTROL/statestore/"
 #define SYS_TOPICS     "$SYS/statestore/"
 
-/* The beginning of a client id that the store has made random (COMPANION_UNGUARDED). */
-#define RANDOM_CLIENT_ID COMPANION_CLIENT_ID_DEFAULT "-"
+/* A client id that the store has made random (COMPANION_UNGUARDED): this text, and hexadecimal digits. */
+#define RANDOM_CLIENT_ID        COMPANION_CLIENT_ID_DEFAULT "-"
+#define RANDOM_CLIENT_ID_LENGTH (sizeof(RANDOM_CLIENT_ID) - 1 + 32)
 
 #define STARTS_WITH(text, literal) (strncmp(text, literal, sizeof(literal) - 1) == 0)
 
@@ -117,17 +118,51 @@ static void register_last(struct plugin_load *load) {
                 load->is_order_valid = false;
 }
 
+bool acl_is_random_client_id(struct slice client_id) {
+        if (client_id.length != RANDOM_CLIENT_ID_LENGTH ||
+            !slice_starts_with(client_id, SLICE_LITERAL(RANDOM_CLIENT_ID)))
+                return false;
+        for (size_t i = sizeof(RANDOM_CLIENT_ID) - 1; i < client_id.length; i++)
+                if (!memchr("0123456789abcdef", client_id.data[i], 16))
+                        return false;
+        return true;
+}
+
+static bool contains_random_client_id(struct slice line) {
+        for (; line.length >= RANDOM_CLIENT_ID_LENGTH; line = slice_skip(line, 1))
+                if (acl_is_random_client_id((struct slice){ line.data, RANDOM_CLIENT_ID_LENGTH }))
+                        return true;
+        return false;
+}
+
+/* The store's client id, or NULL if no store is connected and the options do not contain it. */
+static const char *present_client_id(const struct plugin_load *load) {
+        if (load->client_id)
+                return load->client_id;
+        return load->plugin->hello_client ? load->plugin->store_client_id : NULL;
+}
+
+/*
+ * Whether the line contains the random client id of the store, which is secret. The broker logs the client id before HELLO
+ * arrives: so until the plugin knows the random client id of a store that may have one, every random client id counts.
+ */
+static bool contains_secret(const struct plugin_load *load, struct slice line) {
+        struct slice client_id = slice_from_string(present_client_id(load));
+
+        if (acl_is_random_client_id(client_id))
+                return memmem(line.data, line.length, client_id.data, client_id.length);
+        return (!client_id.data || load->plugin->is_unguarded) && contains_random_client_id(line);
+}
+
 /*
  * Check the delivery of a line of the log, and return true to deny it. The store subscribes to BROKER_LOG_NOTICE only for
- * slow_watchers.c. A line about a client contains its client id, and the random client id of a store is secret: deny the lines
- * that contain it to all other clients.
+ * slow_watchers.c.
  */
 static bool is_log_line_denied(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
         struct slice line = { check->payload, check->payloadlen };
 
         if (!acl_is_store(load, check->client))
-                return line.length > 0 &&
-                       memmem(line.data, line.length, RANDOM_CLIENT_ID, sizeof(RANDOM_CLIENT_ID) - 1);
+                return contains_secret(load, line);
         if (strcmp(check->topic, BROKER_LOG_NOTICE) != 0)
                 return false;
 

@@ -98,6 +98,24 @@ static int set_run(struct plugin *plugin, uint64_t run) {
         return send_takeover(plugin);
 }
 
+/*
+ * After a restart of the broker, the plugin knows only the client id of the options, or the default, until HELLO arrives. If
+ * the store has another client id that can be guessed, warn that the plugin does not protect it in that time.
+ */
+static void check_client_id(const struct plugin *plugin, const struct hello *hello) {
+        struct slice client_id = slice_from_string(plugin->store_client_id);
+
+        if (!hello->is_connect_checked || plugin->requires_client_id ||
+            slice_equal(client_id, SLICE_LITERAL(COMPANION_CLIENT_ID_DEFAULT)) ||
+            acl_is_random_client_id(client_id))
+                return;
+        mosquitto_log_printf(
+                MOSQ_LOG_WARNING,
+                "statestore: after a restart of the broker, another user can take the store's client id "
+                "until the store connects; set plugin_opt_statestored_client_id to it: client_id=%s",
+                LOG_TEXT(client_id));
+}
+
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct hello hello;
         int r;
@@ -108,6 +126,8 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         r = set_store_client_id(plugin, mosquitto_client_id(message->client));
         if (r < 0)
                 return r;
+        plugin->is_unguarded = !hello.is_connect_checked && !plugin->requires_client_id;
+        check_client_id(plugin, &hello);
         r = set_instance(plugin, hello.instance, message->client);
         if (r < 0)
                 return r;

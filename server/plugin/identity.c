@@ -18,13 +18,20 @@
  */
 #define REQUEST_PROPERTIES_MAX 1024
 
+/*
+ * A request whose user properties have more bytes, in names and values together, is refused. A waiting request takes memory in
+ * the broker, and max_queued_bytes of mosquitto counts only its payload.
+ */
+#define USER_PROPERTIES_BYTES_MAX 65536
+
 /* The parts of a request's properties that the plugin needs, read in one pass. */
 struct request_properties {
         char *response_topic;
         void *correlation_data;
         struct slice response, correlation; /* data is NULL if the property is absent */
         uint8_t digest[COMPANION_DIGEST_SIZE];
-        bool has_reserved; /* user properties with reserved names */
+        size_t n_user_bytes; /* of the names and values of all user properties */
+        bool has_reserved;   /* user properties with reserved names */
 };
 
 static void request_properties_deinit(struct request_properties *properties) {
@@ -57,6 +64,9 @@ static int read_user_property(struct request_properties *properties, struct comp
 
         if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
                 return -ENOMEM;
+        properties->n_user_bytes += text_slice(name).length + text_slice(value).length;
+        if (properties->n_user_bytes > USER_PROPERTIES_BYTES_MAX)
+                return -E2BIG;
         if (slice_starts_with(text_slice(name), SLICE_LITERAL(COMPANION_PROPERTY)))
                 properties->has_reserved = true;
         companion_digest_add(digest, text_slice(name), text_slice(value));
@@ -191,19 +201,21 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
 /*
  * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick, after the PUBACK. Without the
  * PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker sends no
- * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
+ * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one
+ * line for each connection.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {
         struct connection *connection;
 
-        mosquitto_log_printf(MOSQ_LOG_NOTICE,
-                             "statestore: request refused: forbidden response topic: client_id=%s",
-                             LOG_TEXT(slice_from_string(client_id)));
-        if (!plugin->has_ticked)
-                return MOSQ_ERR_PROTOCOL;
         if (connections_open(plugin, client, client_id, &connection) < 0)
                 return MOSQ_ERR_NOMEM;
+        if (!connection->is_refused)
+                mosquitto_log_printf(MOSQ_LOG_NOTICE,
+                                     "statestore: request refused: forbidden response topic: client_id=%s",
+                                     LOG_TEXT(slice_from_string(client_id)));
+        if (!plugin->has_ticked)
+                return MOSQ_ERR_PROTOCOL;
 
         connections_refuse(&plugin->connections, connection);
         return MOSQ_ERR_ACL_DENIED;
@@ -230,7 +242,7 @@ int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request) {
                 return MOSQ_ERR_SUCCESS;
         case -ENOMEM:
                 return MOSQ_ERR_NOMEM;
-        default: /* too many properties, a repeated property, or a user name that is not UTF-8 */
+        default: /* too many or too large properties, a repeated property, or a user name that is not UTF-8 */
                 return MOSQ_ERR_ACL_DENIED;
         }
 }

@@ -96,7 +96,8 @@ struct plugin {
          */
         const struct mosquitto *hello_client;
         bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
-        bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
+        bool is_log_seen;  /* a line of the broker's log has reached the plugin since the last HELLO */
+        bool is_unguarded; /* the reply to the last HELLO contains COMPANION_UNGUARDED */
 };
 
 /* The content of HELLO. */
@@ -141,6 +142,9 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
 
 /* Whether the client may publish on the topic. Also call for a bridge's messages: the broker does not check them. */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
+
+/* Whether a store has made this client id random (COMPANION_UNGUARDED). */
+bool acl_is_random_client_id(struct slice client_id);
 
 /* Register the access checks. Returns 0 or -ENOMEM. */
 int acl_register(struct plugin_load *load);

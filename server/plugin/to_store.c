@@ -49,9 +49,9 @@ int send_delivered(const struct plugin *plugin) {
 }
 
 static const char *client_id_protection(const struct plugin *plugin, const struct hello *hello) {
-        if (hello->is_connect_checked)
-                return COMPANION_GUARDED;
-        return plugin->requires_client_id ? COMPANION_FIXED : COMPANION_UNGUARDED;
+        if (plugin->is_unguarded)
+                return COMPANION_UNGUARDED;
+        return hello->is_connect_checked ? COMPANION_GUARDED : COMPANION_FIXED;
 }
 
 static void append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {

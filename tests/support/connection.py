@@ -33,7 +33,7 @@ class Disconnected(Exception):
 
 class Connection:
     def __init__(self, port, client_id=None, clean_start=True, session_expiry=0, keepalive=0, will=None,
-                 will_properties=b"\x00", username=None, password=None,
+                 will_properties=b"\x00", will_qos=1, username=None, password=None,
                  properties=b""):
         """properties: further ones of CONNECT, encoded."""
         self.id = client_id or f"client-{uuid.uuid4().hex[:12]}"
@@ -44,7 +44,7 @@ class Connection:
         self._messages = []
         self._reason = None
 
-        flags = clean_start << 1 | bool(will) << 2 | bool(will) << 3 | (password is not None) << 6 | (
+        flags = clean_start << 1 | bool(will) << 2 | (will_qos if will else 0) << 3 | (password is not None) << 6 | (
             username is not None) << 7
         properties = b"\x11" + struct.pack("!I", session_expiry) + properties
         body = text(b"MQTT") + b"\x05" + bytes([flags]) + struct.pack("!H", keepalive)

@@ -17,6 +17,7 @@ UNANSWERABLE = {
     "a + wildcard": "clients/+/answers",
     "a + inside a level": "clients/a+b/answers",
     "a # wildcard": "clients/answers/#",
+    "101 levels": "a" + 100 * "/a",
 }
 
 
@@ -72,6 +73,7 @@ def test_each_forbidden_response_topic_is_logged(site):
     f"x{INVOKE}",
     "with space/é/日本/𝄞",
     "l/" + "o" * 60000,
+    "a" + 99 * "/a",
 ], ids=lambda topic: topic[:40])
 def test_every_other_response_topic_is_accepted(client, key, topic):
     client.subscribe(topic)

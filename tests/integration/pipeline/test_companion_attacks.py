@@ -100,9 +100,9 @@ def will_properties(message):
     return properties.pack()
 
 
-def leave_will(guarded, payload, properties):
+def leave_will(guarded, payload, properties, **more):
     """Have the broker publish a will of alice."""
-    ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties)
+    ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties, **more)
     ghost.cut()
     guarded.site.broker.wait_for_log(rf"[Cc]lient {ghost.id}\b.*(closed|disconnect)")
 
@@ -227,6 +227,65 @@ def test_the_published_log_does_not_contain_the_random_client_id(make_site, tmp_
     assert f"as {client_id} " in unguarded.site.broker.log()
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["first connection", "second connection"])
+def test_the_published_log_does_not_contain_a_random_client_id_before_hello(make_site, tmp_path, is_first):
+    """The second connection follows an unguarded one with the default client id, whose end the broker has not read yet."""
+    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic")
+    alice = unguarded.connect("alice", "reader")
+    alice.subscribe("$SYS/broker/log/#", 0)
+    client_ids = ["statestored-" + "0a" * 16] if is_first else ["statestored", "statestored-" + "0a" * 16]
+
+    stores = []
+    for client_id in client_ids:
+        stores.append(Peer(unguarded.site.broker.port, client_id, username="statestored", password=USERS["statestored"]))
+        if client_id == "statestored":
+            stores[0].hello()
+
+    lines = b"\n".join(message.payload for message in alice.messages())
+    assert b"New connection" in lines
+    assert client_ids[-1].encode() not in lines
+    assert f"as {client_ids[-1]} " in unguarded.site.broker.log()
+    for store in stores:
+        store.cut()
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "unguarded"])
+def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_guarded):
+    """Neither with a client id like the store's, nor with one like a random client id of a store."""
+    lines = ["log_dest stderr", "log_dest topic"]
+    guarded = (Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path) if is_guarded else
+               make_unguarded(make_site, tmp_path, *lines)).start_store()
+    operator = guarded.connect("operator")
+    operator.subscribe("$SYS/broker/log/N", 0)
+    client_ids_of_alice = "statestored-intruder", "statestored-" + "0" * 32
+
+    for client_id in client_ids_of_alice:
+        guarded.connect("alice", client_id)
+
+    published = b"\n".join(message.payload for message in operator.messages())
+    for client_id in client_ids_of_alice:
+        assert client_id.encode() in published
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "not named"])
+def test_after_a_broker_restart_another_client_id_of_the_store_is_protected_if_the_options_name_it(make_site, tmp_path, is_named):
+    lines = ["plugin_opt_statestored_client_id mystore"] if is_named else []
+    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path).start_store("--client-id", "mystore")
+    broker = guarded.site.broker
+    assert ("another user can take the store's client id" in broker.log()) == (not is_named)
+    with pytest.raises(AssertionError, match="refused: 0x87"):
+        guarded.connect("alice", "mystore")
+    guarded.site.store.kill()
+    broker.kill()
+    broker.start_again()
+
+    if is_named:
+        with pytest.raises(AssertionError, match="refused: 0x87"):
+            guarded.connect("alice", "mystore")
+    else:
+        guarded.connect("alice", "mystore").ping()
+
+
 @pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
 def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_path, flags):
     unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
@@ -296,6 +355,7 @@ def test_a_store_whose_client_id_is_guarded_logs_no_warning(guarded):
     guarded.start_store()
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
     assert "not guarded" not in guarded.site.store.log()
+    assert "another user can take the store's client id" not in guarded.site.broker.log()
 
 
 # Copies of a request
@@ -384,6 +444,50 @@ def test_retained_and_delayed_wills_are_not_executed(guarded, delay):
 
     guarded.wait_until_dropped("unverified")
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+# Requests whose replies the broker would refuse: it would close the store's connection, again after each reconnect
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_response_topic_of_many_levels_disconnects_its_sender(guarded, qos):
+    """mosquitto accepts it as a property, but refuses a PUBLISH to a topic with more than 200 separators."""
+    guarded.start_store()
+    alice, operator = guarded.connect("alice"), guarded.connect("operator")
+
+    alice.send(alice.encode_publish(INVOKE, resp.request("GET", "settings/none"), qos=qos, CorrelationData=b"1",
+                                    ResponseTopic="clients/" + "a/" * 300))
+
+    alice.wait_until_closed()
+    assert operator.ask("GET", "settings/none") == b"$-1\r\n"
+    assert "no connection to the broker" not in guarded.site.store.log()
+
+
+def test_a_will_whose_response_topic_has_many_levels_is_dropped(guarded):
+    """The plugin does not see wills. The store answers one at QoS 0 with an error."""
+    guarded.start_store()
+    operator = guarded.connect("operator")
+    properties = Properties(PacketTypes.WILLMESSAGE)
+    properties.ResponseTopic, properties.CorrelationData = "clients/" + "a/" * 300, b"1"
+
+    leave_will(guarded, b"", properties.pack(), will_qos=0)
+
+    guarded.site.store.wait_for_log("response topic")
+    assert operator.ask("GET", "settings/none") == b"$-1\r\n"
+    assert "no connection to the broker" not in guarded.site.store.log()
+
+
+def test_the_broker_counts_only_the_payloads_of_unread_replies(make_site, tmp_path):
+    """All replies wait, although their Correlation Data exceeds the limits of the broker."""
+    limits = "max_inflight_bytes 1000000", "max_queued_bytes 1000000"
+    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *limits), tmp_path).start_store()
+    alice, operator = guarded.connect("alice"), guarded.connect("operator")
+    sent = [alice.begin("GET", "settings/none", correlation=n.to_bytes(65535, "big")) for n in range(60)]
+    for _ in range(2 * len(sent)):  # the requests of both clients are served in turns
+        operator.ask("GET", "settings/none")
+
+    for correlation in sent:
+        assert alice.answer_to(correlation).payload == b"$-1\r\n"
 
 
 # Connections and publishing

@@ -165,6 +165,26 @@ def test_a_request_with_too_many_properties_is_refused(site, peer):
     assert peer.next_request().payload == b"the maximum"
 
 
+def test_a_request_with_more_than_64_kib_of_user_properties_is_refused(site, peer):
+    """While a request waits for the store, max_queued_bytes of mosquitto counts only its payload."""
+    client = site.connect()
+    for user in ([("nn", "v" * 65535)], [("", "v" * 32768)] * 2 + [("n", "")], [("name", "v" * 65000)] * 100):
+        assert client.request(payload=b"too large", user=user) == NOT_AUTHORIZED
+
+    for user in ([("n", "v" * 65535)], [("", "v" * 32768)] * 2):
+        assert client.request(payload=b"the maximum", user=user) == SUCCESS
+        assert peer.next_request().payload == b"the maximum"
+
+
+def test_a_request_may_have_correlation_data_and_a_response_topic_of_any_length(site, peer):
+    topic, correlation = "t" * 65535, bytes(65535)
+
+    assert site.connect().request(ResponseTopic=topic, CorrelationData=correlation) == SUCCESS
+
+    request = peer.next_request()
+    assert (request.response_topic, request.correlation) == (topic, correlation)
+
+
 def test_each_connection_has_a_constant_number_of_its_own(site, peer):
     client = site.connect("client")
     first = peer.number_of(client)
@@ -252,7 +272,7 @@ def test_requests_at_another_qos_get_no_identity(site, peer, qos, user):
 
 
 @pytest.mark.parametrize("topic", [INVOKE, f"clients/{SERVICE}", f"clients/{SERVICE}/x/command/notify/y",
-                                   f"clients/{SERVICE}x", "a/+", "a/#", "", "$SYS/x"])
+                                   f"clients/{SERVICE}x", "a/+", "a/#", "", "$SYS/x", "a" + 100 * "/a"], ids=lambda topic: topic[:40])
 def test_a_forbidden_response_topic_disconnects_only_its_sender(site, peer, topic):
     offender, neighbour = site.connect("offender"), site.connect()
 

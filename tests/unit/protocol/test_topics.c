@@ -94,6 +94,19 @@ Test(response_topic, may_be_as_long_as_mqtt_allows) {
         cr_expect(!topic_is_valid_response((struct slice){ text, TOPIC_LENGTH_MAX + 1 }));
 }
 
+Test(response_topic, may_have_100_levels) {
+        uint8_t text[2 * TOPIC_LEVELS_MAX];
+
+        cr_expect_eq(TOPIC_LEVELS_MAX, 100);
+        for (size_t i = 0; i < sizeof(text); i++)
+                text[i] = i % 2 ? '/' : 'a';
+        cr_expect(topic_is_valid_response((struct slice){ text, sizeof(text) - 1 }));
+        cr_expect(!topic_is_valid_response((struct slice){ text, sizeof(text) }));
+        memset(text, '/', sizeof(text));
+        cr_expect(topic_is_valid_response((struct slice){ text, TOPIC_LEVELS_MAX - 1 }));
+        cr_expect(!topic_is_valid_response((struct slice){ text, TOPIC_LEVELS_MAX }));
+}
+
 static const struct {
         const char *name;
         struct slice topic, client;
