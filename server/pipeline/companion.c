@@ -237,6 +237,15 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
         take_welcome(pipeline, &welcome, now);
 }
 
+/* Log that the broker lacks the required plugin: once, until a connection on which the plugin is detected. */
+static void log_plugin_missing(struct pipeline *pipeline) {
+        if (!pipeline->is_plugin_missing_logged)
+                log_error("the broker does not show the plugin, and require-plugin is on: load "
+                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
+                          "it");
+        pipeline->is_plugin_missing_logged = true;
+}
+
 /*
  * Send HELLO after all TRACK messages of earlier batches. Otherwise WELCOME might not list a connection whose TRACK was not
  * sent yet, and the store would end its registrations.
@@ -256,6 +265,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         if (pipeline->is_plugin_seen) {
                 bool is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
 
+                pipeline->is_plugin_missing_logged = false;
                 pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
                 pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
                 pipeline->hello.deadline_max_ns = INT64_MAX;
@@ -263,9 +273,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         }
 
         if (pipeline->requires_plugin) {
-                log_error("the broker does not show the plugin, and require-plugin is on: load "
-                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
-                          "it");
+                log_plugin_missing(pipeline);
                 pipeline->hello.state = HELLO_NONE;
                 return;
         }

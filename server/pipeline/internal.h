@@ -112,6 +112,7 @@ struct pipeline {
         bool is_plugin_seen; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
+        bool is_plugin_missing_logged; /* log_plugin_missing() has logged the present state */
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;
