@@ -37,8 +37,8 @@ static void exchange_cleanup(struct exchange **exchange) {
                 exchange_free(*exchange);
 }
 
-static struct exchange **slot(const struct journal *journal, uint64_t number) {
-        return &journal->exchanges[number % JOURNAL_SLOTS];
+static struct exchange **slot(const struct journal *journal, uint64_t index) {
+        return &journal->exchanges[index % JOURNAL_SLOTS];
 }
 
 static void remove_first(struct journal *journal) {

@@ -13,7 +13,7 @@
 #define COMMIT_STALLED_NS INT64_C(100000000)
 
 /* While commits fail, every n-th call of pipeline_check_storage() tries a commit. */
-#define FAILING_CHECKS 3
+#define CHECKS_PER_RETRY 3
 
 /* Call once per batch, when its commit has ended. */
 static void count_replies(struct pipeline *pipeline) {
@@ -163,7 +163,7 @@ static int stage_notifications(struct pipeline *pipeline) {
                 return r;
 
         for (size_t i = 0; i < batch->effects.n_notifications; i++)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         return 0;
 }
 
@@ -246,7 +246,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         is_needed = storage_needs_commit(pipeline->storage, now) ||
                     pipeline->outbox.delivered_sequence > pipeline->commit.removed_sequence;
-        if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % FAILING_CHECKS == 0)
+        if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
         if (!is_needed || pipeline->is_publishing || pipeline->hello.state != HELLO_NONE)
                 return;

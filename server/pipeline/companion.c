@@ -107,7 +107,7 @@ void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now)
 }
 
 void pipeline_plugin_detected(struct pipeline *pipeline) {
-        pipeline->is_plugin_seen = true;
+        pipeline->is_plugin_detected = true;
 }
 
 /* The store requires the plugin, and its banner may still wait behind other messages in the store's session. */
@@ -118,8 +118,8 @@ static bool is_plugin_awaited(const struct pipeline *pipeline) {
 
 void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
-        pipeline->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
-        if (!pipeline->is_plugin_seen)
+        pipeline->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+        if (!pipeline->is_plugin_detected)
                 log_warning("the plugin in the broker has another version: the store does not use it");
         else if (is_plugin_awaited(pipeline))
                 pipeline->hello.state = HELLO_PENDING;
@@ -171,7 +171,7 @@ static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections,
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
                         effects_track(&pipeline->batch.effects, connections[i], DISCONNECT_CONNECTION);
                 else
-                        pipeline_add_dropped(pipeline);
+                        pipeline_count_out_of_memory(pipeline);
         }
         pipeline->persistence_at_restart = PERSISTENCE_ALL;
         return n_retained;
@@ -222,8 +222,8 @@ static bool change_client_id(struct pipeline *pipeline) {
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
-        if (!pipeline->is_plugin_seen || pipeline->hello.state == HELLO_PENDING ||
-            !pipeline_is_open(pipeline))
+        if (!pipeline->is_plugin_detected || pipeline->hello.state == HELLO_PENDING ||
+            !pipeline_batch_is_open(pipeline))
                 return; /* no HELLO was sent; or WELCOME is late and a batch is in flight: ignore it */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
@@ -262,7 +262,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
         memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));
         memcpy(payload + sizeof(pipeline->hello.key), pipeline->hello.instance_id, instance_length);
-        if (pipeline->is_plugin_seen) {
+        if (pipeline->is_plugin_detected) {
                 bool is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
 
                 pipeline->is_plugin_missing_logged = false;
@@ -294,7 +294,7 @@ void pipeline_connected(struct pipeline *pipeline, bool session_present, struct 
 void pipeline_disconnected(struct pipeline *pipeline) {
         pipeline->is_connected = false;
         pipeline->broker_kind = BROKER_UNKNOWN;
-        pipeline->is_plugin_seen = false;
+        pipeline->is_plugin_detected = false;
         pipeline->hello.state = HELLO_NONE;
         pipeline->hello.deadline_ns = INT64_MAX;
         pipeline->delivered_deadline_ns = INT64_MAX;
@@ -317,7 +317,8 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         notifications_acknowledged(pipeline);
         note_hello_acknowledged(pipeline, id, now);
         notified.registration = inflight_take(&pipeline->inflight, id);
-        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN && pipeline_is_open(pipeline))
+        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN &&
+            pipeline_batch_is_open(pipeline))
                 pipeline_step(pipeline, &notified, now);
         registration_unref(notified.registration);
 }

@@ -34,8 +34,8 @@
 /* The messages that wait for their execution. */
 enum message_kind {
         MESSAGE_REQUEST,
-        MESSAGE_CONTROL,    /* a request of test control */
-        MESSAGE_DISCONNECT, /* from the plugin, on the presence topic, or on another topic: then ignored */
+        MESSAGE_CONTROL, /* a request of test control */
+        MESSAGE_OTHER,   /* from the plugin, on the presence topic, or on another topic: then ignored */
 };
 
 static enum message_kind kind_of(const struct pipeline *pipeline, const struct message *message) {
@@ -43,7 +43,7 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
                 return MESSAGE_REQUEST;
         if (pipeline->hooks && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
                 return MESSAGE_CONTROL;
-        return MESSAGE_DISCONNECT;
+        return MESSAGE_OTHER;
 }
 
 /* The messages that are processed on arrival. receive NULL: the message is ignored. */
@@ -122,7 +122,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
 
         pending = batch_add_reply(&pipeline->batch, address);
         if (!pending) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         pending->reply = execute(pipeline, invocation, now);
@@ -260,9 +260,9 @@ static struct slice queue_of(const struct pipeline *pipeline, const struct messa
         return message->topic;
 }
 
-static void count_drop(struct pipeline *pipeline, const struct message *message, int error) {
+static void count_refused_by_inbox(struct pipeline *pipeline, const struct message *message, int error) {
         if (error != -ENOBUFS) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
@@ -335,7 +335,7 @@ void pipeline_admit_early_messages(struct pipeline *pipeline) {
                 r = inbox_admit_early(&pipeline->inbox, queue_of(pipeline, message, kind),
                                       PIPELINE_INBOX_MAX);
                 if (r < 0) {
-                        count_drop(pipeline, message, r);
+                        count_refused_by_inbox(pipeline, message, r);
                         inbox_drop_early(&pipeline->inbox);
                 }
         }
@@ -366,7 +366,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         enum message_kind kind = kind_of(pipeline, message);
         int r;
 
-        if (kind == MESSAGE_DISCONNECT && receive_immediately(pipeline, message, now))
+        if (kind == MESSAGE_OTHER && receive_immediately(pipeline, message, now))
                 return;
         if (pipeline->broker_kind == BROKER_UNKNOWN) {
                 companion_extend_welcome_timeout(pipeline, now);
@@ -375,7 +375,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 r = admit(pipeline, message, kind, now);
         }
         if (r < 0)
-                count_drop(pipeline, message, r);
+                count_refused_by_inbox(pipeline, message, r);
         /* Publish the reply now, so that the broker forwards it while the pipeline reads the next request. */
         if (pipeline->is_volatile && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
                 pipeline_end_batch(pipeline, now);

@@ -109,7 +109,7 @@ struct pipeline {
         enum broker_kind last_broker_kind; /* the kind that was served last */
         bool is_connected;
         bool is_session_present;
-        bool is_plugin_seen; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
+        bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
         bool is_plugin_missing_logged; /* log_plugin_missing() has logged the present state */
@@ -146,7 +146,7 @@ struct pipeline {
 /* pipeline.c */
 
 /* Return true if the batch may grow: it is not being committed or published. */
-bool pipeline_is_open(const struct pipeline *pipeline);
+bool pipeline_batch_is_open(const struct pipeline *pipeline);
 
 /* As engine_step(), with the effects of the batch, which must be open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);

@@ -71,7 +71,7 @@ static void publish_to_client(struct pipeline *pipeline, const struct pending_no
         uint16_t id;
 
         if (set_topic(&message, &topic, client, notification->key) < 0) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         if (publish_message(pipeline, &message, &id) < 0)
@@ -146,7 +146,7 @@ static int send_frame(struct pipeline *pipeline, const struct companion_frame *f
 
         companion_frame_append(&payload, frame);
         if (buf_failed(&payload)) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return -ENOMEM;
         }
 
@@ -177,7 +177,7 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
                 companion_recipient_append(&connections, recipient.connection);
         pipeline->outbox.n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 recipients->length = 0;
                 return;
         }
@@ -203,7 +203,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
         struct message message;
 
         if (encoder_notification(&pipeline->encoder, &change, &message) < 0) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 outbox_next_published(outbox);
                 return;
         }

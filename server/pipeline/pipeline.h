@@ -132,7 +132,7 @@ void pipeline_plugin_detected(struct pipeline *pipeline);
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* Memory is too short to pass on a message that has arrived, or to publish a message. Count and log it as dropped. */
-void pipeline_add_dropped(struct pipeline *pipeline);
+void pipeline_count_out_of_memory(struct pipeline *pipeline);
 
 /* The broker has acknowledged the message to which transport.publish() gave this id. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
@@ -229,7 +229,7 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
-        bool is_plugin_seen;     /* the broker has the plugin, which may not have answered yet */
+        bool is_plugin_detected; /* the broker has the plugin, which may not have answered yet */
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */

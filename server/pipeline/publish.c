@@ -20,7 +20,7 @@ static void cleanup_entry(struct entry **entry) {
         entry_unref(*entry);
 }
 
-void pipeline_add_dropped(struct pipeline *pipeline) {
+void pipeline_count_out_of_memory(struct pipeline *pipeline) {
         pipeline->counters.n_drops[DROP_OUT_OF_MEMORY]++;
         log_limited(&pipeline->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
 }
@@ -91,8 +91,8 @@ bool publish_has_room(const struct pipeline *pipeline) {
 /* 2. Replies */
 
 /* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
-static void publish_to(struct pipeline *pipeline, const struct pending_reply *pending, uint32_t expiry_s,
-                       struct message *message, struct now now) {
+static void publish_as_reply(struct pipeline *pipeline, const struct pending_reply *pending,
+                             uint32_t expiry_s, struct message *message, struct now now) {
         const struct hooks *hooks = pipeline->hooks;
         uint16_t id;
 
@@ -111,9 +111,10 @@ void publish_fault(struct pipeline *pipeline, const struct pending_reply *pendin
         struct message message;
 
         if (encoder_fault(&pipeline->encoder, fault, value, &message) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
-                publish_to(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message, now);
+                publish_as_reply(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message,
+                                 now);
 }
 
 static void publish_reply(struct pipeline *pipeline, const struct pending_reply *pending, struct now now) {
@@ -123,9 +124,9 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
         if (expiry_s == 0)
                 pipeline->counters.n_expired++;
         else if (encoder_reply(&pipeline->encoder, &pending->reply, &message) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
-                publish_to(pipeline, pending, expiry_s, &message, now);
+                publish_as_reply(pipeline, pending, expiry_s, &message, now);
 }
 
 /* Add the durations of the replies since `first` to the histogram. Read the clock once for all of them. */
