@@ -52,6 +52,7 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
+        /* -ESTALE: it is unknown whether the batch is stored. */
         if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0 || error == -ESTALE) {
                 pipeline->is_desynchronized = true;
                 pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
@@ -109,8 +110,9 @@ static void update_acknowledged_key_states(struct pipeline *pipeline) {
 }
 
 /*
- * Copy key_states to published_key_states, unless a message waits or the broker has not acknowledged the messages of the
- * previous copy. Call when all replies are published: after n_sent PUBACKs, the broker has acknowledged all these replies.
+ * Copy key_states to published_key_states. Call when all replies are published: after n_sent PUBACKs, the broker has
+ * acknowledged all these replies. Do nothing while a message waits: its sequence number is in key_states already, but it has no
+ * reply yet. Do nothing while the broker has not acknowledged the messages of the previous copy.
  */
 static void update_published_key_states(struct pipeline *pipeline) {
         update_acknowledged_key_states(pipeline);

@@ -25,7 +25,7 @@
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
 
-/* Acknowledge DISCONNECTED. If out of memory, the plugin repeats DISCONNECTED. */
+/* Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats DISCONNECTED. */
 static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
         struct effects *effects = &pipeline->batch.effects;
 
@@ -52,9 +52,9 @@ void companion_execute_disconnect(struct pipeline *pipeline, const struct messag
 }
 
 /*
- * Publish again the notifications whose delivery is unknown, if the present or the previous broker has the plugin. The PUBACK
- * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already.
- * Between two connections to a plain broker, the transport itself repeats messages without a PUBACK.
+ * If the present or the previous broker has the plugin, publish the notifications whose delivery is unknown again. The PUBACK
+ * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already. If
+ * neither broker has the plugin, do nothing: the transport itself repeats messages without a PUBACK.
  */
 static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
@@ -80,9 +80,8 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
                 pipeline_step(pipeline, &all_disconnected, now);
         else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
                  engine_stats(pipeline->engine).n_registrations > 0)
-                log_warning(
-                        "keys that were not stored are lost; without the plugin the clients that watch them "
-                        "cannot be disconnected, and are not notified");
+                log_warning("keys that were not stored are lost; clients that watch these keys are not "
+                            "notified, because the store cannot disconnect clients without the plugin");
         serve(pipeline, BROKER_PLAIN, now);
 }
 
@@ -110,7 +109,10 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
         pipeline->is_plugin_detected = true;
 }
 
-/* The store requires the plugin, and its banner may still wait behind other messages in the store's session. */
+/*
+ * Return true if companion_send_hello() has not detected the required plugin. Its banner may still arrive: it may wait behind
+ * other messages in the store's session.
+ */
 static bool is_plugin_awaited(const struct pipeline *pipeline) {
         return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
                pipeline->hello.state == HELLO_NONE;
@@ -120,7 +122,8 @@ void companion_receive_banner(struct pipeline *pipeline, const struct message *m
         (void)now;
         pipeline->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_detected)
-                log_warning("the plugin in the broker has another version: the store does not use it");
+                log_warning("the plugin in the broker has another version, so the store does not use it: "
+                            "load the plugin of this version of statestored");
         else if (is_plugin_awaited(pipeline))
                 pipeline->hello.state = HELLO_PENDING;
 }
@@ -228,8 +231,8 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {
-                log_error("cannot read WELCOME of the plugin in the broker: does the plugin have another "
-                          "version?");
+                log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
+                          "of statestored");
                 return;
         }
         if (!welcome.is_guarded && welcome.may_change_client_id && change_client_id(pipeline))
@@ -278,7 +281,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
                 return;
         }
 
-        /* A broker without the session, or without the plugin it had, was restarted: all connections have ended. */
+        /* If the session or the plugin has disappeared, the broker was restarted: all connections have ended. */
         serve_plain(pipeline,
                     !pipeline->is_session_present || pipeline->last_broker_kind == BROKER_WITH_PLUGIN, now);
 }
@@ -309,7 +312,7 @@ static void note_hello_acknowledged(struct pipeline *pipeline, uint16_t id, stru
         pipeline->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
 }
 
-/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports the same. */
+/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it again. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 

@@ -31,11 +31,10 @@
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
 
-/* The messages that wait for their execution. */
 enum message_kind {
         MESSAGE_REQUEST,
         MESSAGE_CONTROL, /* a request of test control */
-        MESSAGE_OTHER,   /* from the plugin, on the presence topic, or on another topic: then ignored */
+        MESSAGE_OTHER,   /* of the plugin or on the presence topic; ignored on any other topic */
 };
 
 static enum message_kind kind_of(const struct pipeline *pipeline, const struct message *message) {
@@ -56,7 +55,8 @@ static const struct {
         { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
         { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
         { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
-        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL }, /* of a broker without the plugin */
+        /* The store subscribes on behalf of the plugin, which denies the delivery. A plain broker delivers the lines. */
+        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
 };
 
 /* Returns false if the message is not one of immediate_messages. */
@@ -79,7 +79,7 @@ static void drop_unverified(struct pipeline *pipeline) {
                     "through a listener without the plugin");
 }
 
-/* Update the largest difference between a request's timestamp and the wall clock. */
+/* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
 static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
         uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
         uint64_t skew_ms = timestamp_ms > wall_ms ? (uint64_t)timestamp_ms - (uint64_t)wall_ms
@@ -132,8 +132,10 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                                    pending->reply.outcome, now);
 }
 
-/* Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
- * the start of the next. */
+/*
+ * Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
+ * the start of the next.
+ */
 static void count_execution(struct pipeline *pipeline, int64_t arrived_ns) {
         struct histogram *latencies = pipeline->counters.latencies;
         int64_t start_ns = pipeline->execution_start_ns;
@@ -276,8 +278,7 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 
 /*
  * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it is answered with an error. is_before_welcome: as for
- * identity_check().
+ * dropped: it is answered with an error. is_before_welcome: as for identity_check().
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                    bool is_before_welcome, bool *ret_is_verified) {
