@@ -66,7 +66,7 @@ static void on_message(void *userdata, const struct message *message) {
 static void on_dropped(void *userdata) {
         struct server *server = userdata;
 
-        pipeline_add_dropped(server->pipeline);
+        pipeline_count_out_of_memory(server->pipeline);
 }
 
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {

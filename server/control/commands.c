@@ -71,13 +71,11 @@ static int reset(struct control_call *call) {
 
 /* Set all keys of the seed, or none. */
 static int set_seed(struct control_call *call) {
-        CLEANUP(seed_deinit) struct seed seed;
+        CLEANUP(seed_deinit) struct seed seed = { 0 };
         int r;
 
-        if (call->n_words != 1) {
-                seed_init(&seed, "", SLICE_LITERAL(""));
+        if (call->n_words != 1)
                 return refuse(call, "one text was expected after seed");
-        }
 
         seed_init(&seed, "seed", call->words[0]);
         r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
@@ -89,7 +87,7 @@ static int set_seed(struct control_call *call) {
 
 /* clock */
 
-/* Expire keys and send delayed replies that are due at the new time. They precede the reply to the clock command. */
+/* Before the reply to the clock command, expire keys and send delayed replies whose deadlines the clock has passed. */
 static int expire_overdue(struct control_call *call) {
         struct control *control = call->control;
         struct now now = control_now(control, control->real);
@@ -183,8 +181,9 @@ static int set_fault(struct control_call *call) {
 
 struct journal_query {
         struct selection selection;
-        uint64_t after, count;
-        int64_t timeout_ms;
+        uint64_t after;
+        uint64_t count;     /* 0: the command has no option `count` */
+        int64_t timeout_ms; /* 0: the command has no option `timeout` */
 };
 
 static void query_deinit(struct journal_query *query) {
@@ -252,7 +251,7 @@ static void end_wait(struct control *control, struct request_wait **place) {
         free(wait);
 }
 
-/* Add a wait. Takes ownership of wanted->selection. Returns 0, -ENOSPC or -ENOMEM. */
+/* Add a wait. Returns 0, -ENOSPC or -ENOMEM. After 0, *wanted has no selection any more: the wait owns it. */
 static int add_wait(struct control *control, const struct message *message, struct request_wait *wanted) {
         struct request_wait *wait;
 
@@ -335,7 +334,7 @@ static int wait_for(struct control_call *call) {
         };
         query.selection = (struct selection){ 0 };
         r = add_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* unless add_wait() has taken ownership */
+        selection_deinit(&wanted.selection); /* empty after 0 */
         if (r == -ENOSPC)
                 return refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;

@@ -57,6 +57,7 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool h
 
 /* 2. Replies and notifications */
 
+/* Return false at a limit of delayed replies: then count and log the reply as dropped. */
 static bool has_room_for(struct control *control, const struct message *reply) {
         if (control->n_delayed < DELAYED_MAX &&
             reply->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
@@ -163,7 +164,7 @@ static void send_with_other_correlation(struct control *control, struct message 
                 pipeline_send(control->pipeline, &reply);
 }
 
-/* No proper prefix of a RESP3 item is itself an item, so the payload is malformed. */
+/* The first half of a valid RESP3 reply is never valid itself. */
 static void send_truncated(struct control *control, struct message reply) {
         reply.payload.length /= 2;
         pipeline_send(control->pipeline, &reply);
@@ -206,7 +207,7 @@ static void on_reply(void *userdata, uint64_t number, const struct message *repl
         const struct injected_fault *injected = &control->injected_faults[number % INJECTED_FAULTS_MAX];
         bool is_injected = number > 0 && injected->number == number && injected->rule;
 
-        /* record the reply of the store, also if the fault changes or drops it */
+        /* Record the reply of the store, even if the fault changes or drops it. */
         if (!is_injected || injected->rule->action != FAULT_ERROR)
                 journal_add_reply(&control->journal, number, reply->payload,
                                   message_property(reply, PROPERTY_TIMESTAMP));

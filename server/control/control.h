@@ -4,10 +4,10 @@
 #include "pipeline/pipeline.h"
 
 /*
- * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL empty the store,
- * move its clock, inject faults, and list the requests that the store received. They have the same format as
- * requests to the store. Test control uses the real engine with its checks and error texts. It acts at three
- * places only: the clock, the arrival of requests, and the sending of replies and notifications.
+ * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL empty the store, move its
+ * clock, inject faults, and list the requests that the store received. They have the same format as requests to the store.
+ * Test control uses the real engine with its checks and error texts. It acts at three places only: the clock, the arrival of
+ * requests, and the sending of replies and notifications.
  *
  * The commands are:
  *
@@ -20,8 +20,8 @@
  *
  * A SELECTION is `client ID`, `verb VERB` or `key PATTERN`: see control/selection.h.
  *
- * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not authenticated: all
- * clients that may publish on the topic can use it.
+ * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not authenticated: all clients that
+ * may publish on the topic can use it.
  */
 struct control;
 

@@ -51,7 +51,7 @@ struct control {
         struct now real; /* the real time of the current wake-up */
         struct fault_rules faults;
         struct journal journal;
-        /* ring buffer, indexed by the number of the request */
+        /* Ring buffer: the request with number n has the index n % INJECTED_FAULTS_MAX. */
         struct injected_fault injected_faults[INJECTED_FAULTS_MAX];
         struct delayed_reply *delayed;
         size_t n_delayed, n_delayed_bytes;

@@ -37,8 +37,8 @@ static void exchange_cleanup(struct exchange **exchange) {
                 exchange_free(*exchange);
 }
 
-static struct exchange **slot(const struct journal *journal, uint64_t number) {
-        return &journal->exchanges[number % JOURNAL_SLOTS];
+static struct exchange **slot(const struct journal *journal, uint64_t index) {
+        return &journal->exchanges[index % JOURNAL_SLOTS];
 }
 
 static void remove_first(struct journal *journal) {
@@ -69,6 +69,7 @@ void journal_deinit(struct journal *journal) {
         journal->exchanges = NULL;
 }
 
+/* Return the copy of the original in exchange->bytes, and advance *offset behind it. */
 static struct slice copied_slice(const struct exchange *exchange, size_t *offset, struct slice original) {
         struct slice copy = { exchange->bytes.data + *offset, original.length };
 
@@ -86,7 +87,7 @@ static struct exchange *exchange_new(const struct journal_request *request) {
         buf_append_slice(&exchange->bytes, request->client);
         buf_append_slice(&exchange->bytes, request->key);
         buf_append_slice(&exchange->bytes, request->payload);
-        buf_append(&exchange->bytes, "", 1); /* so that bytes.data is not NULL */
+        buf_append(&exchange->bytes, "", 1); /* for empty fields: data NULL would mean absent */
         if (buf_failed(&exchange->bytes))
                 return NULL;
 
@@ -159,7 +160,7 @@ static bool are_text(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words; i++)
                 if (!slice_is_utf8(words[i]))
                         return false;
-        return n_words <= WORDS_MAX;
+        return true;
 }
 
 static void add_request(struct buf *line, struct slice payload) {

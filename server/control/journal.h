@@ -6,9 +6,9 @@
 #include "control/selection.h"
 
 /*
- * The requests that the store received, with their replies, so that tests can check them. A request with its reply is
- * an exchange. The number of exchanges and their bytes are limited: the oldest exchanges are removed first. Initialize
- * with zeros.
+ * The requests that the store received, with their replies, so that tests can check them. A request with its reply is an
+ * exchange. The number of exchanges and their bytes are limited: the oldest exchanges are removed first. All zeros is an empty
+ * journal.
  *
  * Requests are numbered from 1. journal_clear() restarts the numbers.
  */
@@ -55,10 +55,9 @@ int journal_count(const struct journal *journal, const struct selection *selecti
                   uint64_t *ret_n);
 
 /*
- * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb,
- * key, request, answer (the reply), version, fault. The field request is an array of words. If the words are not valid
- * UTF-8 or more than 16, the line has the field payload instead. Returns as journal_count(). After an error some lines are
- * missing.
+ * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb, key,
+ * request, answer (the reply), version, fault. The field request is an array of words. If the words are not valid UTF-8 or more
+ * than 16, the line has the field payload instead. Returns as journal_count(). After an error some lines are missing.
  */
 int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                   struct buf *lines);

@@ -15,8 +15,8 @@ struct selection {
 void selection_deinit(struct selection *selection);
 
 /*
- * Set one of `client ID`, `verb VERB` and `key PATTERN`. Returns 1; 0 if the name is none of these; -ENOMEM; or
- * -EINVAL with *ret_problem for an unknown verb, an empty pattern, or a second value for a name.
+ * Set one of `client ID`, `verb VERB` and `key PATTERN`. Returns 1; 0 if the name is none of these; -ENOMEM; or -EINVAL with
+ * *ret_problem for an unknown verb, an empty pattern, or a second value for a name.
  */
 int selection_set(struct selection *selection, struct slice name, struct slice value,
                   const char **ret_problem);

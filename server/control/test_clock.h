@@ -4,11 +4,11 @@
 #include "engine/engine.h"
 
 /*
- * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines,
- * remembered replies and skew checks use this clock, so a test does not have to wait for them.
+ * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines, remembered replies and skew
+ * checks use this clock, so a test does not have to wait for them.
  *
- * The monotonic time goes back only in test_clock_reset(). At a reset no deadline is pending. A zeroed struct shows the
- * real time.
+ * The monotonic time goes back only in test_clock_reset(). Call that function only while no deadline is pending. A zeroed
+ * struct shows the real time.
  */
 struct test_clock {
         int64_t wall_offset_ms;
@@ -32,8 +32,8 @@ struct now test_clock_read(const struct test_clock *clock, struct now real);
 int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
 /*
- * Move the clock forward, also while frozen. Returns 0, or -ERANGE for more than TEST_CLOCK_ADVANCE_MAX_MS
- * since the last reset.
+ * Move the clock forward, also while frozen. Returns 0, or -ERANGE for more than TEST_CLOCK_ADVANCE_MAX_MS since the last
+ * reset.
  */
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms);
@@ -48,11 +48,11 @@ void test_clock_resume(struct test_clock *clock, struct now real);
 void test_clock_reset(struct test_clock *clock);
 
 /*
- * Add ahead_ms, which may be negative, to the timestamps of this client. Replaces the earlier shift of the client. Returns 0,
- * -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX clients.
+ * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative. Replaces the client's earlier skew.
+ * Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX clients.
  */
 #define TEST_CLOCK_SKEWS_MAX 1000
 int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead_ms);
 
-/* Return the shifted timestamp of this client; at least 0. */
+/* Return the timestamp wall_ms of this client plus its skew; at least 0. */
 int64_t test_clock_skewed_ms(const struct test_clock *clock, struct slice client, int64_t wall_ms);

@@ -18,7 +18,7 @@ struct pending_reply {
          */
         struct slice response_topic;
         struct slice correlation_data; /* data NULL: the request has none */
-        size_t text_offset;            /* of both texts in the batch's texts */
+        size_t text_offset; /* of the response topic in batch.texts; the correlation data follows */
         bool has_expiry;
         uint32_t expiry_s; /* message expiry interval on arrival */
         int64_t arrived_ns;
@@ -34,11 +34,11 @@ struct batch {
         bool is_publishable; /* its commit has succeeded or failed, or is not needed */
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
-        uint8_t *texts; /* topics and correlation data, each followed by a NUL */
+        uint8_t *texts; /* of each reply: response topic, NUL, correlation data, NUL */
         size_t texts_length, texts_capacity;
         size_t n_track_changes_published; /* of effects.track_changes: TRACK, UNTRACK and KICK for the plugin */
         size_t n_replies_published;
-        uint64_t sequence_before; /* of the last change before this batch */
+        uint64_t sequence_before; /* sequence of the last change before this batch */
 };
 
 void batch_deinit(struct batch *batch);
@@ -65,6 +65,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_
 const struct pending_reply *batch_next_reply(struct batch *batch);
 
 /*
- * Call after a failed commit and engine_undo(). Calls effects_fail(), and replaces every reply of the batch by this outcome.
+ * Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome, and remove all effects
+ * except disconnects (effects_fail()).
  */
 void batch_fail(struct batch *batch, enum outcome outcome);

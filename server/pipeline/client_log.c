@@ -154,7 +154,7 @@ void client_log_slow_watcher(struct client_log *log, const struct engine *engine
 
         add_text(&fields, "client", client);
         add_text(&fields, "reason",
-                 SLICE_LITERAL("the broker dropped messages for it because it did not read them"));
+                 SLICE_LITERAL("the broker dropped messages because the client did not read them"));
         log_limited_fields(limit_of(log, engine, client), LOG_WARNING, "slow watcher disconnected",
                            fields.list);
 }

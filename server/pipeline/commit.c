@@ -13,7 +13,7 @@
 #define COMMIT_STALLED_NS INT64_C(100000000)
 
 /* While commits fail, every n-th call of pipeline_check_storage() tries a commit. */
-#define FAILING_CHECKS 3
+#define CHECKS_PER_RETRY 3
 
 /* Call once per batch, when its commit has ended. */
 static void count_replies(struct pipeline *pipeline) {
@@ -52,6 +52,7 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
+        /* -ESTALE: it is unknown whether the batch is stored. */
         if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0 || error == -ESTALE) {
                 pipeline->is_desynchronized = true;
                 pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
@@ -109,8 +110,9 @@ static void update_acknowledged_key_states(struct pipeline *pipeline) {
 }
 
 /*
- * Copy key_states to published_key_states, unless a message waits or the broker has not acknowledged the messages of the
- * previous copy. Call when all replies are published: after n_sent PUBACKs, the broker has acknowledged all these replies.
+ * Copy key_states to published_key_states. Call when all replies are published: after n_sent PUBACKs, the broker has
+ * acknowledged all these replies. Do nothing while a message waits: its sequence number is in key_states already, but it has no
+ * reply yet. Do nothing while the broker has not acknowledged the messages of the previous copy.
  */
 static void update_published_key_states(struct pipeline *pipeline) {
         update_acknowledged_key_states(pipeline);
@@ -163,7 +165,7 @@ static int stage_notifications(struct pipeline *pipeline) {
                 return r;
 
         for (size_t i = 0; i < batch->effects.n_notifications; i++)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         return 0;
 }
 
@@ -246,7 +248,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         is_needed = storage_needs_commit(pipeline->storage, now) ||
                     pipeline->outbox.delivered_sequence > pipeline->commit.removed_sequence;
-        if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % FAILING_CHECKS == 0)
+        if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
         if (!is_needed || pipeline->is_publishing || pipeline->hello.state != HELLO_NONE)
                 return;

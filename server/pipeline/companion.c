@@ -25,7 +25,7 @@
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
 
-/* Acknowledge DISCONNECTED. If out of memory, the plugin repeats DISCONNECTED. */
+/* Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats DISCONNECTED. */
 static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
         struct effects *effects = &pipeline->batch.effects;
 
@@ -52,9 +52,9 @@ void companion_execute_disconnect(struct pipeline *pipeline, const struct messag
 }
 
 /*
- * Publish again the notifications whose delivery is unknown, if the present or the previous broker has the plugin. The PUBACK
- * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already.
- * Between two connections to a plain broker, the transport itself repeats messages without a PUBACK.
+ * If the present or the previous broker has the plugin, publish the notifications whose delivery is unknown again. The PUBACK
+ * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already. If
+ * neither broker has the plugin, do nothing: the transport itself repeats messages without a PUBACK.
  */
 static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
@@ -80,9 +80,8 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
                 pipeline_step(pipeline, &all_disconnected, now);
         else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
                  engine_stats(pipeline->engine).n_registrations > 0)
-                log_warning(
-                        "keys that were not stored are lost; without the plugin the clients that watch them "
-                        "cannot be disconnected, and are not notified");
+                log_warning("keys that were not stored are lost; clients that watch these keys are not "
+                            "notified, because the store cannot disconnect clients without the plugin");
         serve(pipeline, BROKER_PLAIN, now);
 }
 
@@ -107,10 +106,13 @@ void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now)
 }
 
 void pipeline_plugin_detected(struct pipeline *pipeline) {
-        pipeline->is_plugin_seen = true;
+        pipeline->is_plugin_detected = true;
 }
 
-/* The store requires the plugin, and its banner may still wait behind other messages in the store's session. */
+/*
+ * Return true if companion_send_hello() has not detected the required plugin. Its banner may still arrive: it may wait behind
+ * other messages in the store's session.
+ */
 static bool is_plugin_awaited(const struct pipeline *pipeline) {
         return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
                pipeline->hello.state == HELLO_NONE;
@@ -118,9 +120,10 @@ static bool is_plugin_awaited(const struct pipeline *pipeline) {
 
 void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
-        pipeline->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
-        if (!pipeline->is_plugin_seen)
-                log_warning("the plugin in the broker has another version: the store does not use it");
+        pipeline->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+        if (!pipeline->is_plugin_detected)
+                log_warning("the plugin in the broker has another version, so the store does not use it: "
+                            "load the plugin of this version of statestored");
         else if (is_plugin_awaited(pipeline))
                 pipeline->hello.state = HELLO_PENDING;
 }
@@ -171,7 +174,7 @@ static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections,
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
                         effects_track(&pipeline->batch.effects, connections[i], DISCONNECT_CONNECTION);
                 else
-                        pipeline_add_dropped(pipeline);
+                        pipeline_count_out_of_memory(pipeline);
         }
         pipeline->persistence_at_restart = PERSISTENCE_ALL;
         return n_retained;
@@ -222,19 +225,28 @@ static bool change_client_id(struct pipeline *pipeline) {
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
-        if (!pipeline->is_plugin_seen || pipeline->hello.state == HELLO_PENDING ||
-            !pipeline_is_open(pipeline))
+        if (!pipeline->is_plugin_detected || pipeline->hello.state == HELLO_PENDING ||
+            !pipeline_batch_is_open(pipeline))
                 return; /* no HELLO was sent; or WELCOME is late and a batch is in flight: ignore it */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {
-                log_error("cannot read WELCOME of the plugin in the broker: does the plugin have another "
-                          "version?");
+                log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
+                          "of statestored");
                 return;
         }
         if (!welcome.is_guarded && welcome.may_change_client_id && change_client_id(pipeline))
                 return; /* the next connection sends HELLO again */
         take_welcome(pipeline, &welcome, now);
+}
+
+/* Log that the broker lacks the required plugin: once, until a connection on which the plugin is detected. */
+static void log_plugin_missing(struct pipeline *pipeline) {
+        if (!pipeline->is_plugin_missing_logged)
+                log_error("the broker does not show the plugin, and require-plugin is on: load "
+                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
+                          "it");
+        pipeline->is_plugin_missing_logged = true;
 }
 
 /*
@@ -253,9 +265,10 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
         memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));
         memcpy(payload + sizeof(pipeline->hello.key), pipeline->hello.instance_id, instance_length);
-        if (pipeline->is_plugin_seen) {
+        if (pipeline->is_plugin_detected) {
                 bool is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
 
+                pipeline->is_plugin_missing_logged = false;
                 pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
                 pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
                 pipeline->hello.deadline_max_ns = INT64_MAX;
@@ -263,14 +276,12 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         }
 
         if (pipeline->requires_plugin) {
-                log_error("the broker does not show the plugin, and require-plugin is on: load "
-                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
-                          "it");
+                log_plugin_missing(pipeline);
                 pipeline->hello.state = HELLO_NONE;
                 return;
         }
 
-        /* A broker without the session, or without the plugin it had, was restarted: all connections have ended. */
+        /* If the session or the plugin has disappeared, the broker was restarted: all connections have ended. */
         serve_plain(pipeline,
                     !pipeline->is_session_present || pipeline->last_broker_kind == BROKER_WITH_PLUGIN, now);
 }
@@ -286,7 +297,7 @@ void pipeline_connected(struct pipeline *pipeline, bool session_present, struct 
 void pipeline_disconnected(struct pipeline *pipeline) {
         pipeline->is_connected = false;
         pipeline->broker_kind = BROKER_UNKNOWN;
-        pipeline->is_plugin_seen = false;
+        pipeline->is_plugin_detected = false;
         pipeline->hello.state = HELLO_NONE;
         pipeline->hello.deadline_ns = INT64_MAX;
         pipeline->delivered_deadline_ns = INT64_MAX;
@@ -301,7 +312,7 @@ static void note_hello_acknowledged(struct pipeline *pipeline, uint16_t id, stru
         pipeline->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
 }
 
-/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports the same. */
+/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it again. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 
@@ -309,7 +320,8 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         notifications_acknowledged(pipeline);
         note_hello_acknowledged(pipeline, id, now);
         notified.registration = inflight_take(&pipeline->inflight, id);
-        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN && pipeline_is_open(pipeline))
+        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN &&
+            pipeline_batch_is_open(pipeline))
                 pipeline_step(pipeline, &notified, now);
         registration_unref(notified.registration);
 }

@@ -46,7 +46,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
                 return true;
 
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
                 reply_to(pipeline, message, reply);
         return false;
@@ -54,7 +54,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
 
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason) {
         if (reason == DROP_OUT_OF_MEMORY)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
                 pipeline->counters.n_drops[reason]++;
 }

@@ -6,8 +6,8 @@
 struct seed;
 
 /*
- * What test control (server/control) does with the pipeline. Call these functions only from the hooks of pipeline/hooks.h:
- * they bypass the batch and the storage.
+ * The functions with which test control (server/control) changes the pipeline. Call them only from the hooks of
+ * pipeline/hooks.h: they bypass the batch and the storage.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

@@ -51,8 +51,8 @@ enum drop_reason {
 
 struct counters {
         uint64_t n_replies[N_VERBS][N_OUTCOMES]; /* replies to executed requests */
-        uint64_t n_repeated;                     /* of n_replies: replies from the remembered ones */
-        uint64_t n_insertions; /* executed SETs whose key did not exist, except of failed batches */
+        uint64_t n_repeated;                     /* of n_replies: remembered replies that were sent again */
+        uint64_t n_insertions; /* SETs of a key that did not exist; failed batches do not count */
 
         uint64_t n_refused;                           /* requests answered with an error, not executed */
         uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* of n_refused; last row: unknown verb */

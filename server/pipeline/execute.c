@@ -31,11 +31,10 @@
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
 
-/* The messages that wait for their execution. */
 enum message_kind {
         MESSAGE_REQUEST,
-        MESSAGE_CONTROL,    /* a request of test control */
-        MESSAGE_DISCONNECT, /* from the plugin, on the presence topic, or on another topic: then ignored */
+        MESSAGE_CONTROL, /* a request of test control */
+        MESSAGE_OTHER,   /* of the plugin or on the presence topic; ignored on any other topic */
 };
 
 static enum message_kind kind_of(const struct pipeline *pipeline, const struct message *message) {
@@ -43,7 +42,7 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
                 return MESSAGE_REQUEST;
         if (pipeline->hooks && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
                 return MESSAGE_CONTROL;
-        return MESSAGE_DISCONNECT;
+        return MESSAGE_OTHER;
 }
 
 /* The messages that are processed on arrival. receive NULL: the message is ignored. */
@@ -56,7 +55,8 @@ static const struct {
         { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
         { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
         { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
-        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL }, /* of a broker without the plugin */
+        /* The store subscribes on behalf of the plugin, which denies the delivery. A plain broker delivers the lines. */
+        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
 };
 
 /* Returns false if the message is not one of immediate_messages. */
@@ -79,7 +79,7 @@ static void drop_unverified(struct pipeline *pipeline) {
                     "through a listener without the plugin");
 }
 
-/* Update the largest difference between a request's timestamp and the wall clock. */
+/* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
 static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
         uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
         uint64_t skew_ms = timestamp_ms > wall_ms ? (uint64_t)timestamp_ms - (uint64_t)wall_ms
@@ -122,7 +122,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
 
         pending = batch_add_reply(&pipeline->batch, address);
         if (!pending) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         pending->reply = execute(pipeline, invocation, now);
@@ -132,8 +132,10 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                                    pending->reply.outcome, now);
 }
 
-/* Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
- * the start of the next. */
+/*
+ * Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
+ * the start of the next.
+ */
 static void count_execution(struct pipeline *pipeline, int64_t arrived_ns) {
         struct histogram *latencies = pipeline->counters.latencies;
         int64_t start_ns = pipeline->execution_start_ns;
@@ -260,9 +262,9 @@ static struct slice queue_of(const struct pipeline *pipeline, const struct messa
         return message->topic;
 }
 
-static void count_drop(struct pipeline *pipeline, const struct message *message, int error) {
+static void count_refused_by_inbox(struct pipeline *pipeline, const struct message *message, int error) {
         if (error != -ENOBUFS) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
@@ -276,8 +278,7 @@ static void count_drop(struct pipeline *pipeline, const struct message *message,
 
 /*
  * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it is answered with an error. is_before_welcome: as for
- * identity_check().
+ * dropped: it is answered with an error. is_before_welcome: as for identity_check().
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                    bool is_before_welcome, bool *ret_is_verified) {
@@ -335,7 +336,7 @@ void pipeline_admit_early_messages(struct pipeline *pipeline) {
                 r = inbox_admit_early(&pipeline->inbox, queue_of(pipeline, message, kind),
                                       PIPELINE_INBOX_MAX);
                 if (r < 0) {
-                        count_drop(pipeline, message, r);
+                        count_refused_by_inbox(pipeline, message, r);
                         inbox_drop_early(&pipeline->inbox);
                 }
         }
@@ -366,7 +367,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         enum message_kind kind = kind_of(pipeline, message);
         int r;
 
-        if (kind == MESSAGE_DISCONNECT && receive_immediately(pipeline, message, now))
+        if (kind == MESSAGE_OTHER && receive_immediately(pipeline, message, now))
                 return;
         if (pipeline->broker_kind == BROKER_UNKNOWN) {
                 companion_extend_welcome_timeout(pipeline, now);
@@ -375,7 +376,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 r = admit(pipeline, message, kind, now);
         }
         if (r < 0)
-                count_drop(pipeline, message, r);
+                count_refused_by_inbox(pipeline, message, r);
         /* Publish the reply now, so that the broker forwards it while the pipeline reads the next request. */
         if (pipeline->is_volatile && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
                 pipeline_end_batch(pipeline, now);

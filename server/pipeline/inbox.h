@@ -10,15 +10,15 @@
  * client that has waiting messages. The queue of a further client joins at the end of the present round. So a message that is
  * alone in its client's queue waits for at most one message of each other queue.
  *
- * Limits: each queue may always hold INBOX_RESERVED_BYTES. Beyond that, a queue may use INBOX_SHARE times the free part of
- * n_bytes_max. So one client alone can fill 4/5 of n_bytes_max. If n clients fill their queues, the size of each queue
- * approaches 4/(4n+1) of n_bytes_max. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
- * switches".) The inbox refuses the excess of a client that floods, and never drops messages of another client for it. All
- * messages together are bounded by n_bytes_max + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
+ * Limits: the argument n_bytes_max of inbox_add() is the size of the inbox. Each queue may always hold INBOX_RESERVED_BYTES.
+ * Beyond that, a queue may use INBOX_SHARE times the free part of n_bytes_max. So one client alone can fill 4/5 of n_bytes_max.
+ * If n clients fill their queues, the size of each queue approaches 4/(4n+1) of n_bytes_max. (Choudhury and Hahne, "Dynamic
+ * queue length thresholds for shared-memory packet switches".) If a client sends too many messages, the inbox refuses messages
+ * of this client only. All messages together are bounded by n_bytes_max + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
  *
- * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional queue. They use
- * it until it is empty, even if they could have a queue of their own earlier: this keeps the order of their messages. So a peer
- * that sends under many client ids gets a bounded part of each round.
+ * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional queue, so a peer that sends
+ * under many client ids gets a bounded part of each round. A client stays in the additional queue until this queue is empty,
+ * even if the client could have a queue of its own earlier: this keeps the order of its messages.
  *
  * Early messages: the broker kind (enum broker_kind: with or without the plugin) determines whether requests must be
  * verified. While the broker kind is unknown, messages wait in one more queue, in the order of arrival. The inbox does not

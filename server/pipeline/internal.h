@@ -19,10 +19,10 @@
 
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {
-        HELLO_NONE,         /* not connected, or the broker is known, or the required plugin is awaited */
-        HELLO_PENDING,      /* send HELLO when the batch is open */
-        HELLO_DROPPED,      /* HELLO could not be published: it is sent again at deadline_ns */
-        HELLO_SENT,         /* the PUBACK of HELLO is awaited, without a limit */
+        HELLO_NONE,    /* not connected, or the broker kind is known, or the required plugin is awaited */
+        HELLO_PENDING, /* send HELLO when the batch is open */
+        HELLO_DROPPED, /* HELLO could not be published: it is sent again at deadline_ns */
+        HELLO_SENT,    /* the PUBACK of HELLO is awaited, without a limit */
         HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
 };
 
@@ -93,8 +93,9 @@ struct pipeline {
         bool had_work_at_check;
 
         /*
-         * Digest of the persistence policy from before the last restart (engine/persistence.h). It shows which keys the restart
-         * lost. PERSISTENCE_ALL: no key was lost, or the clients that watch the lost keys are already disconnected.
+         * Digest of the persistence policy from before the last restart (engine/persistence.h). Compared with the present
+         * policy, it shows which keys the restart may have lost. PERSISTENCE_ALL: no key was lost, or the clients that watch
+         * the lost keys are already disconnected.
          */
         uint64_t persistence_at_restart;
 
@@ -109,9 +110,10 @@ struct pipeline {
         enum broker_kind last_broker_kind; /* the kind that was served last */
         bool is_connected;
         bool is_session_present;
-        bool is_plugin_seen; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
+        bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
+        bool is_plugin_missing_logged; /* log_plugin_missing() has logged the present state */
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;
@@ -123,8 +125,8 @@ struct pipeline {
 
         /*
          * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request. A commit
-         * stores only `acknowledged_key_states`: after a restart the broker may deliver later requests again, and the store must
-         * accept them. `published_key_states` is a copy of `key_states` from a time when all replies were published, after
+         * stores only `acknowledged_key_states`: after a restart the broker may deliver later requests again, and the store
+         * must accept them. `published_key_states` is a copy of `key_states` from a time when all replies were published, after
          * published_n_sent messages. When the broker has acknowledged these messages, the copy becomes
          * `acknowledged_key_states`.
          */
@@ -145,7 +147,7 @@ struct pipeline {
 /* pipeline.c */
 
 /* Return true if the batch may grow: it is not being committed or published. */
-bool pipeline_is_open(const struct pipeline *pipeline);
+bool pipeline_batch_is_open(const struct pipeline *pipeline);
 
 /* As engine_step(), with the effects of the batch, which must be open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
@@ -176,14 +178,13 @@ void pipeline_charge_quantum(struct pipeline *pipeline);
 /* commit.c */
 
 /*
- * Commit and publish the batch. Then execute waiting messages for at most one quantum, and commit and publish these as well.
- * Return early while a commit is in flight or the transport has no room. In any case, pipeline_receive() starts with a new
- * quantum afterwards.
+ * Commit and publish the batch. Then execute waiting messages for at most one new quantum, and commit and publish these as
+ * well. Return early while a commit is in flight or the transport has no room.
  */
-void pipeline_flush(struct pipeline *pipeline, struct now now);
-
-/* As pipeline_flush(), but no new quantum starts, unless waiting messages were executed. */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
+
+/* As pipeline_end_batch(). Then start a new quantum for the next pipeline_receive(). */
+void pipeline_flush(struct pipeline *pipeline, struct now now);
 
 /* publish.c */
 
@@ -238,13 +239,13 @@ void companion_execute_disconnect(struct pipeline *pipeline, const struct messag
 void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* Another store has sent HELLO to this broker. */
+/* Log that another store uses this broker, too. */
 void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* The plugin acknowledges frames. */
+/* DELIVERED acknowledges frames: remove the delivered notifications from the outbox. */
 void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* The plugin disconnects a client: count and log it. */
+/* Count and log a slow watcher that the plugin disconnects. */
 void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
                                     struct now now);
 

@@ -39,8 +39,8 @@ static void count_notifications(struct pipeline *pipeline, const struct pending_
 }
 
 /*
- * Address the message as the notification of this client. Returns 0 or -ENOMEM. The message borrows the topic, which is
- * NUL-terminated.
+ * Set the topic of the message to the client's notify topic for the key. Returns 0 or -ENOMEM. The message borrows the topic,
+ * which is NUL-terminated.
  */
 static int set_topic(struct message *message, struct buf *topic, struct slice client, struct slice key) {
         buf_reset(topic);
@@ -71,7 +71,7 @@ static void publish_to_client(struct pipeline *pipeline, const struct pending_no
         uint16_t id;
 
         if (set_topic(&message, &topic, client, notification->key) < 0) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return;
         }
         if (publish_message(pipeline, &message, &id) < 0)
@@ -117,7 +117,7 @@ static size_t n_recipients_max(const struct pipeline *pipeline, const struct mes
         struct message frame = *message;
         uint64_t n_bytes, n_max;
 
-        /* The size of the packet without recipients, and with the longest length field: recipients may lengthen it. */
+        /* The packet without recipients. Its length field counts with its maximum size: recipients may lengthen it. */
         frame.topic = SLICE_LITERAL(COMPANION_DELIVER);
         n_bytes = message_packet_size(&frame) + (MESSAGE_VARINT_MAX - 1) + COMPANION_FRAME_HEADER_SIZE +
                   key.length;
@@ -146,7 +146,7 @@ static int send_frame(struct pipeline *pipeline, const struct companion_frame *f
 
         companion_frame_append(&payload, frame);
         if (buf_failed(&payload)) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 return -ENOMEM;
         }
 
@@ -177,7 +177,7 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
                 companion_recipient_append(&connections, recipient.connection);
         pipeline->outbox.n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 recipients->length = 0;
                 return;
         }
@@ -203,7 +203,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
         struct message message;
 
         if (encoder_notification(&pipeline->encoder, &change, &message) < 0) {
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
                 outbox_next_published(outbox);
                 return;
         }
@@ -255,8 +255,10 @@ void notifications_delivered(struct pipeline *pipeline, uint64_t sequence) {
                 pipeline->delivered_deadline_ns = INT64_MAX;
 }
 
-/* Send one more frame for the last published change, marked as its last frame, without recipients. The plugin answers it with
- * DELIVERED. */
+/*
+ * Send one more frame for the last published change, marked as its last frame, without recipients. The plugin answers it with
+ * DELIVERED.
+ */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now) {
         const struct companion_frame end = { .sequence = pipeline->outbox.published_sequence,
                                              .is_last = true,
@@ -265,7 +267,7 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 
         pipeline->delivered_deadline_ns = INT64_MAX;
         if (pipeline->outbox.n_published == 0)
-                return; /* the first change is published to a part of its recipients */
+                return; /* no change has all its frames: publish_frame() sets the deadline with the next frame */
 
         pipeline->delivered_deadline_ns = now.mono_ns + DELIVERED_TIMEOUT_NS;
         send_frame(pipeline, &end, &message);

@@ -74,11 +74,13 @@ static void drop_first(struct outbox *outbox) {
         if (outbox->n_published > 0)
                 outbox->n_published--;
         else
-                begin_item(outbox);
+                begin_item(outbox); /* the item may have been published to some of its recipients */
 }
 
-/* If at least as many items are removed as remain, move the remaining items to the start. So at most one item moves for each
- * removed item. */
+/*
+ * Move the remaining items to the start, but only if at least as many items were removed as remain. So on average at most one
+ * item is moved per removed item.
+ */
 static void compact(struct outbox *outbox) {
         size_t n_left = outbox->n_items - outbox->first;
 
@@ -113,8 +115,10 @@ void outbox_deinit(struct outbox *outbox) {
 
 /* 3. Staging */
 
-/* Encode the key and the recipients of one change. *at: index of the change's first notification; on return, index of the next
- * change's first notification. */
+/*
+ * Encode the key and the recipients of one change. *at: index of the change's first notification; on return, index of the next
+ * change's first notification.
+ */
 static int encode(const struct effects *effects, const struct hooks *hooks, size_t *at, struct buf *key,
                   struct buf *recipients) {
         size_t change = effects->notifications[*at].change;

@@ -65,7 +65,8 @@ void outbox_next_published(struct outbox *outbox);
 
 /*
  * Remove all notifications up to this sequence: they are delivered. If the sequence is above last_sequence, it becomes
- * last_sequence, so later notifications get higher sequences. It must not be above last_sequence while notifications are staged.
+ * last_sequence, so later notifications get higher sequences. While notifications are staged, the sequence must not be above
+ * last_sequence.
  */
 void outbox_deliver(struct outbox *outbox, uint64_t sequence);
 
@@ -81,5 +82,8 @@ struct recipient {
         struct slice client; /* client id */
 };
 
-/* Remove the first recipient. Returns false at the end, or if bytes are missing: then removes all. */
+/*
+ * Decode the first recipient of pending_notification.recipients, and remove it from *recipients. Returns false and empties
+ * *recipients at the end, or if the bytes are truncated. ret_recipient->client borrows from *recipients.
+ */
 bool recipients_next(struct slice *recipients, struct recipient *ret_recipient);

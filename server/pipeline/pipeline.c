@@ -93,7 +93,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         return NULL;
 }
 
-bool pipeline_is_open(const struct pipeline *pipeline) {
+bool pipeline_batch_is_open(const struct pipeline *pipeline) {
         return !pipeline->commit.is_in_flight && !pipeline->is_publishing;
 }
 
@@ -102,9 +102,10 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 }
 
 /*
- * A restart loses keys that are not persistent. The clients that watch them are disconnected later. If the process is
- * restarted before that, the next process must disconnect them. It does so after PERSISTENCE_UNKNOWN: store that value if the
- * persistence policy has changed since the restart.
+ * A restart loses keys that are not persistent. disconnect_stale() disconnects the clients that watch them, but only when the
+ * plugin has answered. If the process is restarted earlier, the next process must disconnect these clients, and the stored
+ * digest must identify the lost keys. If the persistence policy has changed since the last restart, no single digest does:
+ * return PERSISTENCE_UNKNOWN, which stands for any key.
  */
 uint64_t pipeline_persistence(const struct pipeline *pipeline) {
         uint64_t present = persistence_digest(engine_config(pipeline->engine));
@@ -119,7 +120,7 @@ uint64_t pipeline_persistence(const struct pipeline *pipeline) {
 
 /* Keys expire only while the broker kind is known: it determines how to notify the clients. */
 static bool can_tick(const struct pipeline *pipeline) {
-        return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_is_open(pipeline) &&
+        return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_batch_is_open(pipeline) &&
                !outbox_is_full(&pipeline->outbox);
 }
 
@@ -170,7 +171,7 @@ void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
         /* Out of memory: the old limits stay. A message above the new limit is dropped when it is published. */
         if (set_max_packet(pipeline, n_bytes) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
 }
 
 /*
@@ -200,7 +201,7 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
         pipeline->next_policy = policy;
         pipeline->is_policy_pending = true;
         pipeline->is_policy_new = true;
-        if (!pipeline_is_open(pipeline))
+        if (!pipeline_batch_is_open(pipeline))
                 return;
 
         pipeline_apply_policy(pipeline, now);
@@ -210,7 +211,7 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 /* 3. State */
 
 bool pipeline_is_idle(const struct pipeline *pipeline) {
-        return pipeline_n_waiting_bytes(pipeline) == 0 && pipeline_is_open(pipeline);
+        return pipeline_n_waiting_bytes(pipeline) == 0 && pipeline_batch_is_open(pipeline);
 }
 
 bool pipeline_check_progress(struct pipeline *pipeline) {
@@ -261,7 +262,7 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .broker_kind = pipeline->broker_kind,
                 .is_connected = pipeline->is_connected,
-                .is_plugin_seen = pipeline->is_plugin_seen,
+                .is_plugin_detected = pipeline->is_plugin_detected,
                 .is_plugin_required = pipeline->requires_plugin,
                 .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN &&
                               (pipeline->is_guarded || pipeline->is_client_id_random),

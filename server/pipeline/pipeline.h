@@ -27,7 +27,12 @@ struct hooks;
 
 /* What the caller provides: the connection to the broker, a worker thread, and a clock. */
 struct transport {
-        /* As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call. */
+        /*
+         * Publish at QoS 1. The message is borrowed for the call. *ret_id: the message id, for pipeline_acknowledged(). Returns
+         * 0; -EAGAIN if too many messages are not acknowledged; -EMSGSIZE if the message is larger than the broker accepts;
+         * -EINVAL if the topic or a property is not valid in MQTT; or -ENOMEM. After an error the message is not sent. Without
+         * a connection, the message is sent after the store has reconnected.
+         */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
 
         /* Return false if the broker does not keep up: publishing stops until this returns true. */
@@ -48,7 +53,7 @@ struct transport {
 /* What the broker provides (PROTOCOL.md "Broker abilities"). */
 enum broker_kind {
         BROKER_UNKNOWN, /* not connected, or WELCOME is awaited: requests wait */
-        BROKER_PLAIN, /* no plugin: client ids are not verified, and disconnects are inferred from PUBACKs */
+        BROKER_PLAIN, /* no plugin: client ids are not verified; PUBACKs with reason 0x10 suggest disconnects */
         BROKER_WITH_PLUGIN, /* client ids are verified; the plugin delivers notifications and reports disconnects */
 };
 
@@ -99,16 +104,15 @@ struct pipeline_config {
          */
         const char *presence_topic;
 
-        bool requires_plugin; /* do not serve a broker without the plugin: wait for its banner */
+        bool requires_plugin; /* do not serve a broker without the plugin: wait for the plugin */
 
         const char *persistence_name; /* the user property with which a SET requests persistence */
         const char *persistence_value;
 };
 
 /*
- * Create a pipeline with the state in the storage, which also provides the digest key of the engine and the instance id.
- * Returns 0, -ENOMEM, or the error of storage_load(). The caller owns *ret_pipeline, which owns the storage. After an error
- * the caller still owns the storage.
+ * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of storage_load(). The caller owns
+ * *ret_pipeline, which owns the storage. After an error the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
                  struct storage *storage, struct now now);
@@ -131,8 +135,8 @@ void pipeline_plugin_detected(struct pipeline *pipeline);
 /* A message has arrived. It is borrowed for the call, and executed or copied. */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* Memory is too short to pass on a message that has arrived, or to publish a message. Count and log it as dropped. */
-void pipeline_add_dropped(struct pipeline *pipeline);
+/* Count and log one dropped message: memory is too short to pass it on or to publish it. */
+void pipeline_count_out_of_memory(struct pipeline *pipeline);
 
 /* The broker has acknowledged the message to which transport.publish() gave this id. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
@@ -141,8 +145,8 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
  * All messages and acknowledgements of one wake-up are reported, and the caller will wait for input. Commit and publish the
  * open batch.
  *
- * Between two calls, pipeline_receive() executes requests for a limited time; later requests wait in the inbox. So the caller
- * continues to read, and the inbox serves the clients in turn.
+ * Between two calls, pipeline_receive() executes requests for a limited time. Further requests wait in the inbox, which serves
+ * the clients in turn. The time limit lets the caller read the requests of all clients into the inbox.
  */
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now);
 
@@ -184,7 +188,10 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 /* Return the suffix that `change_client_id` accepted last, in this process or before its start; empty: none. Borrowed. */
 const char *pipeline_client_suffix(const struct pipeline *pipeline);
 
-/* The client id ends in that suffix, so other users cannot guess it. */
+/*
+ * Call when the store's client id ends in pipeline_client_suffix(). Other users cannot guess such a client id, so it counts as
+ * guarded (gauges.is_guarded).
+ */
 void pipeline_set_client_id_random(struct pipeline *pipeline);
 
 /* Return true if no message waits, and no batch is being committed or published. */
@@ -192,7 +199,7 @@ bool pipeline_is_idle(const struct pipeline *pipeline);
 
 /*
  * Return true if the commit in flight takes unusually long; the caller may then stop reading. Continue to read during a normal
- * commit: a request of another client may arrive behind the messages that were read.
+ * commit: the inbox serves the clients in turn, but only those whose requests were read.
  */
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
 
@@ -229,7 +236,7 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
-        bool is_plugin_seen;     /* the broker has the plugin, which may not have answered yet */
+        bool is_plugin_detected; /* the broker has the plugin, which may not have answered yet */
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */

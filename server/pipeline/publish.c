@@ -20,7 +20,7 @@ static void cleanup_entry(struct entry **entry) {
         entry_unref(*entry);
 }
 
-void pipeline_add_dropped(struct pipeline *pipeline) {
+void pipeline_count_out_of_memory(struct pipeline *pipeline) {
         pipeline->counters.n_drops[DROP_OUT_OF_MEMORY]++;
         log_limited(&pipeline->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
 }
@@ -91,8 +91,8 @@ bool publish_has_room(const struct pipeline *pipeline) {
 /* 2. Replies */
 
 /* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
-static void publish_to(struct pipeline *pipeline, const struct pending_reply *pending, uint32_t expiry_s,
-                       struct message *message, struct now now) {
+static void publish_as_reply(struct pipeline *pipeline, const struct pending_reply *pending,
+                             uint32_t expiry_s, struct message *message, struct now now) {
         const struct hooks *hooks = pipeline->hooks;
         uint16_t id;
 
@@ -111,9 +111,10 @@ void publish_fault(struct pipeline *pipeline, const struct pending_reply *pendin
         struct message message;
 
         if (encoder_fault(&pipeline->encoder, fault, value, &message) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
-                publish_to(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message, now);
+                publish_as_reply(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message,
+                                 now);
 }
 
 static void publish_reply(struct pipeline *pipeline, const struct pending_reply *pending, struct now now) {
@@ -123,9 +124,9 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
         if (expiry_s == 0)
                 pipeline->counters.n_expired++;
         else if (encoder_reply(&pipeline->encoder, &pending->reply, &message) < 0)
-                pipeline_add_dropped(pipeline);
+                pipeline_count_out_of_memory(pipeline);
         else
-                publish_to(pipeline, pending, expiry_s, &message, now);
+                publish_as_reply(pipeline, pending, expiry_s, &message, now);
 }
 
 /* Add the durations of the replies since `first` to the histogram. Read the clock once for all of them. */
@@ -204,14 +205,17 @@ bool publish_batch(struct pipeline *pipeline, struct now now) {
 /* 4. Packet limits */
 
 /*
- * Return the size of a packet that lacks its key, value or topic; the caller adds their sizes. The packet's two length fields
- * are counted with their maximum length, because these parts may lengthen them.
+ * Return the size of a packet whose key, value or topic is still empty; the caller adds the sizes of these parts. The packet's
+ * two length fields count with their maximum size, because the parts may lengthen them.
  */
 static uint64_t size_without_parts(const struct message *message) {
         return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
 }
 
-/* Measure for a plain broker. A frame for the plugin is smaller: it has the key once, and no notify topic. */
+/*
+ * Calculate packet_limits.notification_bytes for a plain broker. A frame for the plugin is smaller: it has the key once, and no
+ * notify topic.
+ */
 static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
         static const struct version longest = { INT64_MAX, INT32_MAX };
         CLEANUP(cleanup_entry) struct entry *entry = NULL;
@@ -232,6 +236,7 @@ static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) 
         return 0;
 }
 
+/* Calculate packet_limits.reply_bytes. */
 static int measure_reply(struct encoder *encoder, uint64_t *ret_n_bytes) {
         struct reply reply = { .outcome = OUTCOME_DONE,
                                .has_version = true,

@@ -10,6 +10,7 @@
 #include "codec/encoder.h"
 #include "pipeline/internal.h"
 
+/* Execute one request without a reply. */
 static enum outcome step(struct engine *engine, const struct request *request, struct now now,
                          struct effects *effects) {
         struct reply reply;

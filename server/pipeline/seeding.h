@@ -5,7 +5,7 @@
 #include "pipeline/pipeline.h"
 #include "records/seed.h"
 
-/* Set the keys of a seed file (records/seed.h): the initial content of a store. No client is the sender of these SETs. */
+/* Set the keys of a seed file (records/seed.h): the initial content of a store. The SETs have no sender. */
 
 /*
  * Set one key in the engine, with the record's fencing token and the time until its deadline. The entry gets a new version.

@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/persistence.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 #include "protocol/companion_frame.h"
 #include "unit/pipeline/fake_broker.h"
+#include "unit/support/capture.h"
 #include "unit/support/table.h"
 
 #define KEY       'a'
@@ -104,6 +107,37 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
         broker_welcome(&broker, KEY, ALL);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_deinit(&broker);
+}
+
+/* Reconnect to a broker without the plugin. Return the number of log lines about the missing plugin. */
+static size_t reconnect_without_plugin(void) {
+        struct capture capture;
+        size_t n_lines;
+        char *printed;
+
+        pipeline_disconnected(broker.pipeline);
+        capture_start(&capture, STDERR_FILENO);
+        broker_connect(&broker, true);
+        printed = capture_end(&capture);
+        n_lines = capture_count(printed, "the broker does not show the plugin");
+        free(printed);
+        return n_lines;
+}
+
+Test(hello, missing_required_plugin_is_logged_once_until_the_plugin_is_detected) {
+        struct pipeline_config config = broker_config();
+
+        config.requires_plugin = true;
+        broker_init_down(&broker, config);
+        cr_expect_eq(reconnect_without_plugin(), 1);
+        cr_expect_eq(reconnect_without_plugin(), 0);
+        cr_expect_eq(reconnect_without_plugin(), 0);
+
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        cr_expect_eq(reconnect_without_plugin(), 1);
+        cr_expect_eq(reconnect_without_plugin(), 0);
         broker_deinit(&broker);
 }
 
