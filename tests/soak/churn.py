@@ -33,7 +33,8 @@ def by_cut(_churn, client):
 
 # With by_keepalive the broker ends the connection when the keep-alive has passed. All other ways end it in leave().
 WAYS = [disconnects.by_disconnect, disconnects.by_disconnect_with_will, by_cut, disconnects.by_takeover,
-        disconnects.by_takeover_of_the_session, disconnects.by_protocol_error, disconnects.by_being_kicked, disconnects.by_keepalive]
+        disconnects.by_takeover_of_the_session, disconnects.by_protocol_error, disconnects.by_being_kicked,
+        disconnects.by_keepalive]
 
 
 class SoakClient(WireClient):
