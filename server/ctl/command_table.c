@@ -81,10 +81,11 @@ static const char export_help[] =
         "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n";
 
 static const char import_help[] =
-        "Through the broker, each key gets a new version, its token, and the time that is left until\n"
-        "its deadline. With --data-dir, into a stopped store, it gets exactly what the line says. Keys\n"
-        "whose deadline has passed are skipped. A token more than a minute ahead of the clock ends\n"
-        "the import; with --data-dir, such a version does too. FILE - is stdin.\n"
+        "Through the broker, each key gets a new version, and the token and the remaining time of its\n"
+        "line. With --data-dir, into a stopped store, each key gets the version, the token and the\n"
+        "deadline of its line. Keys whose deadline has passed are skipped. The import ends at a token\n"
+        "more than a minute ahead of the clock, and with --data-dir also at such a version. FILE - is\n"
+        "stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
@@ -97,7 +98,7 @@ static const char check_help[] =
 static const char backup_help[] =
         "The copy is consistent: it contains all writes acknowledged before it began. FILE must not\n"
         "exist. To restore it, put it into the data directory of a stopped store as statestored.db,\n"
-        "without the other files of the directory, and make the directory's owner its owner.\n"
+        "without the other files of the directory, and give it the same owner as the directory.\n"
         "\n"
         "  statestorectl backup /var/lib/statestored monday.db\n";
 
@@ -110,11 +111,11 @@ static const char replay_help[] =
         "  statestorectl replay a.jsonl          send to a store with the same initial state\n"
         "  statestorectl replay a.jsonl --pace   also keep the times, so that keys expire\n"
         "\n"
-        "Skipped are requests without a valid topic, response topic or QoS, later pages of a SCAN, and\n"
+        "Replay skips requests without a valid topic, response topic or QoS, later pages of a SCAN, and\n"
         "requests of --control if the store runs without it. If a request has no recorded reply, replay\n"
-        "sends another request, and waits for its reply: then the store has executed both. Each recorded\n"
-        "client has its own connection; from the hundredth on they share one. The client ids consist of\n"
-        "--client-id and a number, so a policy may decide differently.\n";
+        "waits until the store has executed it: it sends another request, and waits for the reply to\n"
+        "that. Each recorded client has its own connection; from the hundredth on they share one. The\n"
+        "client ids consist of --client-id and a number, so a policy may decide differently.\n";
 
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"

@@ -23,12 +23,12 @@ struct connection {
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
         size_t at;                  /* index of the current endpoint */
-        size_t n_left;              /* endpoints that connection_open_next() has left */
+        size_t n_given_up;          /* number of endpoints that connection_open_next() has given up */
         bool is_ready;              /* connected and subscribed */
-        bool is_disconnected;       /* while opening: the attempt for this address has failed */
+        bool is_disconnected;       /* while opening: the next address is to be tried */
         bool has_failed;
         bool has_event; /* a callback has run since run_loop() began */
-        struct connection_connack limits;
+        struct connection_connack connack;
         char problem[512];
 };
 
@@ -86,16 +86,16 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void read_limits(struct connection_connack *limits, bool is_session_present,
-                        const mosquitto_property *properties) {
-        *limits = (struct connection_connack){
+static void read_connack(struct connection_connack *connack, bool is_session_present,
+                         const mosquitto_property *properties) {
+        *connack = (struct connection_connack){
                 .is_session_present = is_session_present,
                 .receive_maximum = UINT16_MAX,
                 .packet_size_max = UINT32_MAX,
         };
-        mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM, &limits->receive_maximum,
+        mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM, &connack->receive_maximum,
                                       false);
-        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &limits->packet_size_max,
+        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &connack->packet_size_max,
                                       false);
 }
 
@@ -106,7 +106,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
         int n_topics = 0;
 
         connection->has_event = true;
-        read_limits(&connection->limits, session_present, properties);
+        read_connack(&connection->connack, session_present, properties);
         /* Reasons below 0x80 are those of MQTT 3. */
         if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
                 BROKER_FAIL(connection, "", " does not speak MQTT 5");
@@ -232,14 +232,14 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
         return r;
 }
 
-/* False without a client, even after a failure: connection_wait() then only waits for its duration. */
+/* Whether the open connection has failed. False after connection_close(), so that connection_wait() is a pause then. */
 static bool is_broken(const struct connection *connection) {
         return connection->client && connection->has_failed;
 }
 
 /*
- * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait if there were events: they
- * may be what the caller waits for.
+ * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait if a callback has run: the
+ * caller may wait for just that event.
  */
 static enum connection_result run_loop(struct connection *connection, int64_t duration_ms) {
         struct pollfd fds[] = {
@@ -265,8 +265,8 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
 }
 
 /*
- * Run the loop for at most the time that remains. If none remains, run it once without waiting and set *ret_is_over: what has
- * arrived while this process was suspended is read before a timeout is reported.
+ * Run the loop for at most the time that remains. If no time remains, run it once without waiting and set *ret_is_over: a
+ * process that was suspended reads the data that has arrived before it reports a timeout.
  */
 static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
         int64_t remaining_ms = until_ms - system_clock_mono_ms();
@@ -346,7 +346,7 @@ static enum connection_result connect_until(struct connection *connection, int64
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
-        connection->is_disconnected = true; /* connect to the first address */
+        connection->is_disconnected = true; /* try the first address */
         while (!connection->is_ready && result == CONNECTION_OK) {
                 if (is_over)
                         return CONNECTION_TIMED_OUT;
@@ -398,9 +398,9 @@ enum connection_result connection_open(struct connection *connection) {
 enum connection_result connection_open_next(struct connection *connection) {
         connection_close(connection);
         connection->at = (connection->at + 1) % connection->config.n_endpoints;
-        connection->n_left++;
-        return connection->n_left < connection->config.n_endpoints ? connection_open(connection)
-                                                                   : CONNECTION_TIMED_OUT;
+        connection->n_given_up++;
+        return connection->n_given_up < connection->config.n_endpoints ? connection_open(connection)
+                                                                       : CONNECTION_TIMED_OUT;
 }
 
 static void client_closed(void *userdata) {
@@ -427,7 +427,7 @@ void connection_end_session(struct connection *connection) {
 }
 
 struct connection_connack connection_connack(const struct connection *connection) {
-        return connection->limits;
+        return connection->connack;
 }
 
 int connection_new(struct connection **ret_connection, const struct connection_config *config) {

@@ -29,7 +29,7 @@ struct connection_config {
         int64_t timeout_ms; /* for connection_open(), all endpoints together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
-        const struct slice *user_properties; /* as in struct mqtt_client_config */
+        const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
 
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
@@ -39,10 +39,10 @@ struct connection_config {
         void *userdata;
         bool reports_refused_publish;
 
-        /* Only the doctor sets these. The first two let its connection behave like that of another client. */
-        uint16_t receive_maximum;  /* 0: the maximum */
+        /* Set only by doctor. */
+        uint16_t receive_maximum;  /* 0: 65535 */
         uint32_t session_expiry_s; /* 0: a new session for each connection */
-        bool wants_retained;
+        bool wants_retained;       /* the subscriptions receive retained messages */
 
         const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
         int hangup_fd; /* the output descriptor, to notice that its reader is gone; -1: none */
@@ -54,7 +54,7 @@ int connection_new(struct connection **ret_connection, const struct connection_c
 /* Accepts NULL, returns NULL. */
 struct connection *connection_free(struct connection *connection);
 
-/* Connect or reconnect, and subscribe. Start with the latest endpoint, then try the others in turn. */
+/* Connect or reconnect, and subscribe. Start with the endpoint of the latest attempt, then try the others in turn. */
 enum connection_result connection_open(struct connection *connection);
 
 /*
@@ -85,8 +85,8 @@ enum connection_result connection_publish(struct connection *connection, const c
                                           int *ret_packet_id);
 
 /*
- * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns CONNECTION_TIMED_OUT). Without
- * a connection, wait for the same two conditions.
+ * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns CONNECTION_TIMED_OUT). After
+ * connection_close() this is a pause: no message arrives.
  */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
@@ -94,8 +94,9 @@ enum connection_result connection_wait(struct connection *connection, const bool
 enum connection_result connection_poll(struct connection *connection);
 
 /*
- * Mark the connection as failed, so that the call that runs the loop ends. The text becomes connection_problem() if it is the
- * first since connection_open(). Returns CONNECTION_FAILED.
+ * Mark the connection as failed. In a callback, this ends the running call, for example connection_wait(), with
+ * CONNECTION_FAILED. The text becomes connection_problem() if it is the first since connection_open(). Returns
+ * CONNECTION_FAILED.
  */
 __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
                                                                              const char *format, ...);

@@ -30,7 +30,7 @@ struct data_dir {
         struct engine *engine;
         struct restored restored;
         struct now now;
-        /* Node id of the versions. If the directory is empty, is_our_node() sets it from the first imported record. */
+        /* Node id of the versions. If the directory is empty, accept_node_id() sets it from the first imported record. */
         struct slice node_id;
         char first_node_id[NODE_ID_MAX + 1];
         struct effects effects; /* import: rows that are not committed yet */
@@ -142,8 +142,11 @@ static enum exit_code store_batch(struct data_dir *directory) {
         return EXIT_DONE;
 }
 
-/* All versions of a store have the same node id. In an empty directory this is the first node id that is checked. */
-static bool is_our_node(struct data_dir *directory, struct slice node) {
+/*
+ * Return whether a version with this node id can be one of this store: all versions of a store have the same node id. For an
+ * empty directory, the first node id that is checked becomes that of the store.
+ */
+static bool accept_node_id(struct data_dir *directory, struct slice node) {
         if (directory->node_id.length == 0 && node.length <= NODE_ID_MAX) {
                 memcpy(directory->first_node_id, node.data, node.length);
                 directory->node_id = slice_from_string(directory->first_node_id);
@@ -165,7 +168,7 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
                 return NULL;
         }
         if (hlc_parse(buf_slice(&record->version), &version) < 0 || version.counter >= INT32_MAX ||
-            !is_our_node(directory, version.node))
+            !accept_node_id(directory, version.node))
                 return "its version cannot be one of this store";
         /* The clock never goes back, and clients refuse versions so far ahead of their clock. */
         if (clock_is_fence_too_far_ahead(clock, directory->node_id, version, now_ms))
@@ -185,7 +188,7 @@ static const char *check_token(const struct data_dir *directory, const struct ke
         if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
             clock_is_fence_too_far_ahead(engine_clock(directory->engine), directory->node_id, token, now_ms))
                 return "its token is more than a minute ahead of this machine's clock, and so is any "
-                       "other token that could write the key";
+                       "other token that is new enough to write the key";
         return NULL;
 }
 

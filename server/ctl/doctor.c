@@ -25,9 +25,9 @@ static const char *const severities[N_SEVERITIES] = {
 
 /* In this order, because an early finding can explain later ones. */
 static void (*const checks[])(struct doctor *doctor) = {
-        doctor_check_limits,    doctor_check_plugin,  doctor_check_own_topics,    doctor_check_queue,
-        doctor_check_size,      doctor_check_session, doctor_check_store,         doctor_check_clock,
-        doctor_check_latency,   doctor_check_single,  doctor_check_notifications, doctor_check_replies,
+        doctor_check_limits,    doctor_check_plugin,    doctor_check_own_topics,    doctor_check_queue,
+        doctor_check_size,      doctor_check_session,   doctor_check_store,         doctor_check_clock,
+        doctor_check_latency,   doctor_check_one_store, doctor_check_notifications, doctor_check_replies,
         doctor_check_client_id,
 };
 
@@ -106,7 +106,7 @@ static void keep(struct buf *buf, struct slice bytes) {
         buf_append_slice(buf, bytes);
 }
 
-/* Of two stores, either may reply first to each request. */
+/* Remember one source, and another one if a second store replies: which store replies first can change with each request. */
 static void keep_source(struct doctor *doctor, struct slice source) {
         if (doctor->source.length == 0)
                 keep(&doctor->source, source);
@@ -114,19 +114,19 @@ static void keep_source(struct doctor *doctor, struct slice source) {
                 keep(&doctor->other_source, source);
 }
 
-static void take_answer(struct doctor *doctor, const struct message *message) {
+static void receive_reply(struct doctor *doctor, const struct message *message) {
         struct slice correlation = { doctor->correlation, sizeof(doctor->correlation) };
 
         keep_source(doctor, message_property(message, PROPERTY_SOURCE_ID));
         if (!slice_equal(message->correlation_data, correlation) || doctor->n_replies++ > 0) {
-                doctor->n_more_answers++;
+                doctor->n_extra_replies++;
                 return;
         }
 
-        doctor->answered_ns = system_clock_mono_ns();
+        doctor->replied_ns = system_clock_mono_ns();
         keep(&doctor->payload, message->payload);
         keep(&doctor->version, message_property(message, PROPERTY_TIMESTAMP));
-        doctor->is_over = true;
+        doctor->is_done = true;
 }
 
 static void on_message(void *userdata, const struct message *message) {
@@ -134,8 +134,8 @@ static void on_message(void *userdata, const struct message *message) {
 
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 doctor->is_notified = true;
-        } else if (slice_equal(message->topic, buf_slice(&doctor->answer_topic))) {
-                take_answer(doctor, message);
+        } else if (slice_equal(message->topic, buf_slice(&doctor->response_topic))) {
+                receive_reply(doctor, message);
         } else {
                 doctor->is_echoed = true;
         }
@@ -150,7 +150,7 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
         doctor->acknowledged_ns = system_clock_mono_ns();
         doctor->reason = reason;
         if (reason >= 0x80)
-                doctor->is_over = true;
+                doctor->is_done = true;
 }
 
 static void on_peer_message(void *userdata, const struct message *message) {
@@ -169,14 +169,14 @@ static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
 
 /* 3. Connections */
 
-static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                                                  SLICE_LITERAL(PROPERTY_SOURCE_ID),
-                                                  { 0 } };
+static const struct slice reply_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                                                 SLICE_LITERAL(PROPERTY_SOURCE_ID),
+                                                 { 0 } };
 
 static struct connection_config config_of(const struct doctor *doctor) {
         struct connection_config config = connection_config_from_options(doctor->options);
 
-        config.user_properties = answer_properties;
+        config.user_properties = reply_properties;
         config.reports_refused_publish = true;
         return config;
 }
@@ -206,12 +206,12 @@ static int connect(struct doctor *doctor) {
         const char *client_id = doctor->options->client_id;
         struct connection_config config = config_of(doctor);
 
-        buf_append_format(&doctor->answer_topic, "clients/%s/statestorectl/doctor/response", client_id);
+        buf_append_format(&doctor->response_topic, "clients/%s/statestorectl/doctor/response", client_id);
         buf_append_format(&doctor->echo_topic, "clients/%s/statestorectl/doctor/echo", client_id);
         buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
         topic_append_notify(&doctor->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
         buf_append_string(&doctor->notify_filter, "+");
-        doctor->topics[0] = buf_text(&doctor->answer_topic);
+        doctor->topics[0] = buf_text(&doctor->response_topic);
         doctor->topics[1] = buf_text(&doctor->echo_topic);
         doctor->topics[2] = buf_text(&doctor->notify_filter);
         if (!doctor->topics[0] || !doctor->topics[1] || !doctor->topics[2] || buf_failed(&doctor->key))
@@ -243,11 +243,11 @@ static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
 static enum exit_code examine(struct doctor *doctor) {
         if (connect(doctor) < 0) {
                 complain_of_memory();
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         }
         if (connection_open(doctor->connection) != CONNECTION_OK) {
                 doctor_fail(doctor, "broker", NULL, "%s", connection_problem(doctor->connection));
-                return conclude(doctor, EXIT_NO_ANSWER);
+                return conclude(doctor, EXIT_NO_REPLY);
         }
 
         doctor_ok(doctor, "broker", "%s speaks MQTT 5",
@@ -262,7 +262,7 @@ enum exit_code doctor_run(const struct options *options) {
         enum exit_code code = examine(&doctor);
 
         connection_free(doctor.connection);
-        buf_deinit(&doctor.answer_topic);
+        buf_deinit(&doctor.response_topic);
         buf_deinit(&doctor.echo_topic);
         buf_deinit(&doctor.notify_filter);
         buf_deinit(&doctor.key);

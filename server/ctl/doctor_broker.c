@@ -10,18 +10,21 @@
 #include "ctl/doctor_checks.h"
 #include "protocol/companion.h"
 
-#define OUTSTANDING_FEW 100
-#define PACKET_SMALL    (UINT32_C(1) << 20)
-#define LARGE           ((size_t)256 << 10)
+/* Below these limits of the broker, doctor warns. */
+#define RECEIVE_MAXIMUM_LOW 100
+#define PACKET_SIZE_LOW     (UINT32_C(1) << 20)
 
-/* More messages than mosquitto queues for one client by default. */
+#define LARGE_MESSAGE_SIZE ((size_t)256 << 10)
+
+/* Number of messages sent at once: more than mosquitto queues for one client by default. */
 #define BURST 1500
 
 /* A Receive Maximum that is common among MQTT clients. */
-#define BURST_OUTSTANDING 20
+#define BURST_RECEIVE_MAXIMUM 20
 
-#define AWAY_MESSAGES 10
-#define AWAY_EXPIRY_S 60
+/* Messages for a disconnected client, and the expiry of its session. */
+#define N_SESSION_MESSAGES 10
+#define SESSION_EXPIRY_S   60
 
 /* A message that does not arrive within this time counts as lost. */
 #define SILENCE_MS 2000
@@ -29,14 +32,14 @@
 void doctor_check_limits(struct doctor *doctor) {
         struct connection_connack limits = connection_connack(doctor->connection);
 
-        if (limits.receive_maximum < OUTSTANDING_FEW)
+        if (limits.receive_maximum < RECEIVE_MAXIMUM_LOW)
                 doctor_warn(doctor, "receive maximum", "max_inflight_messages 0 in mosquitto.conf",
                             "the broker takes %u messages at once from a client, and lets the others wait",
                             limits.receive_maximum);
         else
                 doctor_ok(doctor, "receive maximum", "the broker takes %u messages at once",
                           limits.receive_maximum);
-        if (limits.packet_size_max < PACKET_SMALL)
+        if (limits.packet_size_max < PACKET_SIZE_LOW)
                 doctor_warn(doctor, "packet size",
                             "max_packet_size in mosquitto.conf, above your largest value",
                             "the broker takes packets of %" PRIu32 " bytes at most", limits.packet_size_max);
@@ -124,7 +127,7 @@ static bool reaches_peer(struct doctor *doctor) {
 }
 
 void doctor_check_own_topics(struct doctor *doctor) {
-        static const char for_all[] =
+        static const char remedy[] =
                 "for these checks, run the doctor as a user that may write and read clients/#";
         const char *client_id = doctor->options->client_id;
 
@@ -135,12 +138,12 @@ void doctor_check_own_topics(struct doctor *doctor) {
         if (doctor->can_echo)
                 doctor_ok(doctor, "own topics", "messages to clients/%s/# arrive", client_id);
         else if (doctor->is_echoed)
-                doctor_warn(doctor, "own topics", for_all,
+                doctor_warn(doctor, "own topics", remedy,
                             "messages to clients/%s/# arrive, but not over a second connection with "
                             "another client id: queue, size and session are not checked",
                             client_id);
         else if (doctor->n_refused > 0)
-                doctor_warn(doctor, "own topics", for_all,
+                doctor_warn(doctor, "own topics", remedy,
                             "this client may not write there: queue, size and session are not checked");
         else
                 doctor_fail(doctor, "own topics", "let clients read their clients/ID/#",
@@ -155,12 +158,12 @@ void doctor_check_queue(struct doctor *doctor) {
         if (!doctor->can_echo ||
             doctor_peer_init(&peer, doctor, "-slow", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
-        config.receive_maximum = BURST_OUTSTANDING;
+        config.receive_maximum = BURST_RECEIVE_MAXIMUM;
         peer.n_expected = BURST;
         if (!open_peer(&peer, &config))
                 return;
 
-        /* the peer does not read meanwhile, like a busy client */
+        /* The peer reads nothing during this call, like a busy client. */
         if (!publish_echoes(doctor, BURST, 16)) {
                 doctor_warn(doctor, "queue", "see the broker's log and limits",
                             "of %d messages sent at once the broker acknowledged %u in time", BURST,
@@ -186,21 +189,21 @@ void doctor_check_size(struct doctor *doctor) {
             doctor_peer_init(&peer, doctor, "-large", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
         if (open_peer(&peer, &config)) {
-                CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE);
+                CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE_MESSAGE_SIZE);
 
                 /* publish over the peer's connection, because the broker may close it */
-                if (payload &&
-                    connection_publish(peer.connection, buf_text(&doctor->echo_topic),
-                                       (struct slice){ payload, LARGE }, NULL, &packet_id) == CONNECTION_OK)
+                if (payload && connection_publish(peer.connection, buf_text(&doctor->echo_topic),
+                                                  (struct slice){ payload, LARGE_MESSAGE_SIZE }, NULL,
+                                                  &packet_id) == CONNECTION_OK)
                         connection_wait(peer.connection, &peer.is_done, doctor->options->timeout_ms);
         }
         if (peer.is_done)
-                doctor_ok(doctor, "size", "a message of %zu bytes arrives", LARGE);
+                doctor_ok(doctor, "size", "a message of %zu bytes arrives", LARGE_MESSAGE_SIZE);
         else
                 doctor_warn(
                         doctor, "size",
                         "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
-                        "a message of %zu bytes does not arrive", LARGE);
+                        "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
 }
 
 void doctor_check_session(struct doctor *doctor) {
@@ -211,13 +214,13 @@ void doctor_check_session(struct doctor *doctor) {
         if (!doctor->can_echo ||
             doctor_peer_init(&peer, doctor, "-away", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
-        config.session_expiry_s = AWAY_EXPIRY_S;
-        peer.n_expected = AWAY_MESSAGES;
+        config.session_expiry_s = SESSION_EXPIRY_S;
+        peer.n_expected = N_SESSION_MESSAGES;
         if (!open_peer(&peer, &config))
                 return;
 
         connection_close(peer.connection);
-        publish_echoes(doctor, AWAY_MESSAGES, 16);
+        publish_echoes(doctor, N_SESSION_MESSAGES, 16);
         is_retained = connection_open(peer.connection) == CONNECTION_OK &&
                       connection_connack(peer.connection).is_session_present;
         if (is_retained)
@@ -230,6 +233,6 @@ void doctor_check_session(struct doctor *doctor) {
                         "allow sessions to stay after a disconnect; see persistent_client_expiration",
                         "%u of %d messages for a disconnected client have waited: requests are lost while "
                         "the store restarts",
-                        is_retained ? peer.n_messages : 0, AWAY_MESSAGES);
+                        is_retained ? peer.n_messages : 0, N_SESSION_MESSAGES);
         connection_end_session(peer.connection);
 }

@@ -19,7 +19,7 @@ enum severity {
 struct doctor {
         const struct options *options;
         struct connection *connection;
-        struct buf answer_topic;
+        struct buf response_topic;
         struct buf echo_topic; /* messages to this topic return to the doctor */
         struct buf notify_filter;
         struct buf key;
@@ -27,24 +27,25 @@ struct doctor {
         unsigned n_findings[N_SEVERITIES];
 
         uint8_t correlation[16]; /* of the last request */
-        int64_t sent_ns, acknowledged_ns, answered_ns;
+        int64_t sent_ns, acknowledged_ns, replied_ns;
         int reason;         /* reason code of the acknowledgement; NO_REASON: none yet */
-        bool is_over;       /* stop waiting: the reply or a refusal has arrived */
+        bool is_done;       /* stop waiting: the reply or a refusal has arrived */
         unsigned n_replies; /* replies to the last request */
 
         /* Of the first reply to the last request. */
         struct buf payload, version;
 
-        /* Of the first reply, and of a later one, which has another source if any has. */
+        /* Sources of the first reply and of a later one. They differ if any reply came from another source. */
         struct buf source, other_source;
 
-        unsigned n_requests, n_more_answers; /* n_more_answers: replies beyond the first of each request */
-        unsigned n_acknowledged, n_refused;  /* results of publish_echoes() */
+        unsigned n_requests;
+        unsigned n_extra_replies;           /* all replies but the first one to each request */
+        unsigned n_acknowledged, n_refused; /* results of publish_echoes() */
         bool is_echoed;
         bool is_notified;
 
         bool has_plugin;
-        bool can_echo; /* messages to echo_topic reach the doctor, and a connection with another client id */
+        bool can_echo; /* both the doctor and a second connection with another client id receive from echo_topic */
         bool has_store; /* the store replies */
 };
 
@@ -87,7 +88,7 @@ void doctor_check_session(struct doctor *doctor);
 void doctor_check_store(struct doctor *doctor);
 void doctor_check_clock(struct doctor *doctor);
 void doctor_check_latency(struct doctor *doctor);
-void doctor_check_single(struct doctor *doctor);
+void doctor_check_one_store(struct doctor *doctor);
 void doctor_check_notifications(struct doctor *doctor);
 void doctor_check_replies(struct doctor *doctor);
 void doctor_check_client_id(struct doctor *doctor);

@@ -27,12 +27,12 @@
 /* A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK, minus 10 ms of tolerance. */
 #define NAGLE_NS INT64_C(30000000)
 
-#define NOTIFIED_WITHIN_MS 2000
-#define CLOCK_PAUSE_MS     200
-#define SKEW_SMALL_MS      1000
-#define SKEW_LARGE_MS      60000 /* the store refuses more */
-#define LATE_ANSWER_MS     300
-#define READ_WITHIN_MS     2000
+#define NOTIFIED_WITHIN_MS     2000
+#define CLOCK_PAUSE_MS         200
+#define SKEW_SMALL_MS          1000
+#define SKEW_LARGE_MS          60000 /* the store refuses more */
+#define LATE_REPLY_MS          300
+#define OTHER_CLIENT_WITHIN_MS 2000
 
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
 
@@ -61,7 +61,7 @@ static int make_properties(struct doctor *doctor, bool has_timestamp, struct buf
         if (r < 0)
                 return r;
         return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
-                                                        buf_text(&doctor->answer_topic)));
+                                                        buf_text(&doctor->response_topic)));
 }
 
 /*
@@ -86,7 +86,7 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         random_fill(doctor->correlation, sizeof(doctor->correlation));
 
         doctor->reason = NO_REASON;
-        doctor->is_over = false;
+        doctor->is_done = false;
         doctor->n_replies = 0;
         doctor->n_requests++;
         if (buf_failed(&request) || make_properties(doctor, is_set, &timestamp, &properties) < 0) {
@@ -97,17 +97,17 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         if (connection_publish(doctor->connection, TOPIC_INVOKE, buf_slice(&request), properties,
                                &packet_id) != CONNECTION_OK)
                 return false;
-        connection_wait(doctor->connection, &doctor->is_over, doctor->options->timeout_ms);
+        connection_wait(doctor->connection, &doctor->is_done, doctor->options->timeout_ms);
         return doctor->n_replies > 0;
 }
 
-static struct slice answered_line(const struct doctor *doctor) {
+static struct slice reply_line(const struct doctor *doctor) {
         struct slice rest;
 
         return slice_split(buf_slice(&doctor->payload), '\r', &rest);
 }
 
-static bool answers(const struct doctor *doctor, const char *payload) {
+static bool reply_is(const struct doctor *doctor, const char *payload) {
         return slice_equal(buf_slice(&doctor->payload), slice_from_string(payload));
 }
 
@@ -147,7 +147,7 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
                 return false;
 
         *ret_ahead_ms = reading.wall_ms -
-                        (system_clock_wall_ms() - (doctor->answered_ns - doctor->sent_ns) / 2 / NS_PER_MS);
+                        (system_clock_wall_ms() - (doctor->replied_ns - doctor->sent_ns) / 2 / NS_PER_MS);
         *ret_reading_ms = reading.wall_ms;
         return true;
 }
@@ -168,7 +168,7 @@ void doctor_check_clock(struct doctor *doctor) {
             connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) != CONNECTION_TIMED_OUT ||
             !read_clock(doctor, &ahead_ms, &before_ms)) {
                 doctor_warn(doctor, "clock", "see the store's log and its policy",
-                            "the store's clock cannot be read: \"%s\"", LOG_TEXT(answered_line(doctor)));
+                            "the store's clock cannot be read: \"%s\"", LOG_TEXT(reply_line(doctor)));
                 return;
         }
 
@@ -190,8 +190,8 @@ void doctor_check_clock(struct doctor *doctor) {
 }
 
 void doctor_check_latency(struct doctor *doctor) {
-        uint64_t answered_ns[LATENCY_ROUNDS], waited_ns[LATENCY_ROUNDS];
-        uint64_t *last = answered_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
+        uint64_t replied_ns[LATENCY_ROUNDS], waited_ns[LATENCY_ROUNDS];
+        uint64_t *last = replied_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
         uint64_t *last_waited = waited_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
 
         if (!doctor->has_store)
@@ -202,10 +202,10 @@ void doctor_check_latency(struct doctor *doctor) {
                                     "request %zu was not answered", i + 1);
                         return;
                 }
-                answered_ns[i] = (uint64_t)(doctor->answered_ns - doctor->sent_ns);
+                replied_ns[i] = (uint64_t)(doctor->replied_ns - doctor->sent_ns);
                 /* no wait if the acknowledgement arrived after the reply, or has not arrived yet */
-                waited_ns[i] = doctor->reason != NO_REASON && doctor->answered_ns > doctor->acknowledged_ns
-                                       ? (uint64_t)(doctor->answered_ns - doctor->acknowledged_ns)
+                waited_ns[i] = doctor->reason != NO_REASON && doctor->replied_ns > doctor->acknowledged_ns
+                                       ? (uint64_t)(doctor->replied_ns - doctor->acknowledged_ns)
                                        : 0;
         }
 
@@ -224,22 +224,23 @@ void doctor_check_latency(struct doctor *doctor) {
                           (double)last[LATENCY_COUNTED - 1] / 1e6);
 }
 
-void doctor_check_single(struct doctor *doctor) {
+void doctor_check_one_store(struct doctor *doctor) {
         static const bool never = false;
 
         if (!doctor->has_store)
                 return;
-        connection_wait(doctor->connection, &never, LATE_ANSWER_MS);
-        if (doctor->n_more_answers > 0)
+        connection_wait(doctor->connection, &never, LATE_REPLY_MS);
+        if (doctor->n_extra_replies > 0)
                 doctor_fail(doctor, "one store", "stop all but one store at this broker",
                             "%u requests got %u additional replies: \"%s\" and \"%s\" reply",
-                            doctor->n_requests, doctor->n_more_answers, LOG_TEXT(buf_slice(&doctor->source)),
+                            doctor->n_requests, doctor->n_extra_replies,
+                            LOG_TEXT(buf_slice(&doctor->source)),
                             LOG_TEXT(buf_slice(&doctor->other_source)));
         else
                 doctor_ok(doctor, "one store", "%u requests got one reply each", doctor->n_requests);
 }
 
-static void say_not_notified(struct doctor *doctor) {
+static void report_not_notified(struct doctor *doctor) {
         doctor_fail(doctor, "notifications",
                     "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
                     "clients/" TOPIC_SERVICE "/#",
@@ -252,43 +253,43 @@ void doctor_check_notifications(struct doctor *doctor) {
         if (!doctor->has_store)
                 return;
         doctor->is_notified = false;
-        is_set = ask(doctor, "KEYNOTIFY", NULL) && answers(doctor, "+OK\r\n") && ask(doctor, "SET", "x") &&
-                 answers(doctor, "+OK\r\n");
-        if (answers(doctor, NOT_AUTHORIZED)) {
+        is_set = ask(doctor, "KEYNOTIFY", NULL) && reply_is(doctor, "+OK\r\n") && ask(doctor, "SET", "x") &&
+                 reply_is(doctor, "+OK\r\n");
+        if (reply_is(doctor, NOT_AUTHORIZED)) {
                 doctor_warn(doctor, "notifications",
                             "for this check, let this client's user read and write statestorectl/doctor/*",
                             "the store's policy does not let this client watch and set a key");
         } else if (!is_set) {
                 doctor_fail(doctor, "notifications", "see the store's reply and its log",
-                            "a key could not be watched and set: \"%s\"", LOG_TEXT(answered_line(doctor)));
+                            "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
         } else if (connection_wait(doctor->connection, &doctor->is_notified, NOTIFIED_WITHIN_MS) ==
                    CONNECTION_OK) {
                 doctor_ok(doctor, "notifications", "a watched key was set, and its notification arrived");
         } else {
-                say_not_notified(doctor);
+                report_not_notified(doctor);
         }
         ask(doctor, "KEYNOTIFY", "STOP");
         ask(doctor, "DEL", NULL);
 }
 
 /*
- * Subscribe to the doctor's replies over a second connection, whose client id is ID/statestorectl if the doctor's is ID. The
- * replies are below clients/ID/statestorectl, so an access rule for clients/%c/# permits the subscription. Both connections
- * have the same user, so the result does not apply to other users. Skip the check without a user: access rules do not separate
- * clients then.
+ * Check whether another client of the same user can read the doctor's replies: subscribe to them over a second connection. For
+ * a doctor with client id ID, its client id is ID/statestorectl, so an access rule for clients/%c/# permits the subscription to
+ * clients/ID/statestorectl/#. The result does not apply to other users. Skip the check without a user: without users, access
+ * rules do not separate clients.
  */
 void doctor_check_replies(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
 
         if (!doctor->has_store || !doctor->options->user ||
-            doctor_peer_init(&peer, doctor, "/statestorectl", buf_text(&doctor->answer_topic), &config) <
+            doctor_peer_init(&peer, doctor, "/statestorectl", buf_text(&doctor->response_topic), &config) <
                     0 ||
             connection_new(&peer.connection, &config) < 0 ||
             connection_open(peer.connection) != CONNECTION_OK || !ask(doctor, "GET", NULL))
                 return;
 
-        connection_wait(peer.connection, &peer.is_done, READ_WITHIN_MS);
+        connection_wait(peer.connection, &peer.is_done, OTHER_CLIENT_WITHIN_MS);
         if (peer.is_done)
                 doctor_warn(doctor, "replies",
                             "unless this user is an operator: in the acl_file, name each response topic of "

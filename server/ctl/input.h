@@ -9,7 +9,7 @@
  * on stderr.
  */
 
-/* Maximum length in bytes of a key, a value, or a recording: the remaining length of an MQTT packet. */
+/* Maximum length in bytes of a key, a value, or a recording: the maximum Remaining Length of an MQTT packet. */
 #define INPUT_LENGTH_MAX 268435455
 
 /* Whether the word is "-". */

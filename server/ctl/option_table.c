@@ -170,7 +170,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_VALUE   (FOR_SET | OPTION_FOR(COMMAND_VDEL))
 #define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
-#define FOR_BYTES   (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
+#define FOR_HEX     (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_TOP) | OPTION_FOR(COMMAND_DOCTOR))
 
@@ -229,8 +229,7 @@ const struct option ctl_options[] = {
             "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
         SWITCH("--json", 0, "print JSON", OPTION_FOR_ALL, json),
-        SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_BYTES,
-               hex),
+        SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
           .letter = 'u',
           .argument = "URL",

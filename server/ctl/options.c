@@ -170,7 +170,7 @@ static enum options_result check_words(struct parser *parser) {
         snprintf(text, sizeof(text), "too %s arguments: %s was expected%s",
                  options->n_words < n_min ? "few" : "many",
                  *options->command->synopsis ? options->command->synopsis : "none",
-                 n_files > 0 ? ", without what is read from a file" : "");
+                 n_files > 0 ? ", except those read from files" : "");
         return usage_error(options, options->command->name, text);
 }
 
@@ -244,13 +244,14 @@ static void make_client_id(struct options *options) {
 
 /* Read the configuration of a store on this machine: the file of --config, and the variables of statestored. */
 static enum options_result read_store_config(struct options *options) {
-        if (options->store)
+        if (options->store_config)
                 return OPTIONS_RUN;
-        options->store = calloc(1, sizeof(*options->store));
-        if (!options->store)
+        options->store_config = calloc(1, sizeof(*options->store_config));
+        if (!options->store_config)
                 return usage_error(options, "--config", "out of memory");
-        return config_read_addresses(options->config_file, options->store) == CONFIG_RUN ? OPTIONS_RUN
-                                                                                         : OPTIONS_INVALID;
+        return config_read_addresses(options->config_file, options->store_config) == CONFIG_RUN
+                       ? OPTIONS_RUN
+                       : OPTIONS_INVALID;
 }
 
 /* Without --host and --url, use the broker of the store, but not the credentials of the store. */
@@ -262,15 +263,15 @@ static enum options_result take_broker_of_store(struct options *options) {
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
 
-        options->hosts = options->store->hosts;
+        options->hosts = options->store_config->hosts;
         if (!options->port)
-                options->port = options->store->port;
+                options->port = options->store_config->port;
         if (!options->is_tls_given)
-                tls->tls = options->store->tls;
+                tls->tls = options->store_config->tls;
         if (!tls->tls_ca_file)
-                tls->tls_ca_file = options->store->tls_ca_file;
+                tls->tls_ca_file = options->store_config->tls_ca_file;
         if (!tls->tls_alpn)
-                tls->tls_alpn = options->store->tls_alpn;
+                tls->tls_alpn = options->store_config->tls_alpn;
         return OPTIONS_RUN;
 }
 
@@ -280,12 +281,12 @@ static enum options_result take_metrics_of_store(struct options *options) {
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
-        if (!options->store->http_listen)
+        if (!options->store_config->http_listen)
                 return OPTIONS_RUN;
 
         /* Connecting to 0.0.0.0 or [::] reaches this machine. */
         snprintf(options->metrics_url_buffer, sizeof(options->metrics_url_buffer), "http://%s",
-                 endpoint_text(options->store->http_listen).text);
+                 endpoint_text(options->store_config->http_listen).text);
         options->metrics_url = options->metrics_url_buffer;
         return OPTIONS_RUN;
 }
@@ -373,8 +374,8 @@ void options_deinit(struct options *options) {
         free(options->words);
         free(options->password);
         endpoints_free(options->endpoints, options->n_endpoints);
-        if (options->store)
-                config_deinit(options->store);
-        free(options->store);
+        if (options->store_config)
+                config_deinit(options->store_config);
+        free(options->store_config);
         broker_url_deinit(&options->url);
 }

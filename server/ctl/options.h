@@ -28,7 +28,7 @@ enum command_id {
         N_COMMANDS,
 };
 
-/* Maximum number of words of a request. The longest is a fault rule of `test`: WORDS_MAX in control/commands.c. */
+/* Maximum number of words of a request. The longest request is a fault rule, which `test` sends: see control/commands.c. */
 #define REQUEST_WORDS_MAX 20
 
 struct command {
@@ -36,7 +36,7 @@ struct command {
         const char *synopsis; /* its arguments */
         const char *summary;  /* one line, for the list of commands */
         const char *help;     /* for its --help; indented lines are examples or tables */
-        size_t n_words_min;   /* number of arguments; --key-file and --value-file replace one each */
+        size_t n_words_min; /* minimum number of arguments; --key-file and --value-file each make one unnecessary */
         size_t n_words_max;
 };
 
@@ -60,14 +60,14 @@ struct options {
         const char **words; /* owned array: the arguments of the command, without the VALUE of --nex */
         size_t n_words;
 
-        const char *config_file; /* of statestored; NULL: not given */
-        struct config *store;    /* owned: the configuration of statestored; NULL: not used */
+        const char *config_file;     /* of statestored; NULL: not given */
+        struct config *store_config; /* owned: the configuration of statestored; NULL: not read */
 
         struct broker_url url;      /* owned */
         bool is_url_given;          /* url is not the default */
         const char *hosts;          /* value of --host; NULL: use url */
         uint16_t port;              /* for hosts without a port; 0: use the port of url */
-        struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store */
+        struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store_config */
         size_t n_endpoints;
 
         const char *user;
@@ -79,8 +79,8 @@ struct options {
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *
-                metrics_url; /* for stat, top and doctor; NULL: the store has no HTTP server (doctor only) */
+        /* For stat, top and doctor. NULL: the store has no HTTP server (only possible for doctor). */
+        const char *metrics_url;
         char metrics_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
         int64_t interval_ms;
 
@@ -107,6 +107,7 @@ struct options {
 extern const struct option ctl_options[];
 extern const size_t n_ctl_options;
 
+/* Bits of struct option.commands: one for each enum command_id. */
 #define OPTION_FOR(command) (UINT32_C(1) << (command))
 #define OPTION_FOR_ALL      (OPTION_FOR(N_COMMANDS) - 1)
 

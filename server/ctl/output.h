@@ -13,7 +13,7 @@ enum exit_code {
         EXIT_DONE = 0,
         EXIT_NOT_MET = 1,     /* key not found, or condition not met: nothing was changed */
         EXIT_USAGE = 2,       /* wrong command line or file, out of memory, or writing to stdout failed */
-        EXIT_NO_ANSWER = 3,   /* no broker, no store, or no reply in time */
+        EXIT_NO_REPLY = 3,    /* no broker, no store, or no reply in time */
         EXIT_STORE_ERROR = 4, /* the store replied with an error */
 };
 
@@ -42,4 +42,6 @@ enum exit_code output_finish(enum exit_code exit_code);
  * keep_lines: newlines and tabs are not escaped.
  */
 void append_printable(struct buf *buf, struct slice text, bool keep_lines);
+
+/* Whether append_printable() appends the text unchanged. */
 bool is_printable(struct slice text, bool keep_lines);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The command replay. Each recorded client has a connection of its own, because a broker with the plugin tells the store
- * which client sent a request. Each recorded response topic is replaced by a topic of the replaying connection, always by the
- * same one. Two recorded copies of a request still have the same response topic, so the store recognizes the second as a
- * repetition. The new topic differs from the recorded one, so the store does not take a replayed request for a repetition of
- * the recorded request, which it may still remember.
+ * The command replay.
+ *
+ * Each recorded client has a connection of its own, because the plugin tells the store which client sent a request.
+ *
+ * Each recorded response topic is replaced by a new one, which belongs to the connection. The store compares response topics
+ * to detect repetitions of a request. If the recording contains a repetition, its topic is replaced by the same new topic, so
+ * the store detects it again. The new topic differs from the recorded one, so the store executes the request even if it still
+ * remembers the recorded one.
  */
 
 #include <errno.h>
@@ -28,7 +31,7 @@
 /* Maximum number of connections. All further clients share the last one. */
 #define CLIENTS_MAX 100
 
-/* Interval of poll_others(). Must be shorter than the keep alive. In between the broker queues messages for the other clients. */
+/* Interval of poll_others(), shorter than the keep-alive. The broker queues messages for a client that does not read. */
 #define POLL_INTERVAL_MS 1000
 
 /* Maximum number of bytes printed of a payload. */
@@ -59,7 +62,7 @@ struct replay {
         struct buf probe_topic; /* response topic of the current probe; empty: no probe */
         bool has_control;       /* the store has replied to a request of --control */
 
-        uint64_t n_same, n_different, n_unknown, n_omitted;
+        uint64_t n_equal, n_different, n_unrecorded, n_skipped;
 };
 
 static const struct slice reply_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
@@ -146,7 +149,7 @@ static struct replay_client *client_new(struct replay *replay, size_t number) {
         return connection_new(&client->connection, &config) < 0 ? client_free(client) : client;
 }
 
-/* Return the connected client for a recorded one. Prints an error and returns NULL if that fails. */
+/* Return the client that replays the recorded client with this number, connected. Returns NULL after printing an error. */
 static struct replay_client *find_client(struct replay *replay, size_t number) {
         struct replay_client **client = &replay->clients[number < CLIENTS_MAX ? number : CLIENTS_MAX - 1];
 
@@ -297,7 +300,7 @@ static bool has_version(const struct message *message) {
 }
 
 /* Replies of --control contain times: compare only whether they are errors. */
-static bool have_same_payload(const struct replay *replay) {
+static bool have_equal_payloads(const struct replay *replay) {
         struct slice recorded = replay->request->reply.message.payload;
         struct slice replayed = replay->reply->payload;
 
@@ -307,10 +310,10 @@ static bool have_same_payload(const struct replay *replay) {
         return replies_are_equal(replay->request->request.verb, recorded, replayed);
 }
 
-static bool is_same(const struct replay *replay) {
+static bool is_equal(const struct replay *replay) {
         const struct message *recorded = &replay->request->reply.message;
 
-        return replay->reply && have_same_payload(replay) &&
+        return replay->reply && have_equal_payloads(replay) &&
                slice_equal(message_property(replay->reply, PROPERTY_STATUS),
                            message_property(recorded, PROPERTY_STATUS)) &&
                has_version(replay->reply) == has_version(recorded);
@@ -358,13 +361,13 @@ static void print_difference(const struct replay *replay) {
 
 static enum exit_code count_reply(struct replay *replay) {
         if (!replay->request->has_reply) {
-                replay->n_unknown++;
-        } else if (is_same(replay)) {
-                replay->n_same++;
-        } else if (!replay->reply && replay->n_same + replay->n_different == 0) {
+                replay->n_unrecorded++;
+        } else if (is_equal(replay)) {
+                replay->n_equal++;
+        } else if (!replay->reply && replay->n_equal + replay->n_different == 0) {
                 complain("no answer within %s: is statestored running there?",
                          duration_text(replay->options->timeout_ms).text);
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         } else {
                 replay->n_different++;
                 print_difference(replay);
@@ -379,7 +382,7 @@ static enum exit_code replay_request(struct replay *replay, const struct recorde
 
         replay->client = find_client(replay, request->client);
         if (!replay->client)
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         replay->request = request;
         result = ask(replay);
 
@@ -388,17 +391,17 @@ static enum exit_code replay_request(struct replay *replay, const struct recorde
                 replay->client->is_disconnected = true;
         } else if (result != CONNECTION_OK && result != CONNECTION_TIMED_OUT) {
                 complain("%s", connection_problem(replay->client->connection));
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         }
         if (replay->has_no_subscriber && is_control(request)) {
-                replay->n_omitted++; /* the store runs without --control */
+                replay->n_skipped++; /* the store runs without --control */
                 return EXIT_DONE;
         }
         if (replay->has_no_subscriber) {
                 complain(
                         "the broker at %s reports no subscriber for requests; is statestored running there?",
                         endpoint_text(connection_endpoint(replay->client->connection)).text);
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         }
         replay->has_control |= replay->reply && is_control(request);
         return count_reply(replay);
@@ -410,7 +413,7 @@ static enum exit_code replay_all(struct replay *replay) {
 
         for (size_t i = 0; i < replay->recording.n_requests && code == EXIT_DONE; i++) {
                 if (!can_be_sent(&requests[i])) {
-                        replay->n_omitted++;
+                        replay->n_skipped++;
                         continue;
                 }
                 replay->request = NULL;
@@ -437,7 +440,7 @@ static enum exit_code print_summary(const struct replay *replay) {
         buf_append_format(&text,
                           "%" PRIu64 " equal, %" PRIu64 " different, %" PRIu64
                           " without a recorded reply, %" PRIu64 " skipped\n",
-                          replay->n_same, replay->n_different, replay->n_unknown, replay->n_omitted);
+                          replay->n_equal, replay->n_different, replay->n_unrecorded, replay->n_skipped);
         output_write(&text);
         return replay->n_different > 0 ? EXIT_NOT_MET : EXIT_DONE;
 }
@@ -448,7 +451,7 @@ enum exit_code replay_run(const struct options *options) {
 
         if (request_recording_read(&replay.recording, options->words[0]) == 0) {
                 /* Connect even if nothing can be sent, to report a missing broker. */
-                code = find_client(&replay, 0) ? replay_all(&replay) : EXIT_NO_ANSWER;
+                code = find_client(&replay, 0) ? replay_all(&replay) : EXIT_NO_REPLY;
                 if (code == EXIT_DONE)
                         code = print_summary(&replay);
         }

@@ -21,19 +21,19 @@ enum unit {
 
 #define REQUESTS "statestore_requests_total"
 
-/* The names of the outcomes that are not errors. Their labels have underscores instead of blanks. */
-#define ANSWER_NAME(symbol, name, ...) name,
+/* Names of the outcomes that are not errors. In the labels of metrics, underscores replace the blanks. */
+#define SUCCESS_NAME(symbol, name, ...) name,
 #define NO_ERROR(...)
-static const char *const answers[] = { OUTCOMES(ANSWER_NAME, NO_ERROR) };
+static const char *const success_names[] = { OUTCOMES(SUCCESS_NAME, NO_ERROR) };
 
-static double read_errors(const struct samples *samples) {
+static double count_errors(const struct samples *samples) {
         double n = samples_sum(samples, REQUESTS, NULL);
 
-        for (size_t i = 0; i < ARRAY_LENGTH(answers); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(success_names); i++) {
                 char label[64];
                 double n_replies;
 
-                snprintf(label, sizeof(label), "outcome=\"%s\"", answers[i]);
+                snprintf(label, sizeof(label), "outcome=\"%s\"", success_names[i]);
                 for (char *at = label; *at; at++)
                         *at = *at == ' ' ? '_' : *at;
                 n_replies = samples_sum(samples, REQUESTS, label);
@@ -67,7 +67,7 @@ static const struct row rows[] = {
         VERB("vdel"),
         VERB("keynotify"),
         VERB("scan"),
-        { "answered with an error", "errors", UNIT_COUNT, NULL, NULL, NULL, read_errors },
+        { "answered with an error", "errors", UNIT_COUNT, NULL, NULL, NULL, count_errors },
         ROW("notifications", "notifications", UNIT_COUNT, "statestore_notifications_total"),
         ROW("commits", "commits", UNIT_COUNT, "statestore_commits_total"),
         ROW("dropped", "dropped", UNIT_COUNT, "statestore_dropped_total"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands get, set, del, vdel, ping and test; and the run of these and of the commands in scan.c. */
+/* The commands get, set, del, vdel, ping and test, and requests_run(), which also runs the commands of scan.c. */
 
 #include "ctl/requests.h"
 
@@ -92,7 +92,7 @@ static enum exit_code command_get(struct command_run *run) {
 
 /* 2. set, del, vdel */
 
-/* done, json_name: the words for success. failure: the condition that was not met; NULL: success. */
+/* On success print done, or the JSON member json_name: true. failure: the condition that was not met; NULL: success. */
 static enum exit_code print_change(struct command_run *run, const char *done, const char *json_name,
                                    const char *failure) {
         struct slice version = session_reply_version(&run->reply);
@@ -185,7 +185,7 @@ static enum exit_code command_ping(struct command_run *run) {
         } while (result == CONNECTION_TIMED_OUT && connection_open_next(connection) == CONNECTION_OK);
         if (result != CONNECTION_OK) {
                 complain("%s", connection_problem(connection));
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         }
         rtt_ms = (double)(system_clock_mono_ns() - sent_ns) / 1e6;
 
@@ -232,7 +232,7 @@ static int64_t add_wait_timeout(const struct options *options, struct session_re
 
 static enum exit_code command_test(struct command_run *run) {
         const struct options *options = run->options;
-        struct session_request request = { .topic = TOPIC_CONTROL, .is_optional = true };
+        struct session_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         const struct resp3_item *item = &run->reply.item;
         struct duration_text timeout;
@@ -246,7 +246,7 @@ static enum exit_code command_test(struct command_run *run) {
         request.timeout_ms = add_wait_timeout(options, &request, &timeout) + options->timeout_ms;
 
         code = command_ask(run, &request);
-        if (code == EXIT_NO_ANSWER)
+        if (code == EXIT_NO_REPLY)
                 complain("only a store that runs with --control answers this request");
         if (code != EXIT_DONE)
                 return code;
@@ -309,7 +309,7 @@ enum exit_code requests_run(const struct options *options) {
 
         /* Report wrong input before connecting. */
         if (read_inputs(&run) == 0) {
-                code = EXIT_NO_ANSWER;
+                code = EXIT_NO_REPLY;
                 if (session_new(&run.session, &config) < 0)
                         complain_of_memory();
                 else if (connection_open(session_connection(run.session)) != CONNECTION_OK)

@@ -33,7 +33,7 @@ struct session {
         /* of the current request */
         uint8_t correlation[CORRELATION_LENGTH];
         int packet_id;
-        bool is_optional;
+        bool fails_without_subscriber;
         bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
         bool is_done;           /* stop waiting */
         struct message *reply;  /* owned */
@@ -77,7 +77,7 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
         if (packet_id != session->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
                 return;
         session->has_no_subscriber = true;
-        session->is_done |= session->is_optional;
+        session->is_done |= session->fails_without_subscriber;
 }
 
 /* 2. Sending */
@@ -151,7 +151,7 @@ static enum connection_result send(struct session *session, const struct session
                 resp3_append_blob(&session->payload, request->words[i]);
         advance_clock(session);
         random_fill(session->correlation, CORRELATION_LENGTH);
-        session->is_optional = request->is_optional;
+        session->fails_without_subscriber = request->fails_without_subscriber;
         session->has_no_subscriber = false;
         session->is_done = false;
         free(take_ptr(&session->reply));
@@ -274,7 +274,7 @@ enum exit_code session_ask(struct session *session, const struct session_request
                 return session_read_reply(reply);
 
         complain("%s", connection_problem(session->connection));
-        return EXIT_NO_ANSWER;
+        return EXIT_NO_REPLY;
 }
 
 /* 4. Creation */

@@ -33,9 +33,9 @@ struct session_request {
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
-        int64_t timeout_ms; /* 0: that of the options */
-        const char *topic;  /* NULL: the invoke topic of the store */
-        bool is_optional;   /* time out at once if the broker reports that the topic has no subscriber */
+        int64_t timeout_ms;            /* 0: that of the options */
+        const char *topic;             /* NULL: the invoke topic of the store */
+        bool fails_without_subscriber; /* time out at once if the broker reports that the topic has no subscriber */
 };
 
 /* Add a word. It is borrowed until the request is sent. */
@@ -66,13 +66,13 @@ enum connection_result session_request(struct session *session, const struct ses
                                        struct session_reply *reply);
 
 /*
- * Read the first item of the reply. Returns EXIT_DONE, or EXIT_STORE_ERROR if the reply is an error or not RESP3; then a
- * message was printed. "Condition not met" becomes the number -1 in both dialects of the store (its option
- * --dialect), although the document dialect writes it differently.
+ * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns EXIT_STORE_ERROR if the reply is an
+ * error or not RESP3. If the condition of the request was not met, the item is the number -1, whichever --dialect the store
+ * has.
  */
 enum exit_code session_read_reply(struct session_reply *reply);
 
-/* session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_ANSWER without a reply. */
+/* session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_REPLY without a reply. */
 enum exit_code session_ask(struct session *session, const struct session_request *request,
                            struct session_reply *reply);
 

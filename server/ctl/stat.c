@@ -37,7 +37,7 @@ enum exit_code stat_run(const struct options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (fetch(options, &samples) < 0)
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
 
         if (options->json)
                 report_append_json(&text, &samples, now_s());
@@ -57,7 +57,10 @@ static void interrupt(int number) {
 }
 
 struct keyboard {
-        /* stdin is a terminal, pipe or socket: q or its end stops top. A regular file is not read: its end would stop top. */
+        /*
+         * Whether to read stdin: it is a terminal, a pipe or a socket. Its end stops top, and so does q. Do not read a
+         * regular file, because its end would stop top at once.
+         */
         bool is_polled;
         bool is_raw;
         struct termios before; /* terminal attributes to restore */
@@ -140,7 +143,7 @@ static enum exit_code show_tables(const struct options *options, const struct ke
                 read_ms = 0;
                 if (fetch(options, &samples) < 0) {
                         if (!has_shown)
-                                return EXIT_NO_ANSWER;
+                                return EXIT_NO_REPLY;
                         continue; /* the store may come back */
                 }
                 read_ms = system_clock_mono_ms();

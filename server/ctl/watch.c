@@ -273,7 +273,7 @@ static enum exit_code start(struct watch *watch) {
         case STATE_UNANSWERED:
         default:
                 complain("%s", connection_problem(watch->connection));
-                return EXIT_NO_ANSWER;
+                return EXIT_NO_REPLY;
         }
 }
 

@@ -32,16 +32,16 @@ static void wake(struct world *world, struct timeline_event *event);
 static void plan_wake(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
-        if (!broker->is_up || broker->wakes || broker->n_waiting == broker->n_unsure)
+        if (!broker->is_up || broker->is_wake_planned || broker->n_waiting == broker->n_unacknowledged)
                 return;
-        broker->wakes = true;
+        broker->is_wake_planned = true;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = broker_after(world, &broker->last_to_store_ns),
                                                .happen = wake,
                                                .generation = broker->link });
 }
 
-void broker_tell(struct world *world, const struct message *message) {
+void broker_send_to_store(struct world *world, const struct message *message) {
         struct sim_broker *broker = &world->broker;
 
         ASSERT(array_reserve((void **)&broker->waiting, &broker->waiting_capacity, broker->n_waiting + 1,
@@ -78,7 +78,7 @@ static void trace(const struct world *world, const char *direction, const struct
                     (const char *)message_property(message, COMPANION_PROPERTY_MAC).data);
 }
 
-/* A planted fault: an old welcome looks like the answer to the latest hello. */
+/* A planted fault: an old WELCOME looks like the reply to the latest HELLO. */
 static void seal_for_last_hello(const struct pipeline *pipeline, struct message *welcome) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
 
@@ -94,16 +94,16 @@ static uint64_t n_dropped(const struct world *world) {
 }
 
 static void deliver_request(struct world *world, const struct message *message) {
-        struct asked *asked = truth_find(&world->truth, message->correlation_data);
+        struct sim_request *request = truth_find(&world->truth, message->correlation_data);
         bool is_checked_later = world->pipeline->broker_kind == BROKER_UNKNOWN;
         uint64_t n_dropped_before = n_dropped(world);
 
-        if (asked->delivered_ns > world->now.mono_ns)
-                asked->delivered_ns = world->now.mono_ns;
-        turns_add(&world->turns, asked, is_checked_later);
+        if (request->delivered_ns > world->now.mono_ns)
+                request->delivered_ns = world->now.mono_ns;
+        turns_add(&world->turns, request, is_checked_later);
         pipeline_receive(world->pipeline, message, world_store_now(world));
         if (n_dropped(world) > n_dropped_before)
-                turns_drop_last(&world->turns, asked->client);
+                turns_drop_last(&world->turns, request->client);
 }
 
 /* The client of a message on the presence topic, or N_CLIENTS. */
@@ -140,8 +140,8 @@ static void deliver_message(struct world *world, const struct message *message) 
 static void deliver(struct world *world, size_t n) {
         struct sim_broker *broker = &world->broker;
 
-        for (; n > 0 && broker->n_unsure < broker->n_waiting; n--) {
-                struct message *message = broker->waiting[broker->n_unsure++];
+        for (; n > 0 && broker->n_unacknowledged < broker->n_waiting; n--) {
+                struct message *message = broker->waiting[broker->n_unacknowledged++];
 
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
                     slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
@@ -167,7 +167,7 @@ static void acknowledge(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         for (size_t i = 0; i < broker->n_outgoing;) {
-                struct outgoing outgoing = broker->outgoing[i];
+                struct sim_outgoing outgoing = broker->outgoing[i];
 
                 if (!outgoing.is_acknowledged) {
                         i++;
@@ -182,8 +182,8 @@ static void acknowledge(struct world *world) {
         }
 }
 
-/* The pipeline has read all that one wake-up reads. */
-static void end_batch(struct world *world) {
+/* End the wake-up: the pipeline commits what it has read. */
+static void end_wakeup(struct world *world) {
         pipeline_wakeup_ended(world->pipeline, world_store_now(world));
 }
 
@@ -193,22 +193,22 @@ static void read_acknowledgements(struct world *world, struct timeline_event *ev
         if (event->generation != broker->link || !broker->is_up)
                 return;
         acknowledge(world);
-        end_batch(world);
+        end_wakeup(world);
 }
 
-/* The pipeline reads some of the waiting messages. It has acknowledged those that it read before. */
+/* The pipeline reads some of the waiting messages. The broker has its PUBACKs of the messages of the previous wake-up. */
 static void wake(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
 
         if (event->generation != broker->link || !broker->is_up)
                 return;
 
-        broker->wakes = false;
-        drop_waiting(broker, broker->n_unsure);
-        broker->n_unsure = 0;
+        broker->is_wake_planned = false;
+        drop_waiting(broker, broker->n_unacknowledged);
+        broker->n_unacknowledged = 0;
         deliver(world, 1 + random_below(&world->random, 6));
         acknowledge(world); /* acknowledgements come in the same stream */
-        end_batch(world);
+        end_wakeup(world);
         plan_wake(world);
 }
 
@@ -217,7 +217,7 @@ static void wake(struct world *world, struct timeline_event *event) {
 static void arrive(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
         size_t at = find_outgoing(broker, (uint16_t)event->number);
-        struct outgoing *outgoing = &broker->outgoing[at];
+        struct sim_outgoing *outgoing = &broker->outgoing[at];
 
         if (event->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
                 return;
@@ -240,20 +240,20 @@ static void plan_arrival(struct world *world, uint16_t id) {
 }
 
 static void check_notification(struct world *world, const struct message *message) {
-        static struct message *delayed_messages;
+        static struct message *delayed;
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
                 return;
-        if (IS_PLANTED(PLANTED_SWAPPED) && !delayed_messages && random_chance(&world->random, 10)) {
-                delayed_messages = message_copy(message);
+        if (IS_PLANTED(PLANTED_SWAPPED) && !delayed && random_chance(&world->random, 10)) {
+                delayed = message_copy(message);
                 return;
         }
         world->tally->n_notifications++;
         truth_notify(&world->truth, message);
-        if (delayed_messages) {
-                truth_notify(&world->truth, delayed_messages);
-                free(delayed_messages);
-                delayed_messages = NULL;
+        if (delayed) {
+                truth_notify(&world->truth, delayed);
+                free(delayed);
+                delayed = NULL;
         }
 }
 
@@ -282,7 +282,7 @@ static void check_published(struct world *world, const struct message *message) 
 int broker_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct world *world = userdata;
         struct sim_broker *broker = &world->broker;
-        struct outgoing *outgoing;
+        struct sim_outgoing *outgoing;
 
         trace(world, "<", message);
         policy_observe(world);
@@ -294,7 +294,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
         while (broker->last_id == 0 || find_outgoing(broker, broker->last_id) < broker->n_outgoing);
 
         outgoing = &broker->outgoing[broker->n_outgoing++];
-        *outgoing = (struct outgoing){ .message = message_copy(message), .id = broker->last_id };
+        *outgoing = (struct sim_outgoing){ .message = message_copy(message), .id = broker->last_id };
         ASSERT(outgoing->message);
         if (broker->is_up)
                 plan_arrival(world, broker->last_id);
@@ -323,8 +323,8 @@ void broker_connect_store(struct world *world) {
         truth_begin_attempt(&world->truth);
         broker->is_up = true;
         broker->link++;
-        broker->wakes = false;
-        broker->n_unsure = 0;
+        broker->is_wake_planned = false;
+        broker->n_unacknowledged = 0;
         broker->ignores_frames = broker->has_plugin && !IS_PLANTED(PLANTED_REPEATED);
         for (size_t i = 0; i < broker->n_outgoing; i++) { /* unacknowledged messages, before new ones */
                 broker->outgoing[i].is_acknowledged = false;
@@ -346,7 +346,7 @@ void broker_drop_store(struct world *world) {
         if (broker->is_up)
                 pipeline_disconnected(world->pipeline);
         broker->is_up = false;
-        broker->wakes = false;
+        broker->is_wake_planned = false;
 }
 
 void broker_forget_outgoing(struct sim_broker *broker) {
@@ -374,7 +374,7 @@ void broker_restart(struct world *world) {
                 drop_waiting(broker, broker->n_waiting);
                 broker->session_present = false;
         }
-        broker->n_unsure = 0;
+        broker->n_unacknowledged = 0;
         broker->sequence = broker->n_recipients = broker->delivered = 0;
         broker->n_ended = 0;
         broker_draw_key(world);
@@ -383,7 +383,7 @@ void broker_restart(struct world *world) {
 /*
  * A client that has taken over the store's session knows a request with its MAC. It publishes the request again as a
  * will, which the plugin does not process: unchanged (a copy) and with other Correlation Data (a forgery). The pipeline
- * must execute neither. Truth has no request for the reply of a forgery.
+ * must execute neither. A reply to a forgery would be detected, because struct truth has no such request.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;
@@ -392,8 +392,8 @@ static void broker_attack(struct world *world, const struct message *message) {
         snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
                  (const char *)message->correlation_data.data);
         forgery.correlation_data = slice_from_string(correlation);
-        broker_tell(world, message);
-        broker_tell(world, &forgery);
+        broker_send_to_store(world, message);
+        broker_send_to_store(world, &forgery);
 }
 
 /* As the plugin does, add a MAC with a new sequence number and the client id to a PUBLISH of a client. */
@@ -420,12 +420,12 @@ static void add_identity_and_send(struct world *world, const struct message *mes
                         (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
                                                 request.client_id };
         }
-        broker_tell(world, &identified);
+        broker_send_to_store(world, &identified);
         if (broker->has_plugin && random_chance(&world->random, 5))
                 broker_attack(world, &identified);
 }
 
-void broker_take(struct world *world, const struct message *message, size_t client) {
+void broker_receive_request(struct world *world, const struct message *message, size_t client) {
         struct message copy = *message;
         char correlation[32];
 

@@ -28,9 +28,9 @@ void check_trace(const char *format, ...) {
         fputc('\n', stderr);
 }
 
-void check_failed(const char *promise, const char *condition, const char *file, int line) {
-        fprintf(stderr, "sim: seed %" PRIu64 ": does not hold: %s (%s:%d: %s)\n", seed_of_run, promise, file,
-                line, condition);
+void check_failed(const char *guarantee, const char *condition, const char *file, int line) {
+        fprintf(stderr, "sim: seed %" PRIu64 ": does not hold: %s (%s:%d: %s)\n", seed_of_run, guarantee,
+                file, line, condition);
         _exit(1);
 }
 

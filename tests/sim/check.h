@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A guarantee of every run. If it does not hold: print the seed and the promise, and exit with 1. */
-#define CHECK(condition, promise)                                                                           \
-        ((condition) ? (void)0 : check_failed(promise, #condition, __FILE__, __LINE__))
+/* Check a guarantee of every run. If the condition is false, print the seed and the guarantee, and exit with 1. */
+#define CHECK(condition, guarantee)                                                                         \
+        ((condition) ? (void)0 : check_failed(guarantee, #condition, __FILE__, __LINE__))
 
 /* The seed that a failed check or assertion prints. */
 void check_begin(uint64_t seed);
 
-__attribute__((noreturn, cold)) void check_failed(const char *promise, const char *condition,
+__attribute__((noreturn, cold)) void check_failed(const char *guarantee, const char *condition,
                                                   const char *file, int line);
 
 /* With --trace: one line for each event. */

@@ -21,7 +21,7 @@
 /* SCAN pattern: matches the keys of the test, and none of the additional ones. */
 #define PATTERN "[kl]*"
 
-/* A client's clock is at most this far ahead. With a small step of the wall clock (20 s) it stays below the limit of a minute. */
+/* A client's clock is at most this far ahead. With a small clock step (20 s) it stays below the limit of a minute. */
 #define AHEAD_MAX_MS 20000
 
 /* 1. Requests */
@@ -29,95 +29,95 @@
 static const char *current_value(struct world *world, size_t key) {
         size_t current = world->truth.current[key];
 
-        return current == NONE ? "v0" : world->truth.changes[current].asked->value;
+        return current == NONE ? "v0" : world->truth.changes[current].request->value;
 }
 
 /* Two KEYNOTIFY requests of a client for one key must not be in flight together: their order would be unknown. */
-static bool is_other_pending(const struct world *world, const struct asked *asked) {
-        for (size_t i = 0; i < asked->id; i++) {
-                const struct asked *other = world->truth.asked[i];
+static bool is_other_pending(const struct world *world, const struct sim_request *request) {
+        for (size_t i = 0; i < request->id; i++) {
+                const struct sim_request *other = world->truth.requests[i];
 
-                if (other->client == asked->client && other->key == asked->key &&
+                if (other->client == request->client && other->key == request->key &&
                     other->verb == VERB_KEYNOTIFY && !other->is_settled)
                         return true;
         }
         return false;
 }
 
-static void choose_set(struct world *world, struct asked *asked) {
+static void choose_set(struct world *world, struct sim_request *request) {
         static const int64_t px_ms[] = { 5, 50, 200, 1000, 5000 };
 
-        snprintf(asked->value, sizeof(asked->value), "v%zu", asked->id);
-        asked->condition = (enum set_condition)random_below(&world->random, 3);
-        asked->has_px = random_chance(&world->random, 40);
-        if (asked->has_px)
-                asked->px_ms = px_ms[random_below(&world->random, 5)];
+        snprintf(request->value, sizeof(request->value), "v%zu", request->id);
+        request->condition = (enum set_condition)random_below(&world->random, 3);
+        request->has_px = random_chance(&world->random, 40);
+        if (request->has_px)
+                request->px_ms = px_ms[random_below(&world->random, 5)];
 }
 
 /* No token, the client's latest token, or one that is up to a second older. */
-static void choose_token(struct world *world, struct asked *asked) {
-        struct version token = world->clients[asked->client].token;
+static void choose_token(struct world *world, struct sim_request *request) {
+        struct version token = world->clients[request->client].token;
 
-        asked->has_fence = token.wall_ms > 0 && random_chance(&world->random, 40);
-        asked->fence = (struct hlc){ token.wall_ms, token.counter, SLICE_LITERAL("StateStore") };
-        if (asked->has_fence && random_chance(&world->random, 20))
-                asked->fence.wall_ms -= (int64_t)random_below(&world->random, 1000);
+        request->has_fence = token.wall_ms > 0 && random_chance(&world->random, 40);
+        request->fence = (struct hlc){ token.wall_ms, token.counter, SLICE_LITERAL("StateStore") };
+        if (request->has_fence && random_chance(&world->random, 20))
+                request->fence.wall_ms -= (int64_t)random_below(&world->random, 1000);
 }
 
-static void choose(struct world *world, struct asked *asked) {
+static void choose(struct world *world, struct sim_request *request) {
         static const enum verb choices[] = {
                 VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,       VERB_GET,
                 VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN
         };
 
-        asked->key = random_below(&world->random, N_KEYS);
-        asked->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
-        if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
-                asked->verb = VERB_GET;
-        if (asked->verb == VERB_SCAN)
-                asked->first_page = asked;
-        asked->stop = asked->verb == VERB_KEYNOTIFY && random_chance(&world->random, 25);
-        snprintf(asked->expected, sizeof(asked->expected), "%s", current_value(world, asked->key));
-        if (asked->verb == VERB_SET)
-                choose_set(world, asked);
-        if (verbs[asked->verb].flags & VERB_IS_FENCED)
-                choose_token(world, asked);
-        if (asked->verb == VERB_SET || random_chance(&world->random, 70))
-                asked->timestamp = (struct hlc){
+        request->key = random_below(&world->random, N_KEYS);
+        request->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
+        if (request->verb == VERB_KEYNOTIFY && is_other_pending(world, request))
+                request->verb = VERB_GET;
+        if (request->verb == VERB_SCAN)
+                request->first_page = request;
+        request->stop = request->verb == VERB_KEYNOTIFY && random_chance(&world->random, 25);
+        snprintf(request->expected, sizeof(request->expected), "%s", current_value(world, request->key));
+        if (request->verb == VERB_SET)
+                choose_set(world, request);
+        if (verbs[request->verb].flags & VERB_IS_FENCED)
+                choose_token(world, request);
+        if (request->verb == VERB_SET || random_chance(&world->random, 70))
+                request->timestamp = (struct hlc){
                         .wall_ms = WALL_MS + world->now.mono_ns / NS_PER_MS,
-                        .counter = asked->id,
-                        .node = slice_from_string(truth_client(asked->client)),
+                        .counter = request->id,
+                        .node = slice_from_string(truth_client(request->client)),
                 };
-        if (asked->timestamp.node.data && random_chance(&world->random, 5))
-                asked->timestamp.wall_ms += (int64_t)random_below(&world->random, AHEAD_MAX_MS);
+        if (request->timestamp.node.data && random_chance(&world->random, 5))
+                request->timestamp.wall_ms += (int64_t)random_below(&world->random, AHEAD_MAX_MS);
 }
 
 /* 2. Sending */
 
-static void append_words(const struct asked *asked, struct buf *payload) {
-        struct slice name = asked->verb == VERB_SCAN ? SLICE_LITERAL(PATTERN) : truth_key(asked->key);
-        struct slice words[8] = { verbs[asked->verb].text, name };
+static void append_words(const struct sim_request *request, struct buf *payload) {
+        struct slice name = request->verb == VERB_SCAN ? SLICE_LITERAL(PATTERN) : truth_key(request->key);
+        struct slice words[8] = { verbs[request->verb].text, name };
         size_t n = 2;
         char px[24];
 
-        snprintf(px, sizeof(px), "%" PRId64, asked->px_ms);
-        if (asked->verb == VERB_SET)
-                words[n++] = slice_from_string(asked->value);
-        if (asked->verb == VERB_VDEL)
-                words[n++] = slice_from_string(asked->expected);
-        if (asked->condition == SET_IF_ABSENT)
+        snprintf(px, sizeof(px), "%" PRId64, request->px_ms);
+        if (request->verb == VERB_SET)
+                words[n++] = slice_from_string(request->value);
+        if (request->verb == VERB_VDEL)
+                words[n++] = slice_from_string(request->expected);
+        if (request->condition == SET_IF_ABSENT)
                 words[n++] = SLICE_LITERAL("NX");
-        if (asked->condition == SET_IF_ABSENT_OR_EQUAL) {
+        if (request->condition == SET_IF_ABSENT_OR_EQUAL) {
                 words[n++] = SLICE_LITERAL("NEX");
-                words[n++] = slice_from_string(asked->expected);
+                words[n++] = slice_from_string(request->expected);
         }
-        if (asked->has_px) {
+        if (request->has_px) {
                 words[n++] = SLICE_LITERAL("PX");
                 words[n++] = slice_from_string(px);
         }
-        if (asked->token[0])
-                words[n++] = slice_from_string(asked->token);
-        if (asked->stop)
+        if (request->token[0])
+                words[n++] = slice_from_string(request->token);
+        if (request->stop)
                 words[n++] = SLICE_LITERAL("STOP");
 
         resp3_append_array(payload, n);
@@ -136,17 +136,17 @@ static void add_hlc(struct message *message, const char *name, struct hlc hlc, s
 }
 
 /* Send another copy over the client's present connection. */
-static void send(struct world *world, struct asked *asked) {
+static void send(struct world *world, struct sim_request *request) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
-        uint64_t connection = world->clients[asked->client].connection;
-        const char *name = truth_client(asked->client);
+        uint64_t connection = world->clients[request->client].connection;
+        const char *name = truth_client(request->client);
         char correlation[24], answers[24];
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
 
-        append_words(asked, &payload);
+        append_words(request, &payload);
         /* the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is short */
         snprintf(correlation, sizeof(correlation), "%0*zu",
-                 asked->verb == VERB_KEYNOTIFY && !asked->timestamp.node.data ? 1 : 20, asked->id);
+                 request->verb == VERB_KEYNOTIFY && !request->timestamp.node.data ? 1 : 20, request->id);
         snprintf(answers, sizeof(answers), "answers/%s", name);
         message.payload = buf_slice(&payload);
         message.correlation_data = slice_from_string(correlation);
@@ -155,31 +155,31 @@ static void send(struct world *world, struct asked *asked) {
         message.expiry_s = 1 + (uint32_t)random_below(&world->random, 3);
 
         add(&message, "__srcId", slice_from_string(name));
-        if (asked->timestamp.node.data)
-                add_hlc(&message, "__ts", asked->timestamp, &timestamp);
-        if (asked->has_fence)
-                add_hlc(&message, "__ft", asked->fence, &fence);
-        asked->connection =
-                asked->connection == 0 || asked->connection == connection ? connection : UINT64_MAX;
-        broker_take(world, &message, asked->client);
+        if (request->timestamp.node.data)
+                add_hlc(&message, "__ts", request->timestamp, &timestamp);
+        if (request->has_fence)
+                add_hlc(&message, "__ft", request->fence, &fence);
+        request->connection =
+                request->connection == 0 || request->connection == connection ? connection : UINT64_MAX;
+        broker_receive_request(world, &message, request->client);
         world->tally->n_copies++;
 }
 
 /* The message is in transit to the broker; it is dropped if the connection ends before. */
 static void arrive(struct world *world, struct timeline_event *event) {
-        struct asked *asked = world->truth.asked[event->number];
+        struct sim_request *request = world->truth.requests[event->number];
 
-        if (event->generation == world->clients[asked->client].connection)
-                send(world, asked);
+        if (event->generation == world->clients[request->client].connection)
+                send(world, request);
 }
 
 static void try(struct world *world, struct timeline_event *event) {
-        struct asked *asked = world->truth.asked[event->number];
-        struct sim_client *client = &world->clients[asked->client];
+        struct sim_request *request = world->truth.requests[event->number];
+        struct sim_client *client = &world->clients[request->client];
 
-        if (asked->is_settled)
+        if (request->is_settled)
                 return;
-        if (client->connection != 0 && !(IS_PLANTED(PLANTED_LOST_REQUESTS) && asked->client == 0)) {
+        if (client->connection != 0 && !(IS_PLANTED(PLANTED_LOST_REQUESTS) && request->client == 0)) {
                 int64_t at_ns = world_soon(world, 10);
 
                 if (at_ns < client->last_to_broker_ns)
@@ -187,15 +187,15 @@ static void try(struct world *world, struct timeline_event *event) {
                 client->last_to_broker_ns = at_ns;
                 timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = at_ns,
                                                                          .happen = arrive,
-                                                                         .number = asked->id,
+                                                                         .number = request->id,
                                                                          .generation = client->connection });
         }
-        world_plan(world, world_soon(world, 1500) + 200 * NS_PER_MS, try, asked->id);
+        world_plan(world, world_soon(world, 1500) + 200 * NS_PER_MS, try, request->id);
 }
 
-static void ask(struct world *world, struct asked *asked) {
-        world->clients[asked->client].n_unsettled++;
-        world_plan(world, world->now.mono_ns, try, asked->id);
+static void ask(struct world *world, struct sim_request *request) {
+        world->clients[request->client].n_unsettled++;
+        world_plan(world, world->now.mono_ns, try, request->id);
 }
 
 /* 3. Connections and time */
@@ -203,14 +203,14 @@ static void ask(struct world *world, struct asked *asked) {
 static void act(struct world *world, struct timeline_event *event) {
         size_t client = event->number;
 
-        if (world->is_healed || world->truth.n_asked >= world->n_asked_max)
+        if (world->is_healed || world->truth.n_requests >= world->n_requests_max)
                 return;
         if (world->clients[client].connection != 0 && world->clients[client].n_unsettled < UNSETTLED_MAX) {
-                struct asked *asked = truth_ask(&world->truth, world->now.mono_ns);
+                struct sim_request *request = truth_add_request(&world->truth, world->now.mono_ns);
 
-                asked->client = client;
-                choose(world, asked);
-                ask(world, asked);
+                request->client = client;
+                choose(world, request);
+                ask(world, request);
         }
         world_plan(world, world_soon(world, 100), act, client);
 }
@@ -231,9 +231,9 @@ void client_disconnect(struct world *world, size_t client) {
 }
 
 /* Request the next page of a scan. */
-static void turn_page(struct world *world, struct asked *asked, struct slice payload) {
+static void request_next_page(struct world *world, struct sim_request *request, struct slice payload) {
         struct truth_page page = truth_read_page(payload);
-        struct asked *next;
+        struct sim_request *next;
 
         world->tally->n_pages++;
         if (!page.token.data) {
@@ -241,46 +241,47 @@ static void turn_page(struct world *world, struct asked *asked, struct slice pay
                 return;
         }
 
-        next = truth_ask(&world->truth, world->now.mono_ns);
-        next->client = asked->client;
+        next = truth_add_request(&world->truth, world->now.mono_ns);
+        next->client = request->client;
         next->verb = VERB_SCAN;
-        next->first_page = asked->first_page;
+        next->first_page = request->first_page;
         if (IS_PLANTED(PLANTED_OLD_TOKEN))
-                memcpy(next->token, asked->token, SCAN_TOKEN_LENGTH);
+                memcpy(next->token, request->token, SCAN_TOKEN_LENGTH);
         else
                 memcpy(next->token, page.token.data, SCAN_TOKEN_LENGTH);
         for (size_t key = 0; key < N_KEYS; key++)
-                next->is_listed[key] =
-                        asked->is_listed[key] || (page.n_listed[key] > 0 && !IS_PLANTED(PLANTED_LOST_PAGE));
+                next->is_listed[key] = request->is_listed[key] ||
+                                       (page.n_listed[key] > 0 && !IS_PLANTED(PLANTED_LOST_PAGE));
         ask(world, next);
 }
 
 void client_receive(struct world *world, struct timeline_event *event) {
         struct sim_client *client = &world->clients[event->number];
-        struct asked *asked = truth_find(&world->truth, event->message->correlation_data);
+        struct sim_request *request = truth_find(&world->truth, event->message->correlation_data);
         bool is_done = slice_equal(event->message->payload, SLICE_LITERAL("+OK\r\n"));
 
-        if (event->generation != client->connection || asked->is_settled)
+        if (event->generation != client->connection || request->is_settled)
                 return;
 
-        asked->is_settled = true;
+        request->is_settled = true;
         client->n_unsettled--;
-        if (is_done && asked->verb == VERB_SET)
-                client->token = asked->version;
-        if (asked->verb == VERB_KEYNOTIFY)
-                client->registered_on[asked->key] =
-                        is_done && !asked->stop && asked->sent_ns > client->denied_ns ? asked->connection
-                                                                                      : 0;
-        if (asked->verb == VERB_SCAN && event->message->payload.data[0] == '*')
-                turn_page(world, asked, event->message->payload);
+        if (is_done && request->verb == VERB_SET)
+                client->token = request->version;
+        if (request->verb == VERB_KEYNOTIFY)
+                client->registered_on[request->key] =
+                        is_done && !request->stop && request->sent_ns > client->denied_ns
+                                ? request->connection
+                                : 0;
+        if (request->verb == VERB_SCAN && event->message->payload.data[0] == '*')
+                request_next_page(world, request, event->message->payload);
 }
 
-void client_ask_last(struct world *world) {
+void client_request_all_keys(struct world *world) {
         for (size_t key = 0; key < N_KEYS; key++) {
-                struct asked *asked = truth_ask(&world->truth, world->now.mono_ns);
+                struct sim_request *request = truth_add_request(&world->truth, world->now.mono_ns);
 
-                asked->key = key;
-                asked->verb = VERB_GET;
-                ask(world, asked);
+                request->key = key;
+                request->verb = VERB_GET;
+                ask(world, request);
         }
 }

@@ -29,7 +29,7 @@ void disk_deinit(struct disk *disk) {
         free(disk->registrations);
         disk_remove_notifications(disk, UINT64_MAX);
         free(disk->notifications);
-        free(disk->answers);
+        free(disk->replies);
         *disk = (struct disk){ 0 };
 }
 
@@ -90,7 +90,7 @@ static void store_registration(struct disk *disk, const struct row *row) {
         struct registration *registration = row->registration.registration;
         struct disk_registration *stored = find_registration(disk, registration);
 
-        if (stored && stored->is_over) { /* the registration has ended meanwhile */
+        if (stored && stored->has_ended) { /* the registration has ended meanwhile */
                 drop_registration(disk, stored);
                 stored = NULL;
                 if (!row->registration.is_added)
@@ -108,16 +108,16 @@ static void store_registration(struct disk *disk, const struct row *row) {
                 (struct disk_registration){ .registration = registration_ref(registration) };
 }
 
-static void store_answer(struct disk *disk, const struct row *row) {
+static void store_reply(struct disk *disk, const struct row *row) {
         while (disk->n_slots <= row->reply.slot) {
-                ASSERT(array_reserve((void **)&disk->answers, &disk->slots_capacity, disk->n_slots + 1,
-                                     sizeof(*disk->answers)) == 0);
-                disk->answers[disk->n_slots++] = (struct disk_answer){ 0 };
+                ASSERT(array_reserve((void **)&disk->replies, &disk->slots_capacity, disk->n_slots + 1,
+                                     sizeof(*disk->replies)) == 0);
+                disk->replies[disk->n_slots++] = (struct disk_reply){ 0 };
         }
-        disk->answers[row->reply.slot] = (struct disk_answer){
+        disk->replies[row->reply.slot] = (struct disk_reply){
                 .is_used = true,
                 .digest = row->reply.digest,
-                .answer = row->reply.reply,
+                .reply = row->reply.reply,
                 .deadline_ns = row->reply.deadline_ns,
         };
 }
@@ -155,7 +155,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
                         store_registration(disk, &batch->rows[i]);
                         break;
                 case ROW_REPLY:
-                        store_answer(disk, &batch->rows[i]);
+                        store_reply(disk, &batch->rows[i]);
                         break;
                 }
         }
@@ -170,7 +170,7 @@ void disk_refuse(struct disk *disk, const struct storage_batch *batch) {
                         continue;
                 stored = find_registration(disk, row->registration.registration);
                 if (stored)
-                        stored->is_over = true;
+                        stored->has_ended = true;
         }
 }
 
@@ -203,14 +203,14 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         for (size_t i = 0; i < disk->n_entries && r == 0; i++)
                 r = load_entry(sink, &disk->entries[i]);
         for (size_t i = 0; i < disk->n_registrations && r == 0; i++) {
-                disk->registrations[i].is_over = false; /* registered again until its client disconnects */
+                disk->registrations[i].has_ended = false; /* registered again until its client disconnects */
                 r = load_registration(sink, disk->registrations[i].registration);
         }
         for (size_t i = 0; i < disk->n_slots && r == 0; i++) {
-                const struct disk_answer *stored = &disk->answers[i];
+                const struct disk_reply *stored = &disk->replies[i];
 
                 if (stored->is_used && stored->deadline_ns > now.mono_ns)
-                        r = sink->reply(sink->userdata, (uint32_t)i, &stored->digest, stored->answer,
+                        r = sink->reply(sink->userdata, (uint32_t)i, &stored->digest, stored->reply,
                                         stored->deadline_ns);
         }
         for (size_t i = 0; i < disk->n_notifications && r == 0; i++)
@@ -274,21 +274,21 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
         while ((registration = watch_each(watch, &cursor))) {
                 struct disk_registration *stored = find_registration(disk, registration);
 
-                ASSERT(stored && !stored->is_over &&
+                ASSERT(stored && !stored->has_ended &&
                        stored->registration->connection == registration->connection);
                 ASSERT(slice_equal(stored->registration->user, registration->user));
                 n_stored++;
         }
         for (size_t i = 0; i < disk->n_registrations; i++)
-                n_over += disk->registrations[i].is_over;
+                n_over += disk->registrations[i].has_ended;
         ASSERT(n_stored + n_over == disk->n_registrations);
 }
 
-static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
+static void compare_replies(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
         size_t n_stored = 0, n_remembered = 0;
 
         for (size_t i = 0; i < disk->n_slots; i++) {
-                const struct disk_answer *stored = &disk->answers[i];
+                const struct disk_reply *stored = &disk->replies[i];
                 const struct dedup_record *record;
 
                 if (!stored->is_used || stored->deadline_ns <= now_ns)
@@ -297,10 +297,10 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
                 record = dedup_find(dedup, &stored->digest);
                 ASSERT(record && !dedup_is_expired(dedup, record, now_ns));
                 ASSERT(record->slot == i);
-                ASSERT(record->reply.outcome == stored->answer.outcome &&
-                       record->reply.has_version == stored->answer.has_version &&
-                       record->reply.version_wall_ms == stored->answer.version_wall_ms &&
-                       record->reply.version_counter == stored->answer.version_counter);
+                ASSERT(record->reply.outcome == stored->reply.outcome &&
+                       record->reply.has_version == stored->reply.has_version &&
+                       record->reply.version_wall_ms == stored->reply.version_wall_ms &&
+                       record->reply.version_counter == stored->reply.version_counter);
         }
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
@@ -313,5 +313,5 @@ void disk_compare(const struct disk *disk, const struct engine *engine, size_t n
         ASSERT(disk->n_entries == n_persistent);
         compare_entries(disk, &engine->keyspace);
         compare_registrations(disk, &engine->watch);
-        compare_answers(disk, &engine->dedup, now.mono_ns);
+        compare_replies(disk, &engine->dedup, now.mono_ns);
 }

@@ -7,7 +7,7 @@
  * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic clock, because the
  * machine is not restarted.
  *
- * Each row is checked: a row that changes an entry other than the stored one ends the program.
+ * Each row names the entry that it replaces. If that is not the stored entry, the program ends.
  */
 struct disk_entry {
         struct entry *entry; /* a reference */
@@ -16,13 +16,13 @@ struct disk_entry {
 
 struct disk_registration {
         struct registration *registration; /* a reference */
-        bool is_over;                      /* the registration has ended, but the commit of its end failed */
+        bool has_ended; /* its client disconnected, but the commit that removes it failed */
 };
 
-struct disk_answer {
+struct disk_reply {
         bool is_used;
         struct digest digest;
-        struct remembered_reply answer;
+        struct remembered_reply reply;
         int64_t deadline_ns;
 };
 
@@ -35,7 +35,7 @@ struct disk {
         size_t n_entries, entries_capacity;
         struct disk_registration *registrations;
         size_t n_registrations, registrations_capacity;
-        struct disk_answer *answers; /* by slot */
+        struct disk_reply *replies; /* by slot */
         size_t n_slots, slots_capacity;
         struct pending_notification *notifications; /* copies */
         size_t n_notifications, notifications_capacity;
@@ -50,7 +50,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch);
 /* Remove the pending notifications up to this sequence. */
 void disk_remove_notifications(struct disk *disk, uint64_t delivered);
 
-/* Store nothing, but mark registrations whose connection has ended. */
+/* Store nothing. Set has_ended of the registrations that the batch removes because their connection ended. */
 void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
 /* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */

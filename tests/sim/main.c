@@ -73,7 +73,7 @@ int main(int n_arguments, char **arguments) {
 
         for (int i = 1; i < n_arguments; i += 2) {
                 const char *value = i + 1 < n_arguments ? arguments[i + 1] : "";
-                bool is_right;
+                bool is_valid;
 
                 if (strcmp(arguments[i], "--planted") == 0) {
                         print_planted();
@@ -85,12 +85,12 @@ int main(int n_arguments, char **arguments) {
                         continue;
                 }
                 if (strcmp(arguments[i], "--seed") == 0)
-                        is_right = parse_uint64(slice_from_string(value), &seed) == 0;
+                        is_valid = parse_uint64(slice_from_string(value), &seed) == 0;
                 else if (strcmp(arguments[i], "--runs") == 0)
-                        is_right = parse_uint64(slice_from_string(value), &n_runs) == 0;
+                        is_valid = parse_uint64(slice_from_string(value), &n_runs) == 0;
                 else
-                        is_right = strcmp(arguments[i], "--plant") == 0 && plant(value);
-                if (!is_right)
+                        is_valid = strcmp(arguments[i], "--plant") == 0 && plant(value);
+                if (!is_valid)
                         return usage();
         }
 

@@ -12,11 +12,11 @@ status=0
 
 "$program" --runs 100 || exit 1
 for fault in $("$program" --planted); do
-        if said=$("$program" --plant "$fault" --runs 20000 2>&1); then
+        if output=$("$program" --plant "$fault" --runs 20000 2>&1); then
                 echo "not detected: $fault"
                 status=1
         else
-                echo "$fault: $(echo "$said" | grep -v ERROR | head -n 1)"
+                echo "$fault: $(echo "$output" | grep -v ERROR | head -n 1)"
         fi
 done
 exit $status

@@ -59,7 +59,7 @@ static struct policy *compile(const struct truth_policy *granted) {
         return policy;
 }
 
-void policy_hand_over(struct world *world) {
+void policy_set(struct world *world) {
         /* Until the first policy_change() the pipeline has no policy. */
         if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY))
                 pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)),
@@ -78,7 +78,7 @@ void policy_change(struct world *world) {
         check_trace("policy %d %d %d %d %d", granted[0], granted[1], granted[2], granted[3], granted[4]);
         truth_add_policy(&world->truth, granted);
         if (world->pipeline)
-                policy_hand_over(world);
+                policy_set(world);
 }
 
 void policy_observe(struct world *world) {

@@ -22,13 +22,14 @@ static const char *number_text(uint64_t number, char text[24]) {
         return text;
 }
 
-static void tell(struct world *world, const char *topic, const char *payload, struct slice correlation) {
+static void send_to_store(struct world *world, const char *topic, const char *payload,
+                          struct slice correlation) {
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
                                    .correlation_data = correlation,
                                    .qos = 1 };
 
-        broker_tell(world, &message);
+        broker_send_to_store(world, &message);
 }
 
 static struct sim_client *find_connection(struct world *world, uint64_t connection) {
@@ -67,7 +68,7 @@ static void welcome(struct world *world, const struct message *hello) {
         message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
         if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the plain text, to seal it again for another HELLO */
                 message.response_topic = buf_slice(&text);
-        broker_tell(world, &message);
+        broker_send_to_store(world, &message);
         buf_deinit(&text);
 }
 
@@ -86,10 +87,10 @@ static void acknowledge_end(struct sim_broker *broker, uint64_t connection) {
                 broker->ended[at] = broker->ended[--broker->n_ended];
 }
 
-static void tell_ended(struct world *world, uint64_t connection) {
+static void send_ended(struct world *world, uint64_t connection) {
         char text[24];
 
-        tell(world, COMPANION_DISCONNECTED, number_text(connection, text), NOTHING);
+        send_to_store(world, COMPANION_DISCONNECTED, number_text(connection, text), NOTHING);
 }
 
 static void repeat_ends(struct world *world, struct timeline_event *happening);
@@ -109,7 +110,7 @@ static void repeat_ends(struct world *world, struct timeline_event *happening) {
         (void)happening;
         broker->is_repeating = false;
         for (size_t i = 0; broker->is_up && i < broker->n_ended; i++)
-                tell_ended(world, broker->ended[i]);
+                send_ended(world, broker->ended[i]);
         if (broker->n_ended > 0)
                 plan_repetition(world);
 }
@@ -124,7 +125,7 @@ static void report_end(struct world *world, uint64_t connection) {
         }
         plan_repetition(world);
         if (world->is_healed || !world->faults.drops_disconnected || !random_chance(&world->random, 50))
-                tell_ended(world, connection);
+                send_ended(world, connection);
 }
 
 /* The client reconnects at once. */
@@ -184,7 +185,7 @@ static bool is_connected(const struct world *world, uint64_t connection) {
 }
 
 /* Deliver a frame to the recipients whose connections have not ended, unless it was delivered before. */
-static void hand_over(struct world *world, const struct message *deliver) {
+static void deliver_frame(struct world *world, const struct message *deliver) {
         struct sim_broker *broker = &world->broker;
         struct companion_frame frame;
         struct buf topic = { 0 };
@@ -209,14 +210,15 @@ static void hand_over(struct world *world, const struct message *deliver) {
                 broker->delivered = frame.sequence;
 }
 
-/* With the sequence of the last complete change. */
+/* Acknowledge a frame with DELIVERED and the sequence of the last complete change. */
 static void acknowledge(struct world *world, const struct message *deliver) {
         struct companion_frame frame;
         char text[24];
 
         ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
         if (frame.wants_acknowledgement)
-                tell(world, COMPANION_DELIVERED, number_text(world->broker.delivered, text), NOTHING);
+                send_to_store(world, COMPANION_DELIVERED, number_text(world->broker.delivered, text),
+                              NOTHING);
 }
 
 /* Deliver to the client that the topic names after "answers/". */
@@ -240,8 +242,8 @@ static bool answer(struct world *world, const struct message *message) {
         return false;
 }
 
-/* Whether the plugin has no memory for this DELIVER. The broker acknowledges it, and closes the connection. */
-static bool is_lost(struct world *world) {
+/* Whether the plugin drops this DELIVER for lack of memory. The broker acknowledges it, and closes the connection. */
+static bool drops_frame(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         if (!broker->ignores_frames && world->faults.plugin_fails && !world->is_healed &&
@@ -255,9 +257,9 @@ static bool is_lost(struct world *world) {
 /* broker_publish() has checked the content of the notification. */
 bool broker_route(struct world *world, const struct message *message) {
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
-                if (is_lost(world))
+                if (drops_frame(world))
                         return true;
-                hand_over(world, message);
+                deliver_frame(world, message);
                 acknowledge(world, message);
                 return true;
         }
@@ -287,7 +289,7 @@ void broker_client_disconnected(struct world *world, size_t client) {
                 report_end(world, disconnected->connection);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
-                tell(world, text, "", NOTHING);
+                send_to_store(world, text, "", NOTHING);
         }
         disconnected->connection = 0;
         disconnected->is_tracked = false;

@@ -14,7 +14,7 @@
 void store_compare_now(const struct world *world) {
         const struct engine *engine = world->pipeline->engine;
 
-        disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_beside,
+        disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_extra_keys,
                      world_store_now(world));
 }
 
@@ -32,15 +32,15 @@ static int choose_result(struct world *world) {
         return world->disk_result;
 }
 
-static void take(struct world *world, const struct storage_batch *batch) {
+static void store_batch(struct world *world, const struct storage_batch *batch) {
         if (batch->n_rows == 0 && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, batch);
-        truth_commit(&world->truth, batch, world->commit_begin);
+        truth_commit(&world->truth, batch, world->commit_started);
 }
 
 /* Store all of the batch but one key. */
-static void take_less(struct world *world, const struct storage_batch *batch) {
+static void store_batch_without_key(struct world *world, const struct storage_batch *batch) {
         struct storage_batch less = *batch;
 
         for (size_t i = batch->n_rows; i-- > 0;)
@@ -49,7 +49,7 @@ static void take_less(struct world *world, const struct storage_batch *batch) {
                         break;
                 }
         disk_commit(&world->disk, &less);
-        truth_commit(&world->truth, batch, world->commit_begin);
+        truth_commit(&world->truth, batch, world->commit_started);
 }
 
 /* Print a row of a batch. Every run of a seed must print the same. */
@@ -76,9 +76,9 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
         if (is_stored && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
-                take_less(world, batch);
+                store_batch_without_key(world, batch);
         else if (is_stored)
-                take(world, batch);
+                store_batch(world, batch);
         else if (IS_PLANTED(PLANTED_LOST_REFUSED))
                 disk_commit(&world->disk, batch);
         else
@@ -107,7 +107,7 @@ static int commit(void *userdata, const struct storage_batch *batch) {
 }
 
 static void end_commit(struct world *world, struct timeline_event *event) {
-        if (event->generation != world->life)
+        if (event->generation != world->generation)
                 return;
 
         world->batch = NULL;
@@ -121,14 +121,14 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
 
         ASSERT(!world->batch);
         policy_observe(world);
-        world->commit_begin = world->now;
+        world->commit_started = world->now;
         world->batch = &world->pipeline->commit.batch;
         world->work = work;
         world->work_argument = argument;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
                                                .happen = end_commit,
-                                               .generation = world->life });
+                                               .generation = world->generation });
         return 0;
 }
 
@@ -146,8 +146,8 @@ static void desynchronized(void *userdata) {
         world->is_desynchronized = true;
 }
 
-/* Plant what the next start will lack. */
-static void forget(struct disk *disk) {
+/* Plant a loss: remove or change stored data before the next start. */
+static void plant_loss(struct disk *disk) {
         if (IS_PLANTED(PLANTED_LOST_CLOCK))
                 disk->header.clock = (struct version){ 0 };
         if (IS_PLANTED(PLANTED_LOST_ANSWERS))
@@ -169,14 +169,14 @@ static void forget(struct disk *disk) {
         }
 }
 
-/* These keys are not on the disk: no request changes them. */
-static void put_beside(struct world *world) {
+/* Add the extra keys to memory only. No request changes them, so the disk need not have them. */
+static void add_extra_keys(struct world *world) {
         struct entry_fields fields = { .value = SLICE_LITERAL(""),
                                        .version = { 1, 0 },
                                        .deadline_ns = DEADLINE_NEVER };
         char key[40];
 
-        for (size_t i = 0; i < world->n_beside; i++) {
+        for (size_t i = 0; i < world->n_extra_keys; i++) {
                 snprintf(key, sizeof(key), "beside-%zu", i);
                 fields.key = slice_from_string(key);
                 ASSERT(engine_restore_entry(world->pipeline->engine, &fields) == 0);
@@ -247,10 +247,9 @@ static void observe_turns(struct world *world) {
 }
 
 void store_start(struct world *world) {
-
         check_trace("started");
-        forget(&world->disk);
-        world->life++;
+        plant_loss(&world->disk);
+        world->generation++;
         world->is_desynchronized = false;
         world->is_disk_stuck = false;
         world->config.run = random_next(&world->random);
@@ -268,8 +267,8 @@ void store_start(struct world *world) {
         ASSERT(pipeline_new(&world->pipeline, &world->config, &world->disk.storage,
                             world_store_now(world)) == 0);
         observe_turns(world);
-        put_beside(world);
-        policy_hand_over(world);
+        add_extra_keys(world);
+        policy_set(world);
         store_compare_now(world);
         broker_connect_store(world);
 }
@@ -286,10 +285,10 @@ void store_check_counters(const struct world *world) {
 /* A commit in flight may still be stored, or not. */
 void store_kill(struct world *world) {
         if (world->batch && !world->is_disk_stuck && random_chance(&world->random, 50))
-                take(world, world->batch);
+                store_batch(world, world->batch);
         check_trace("killed");
         world->batch = NULL;
-        world->life++;
+        world->generation++;
         store_check_counters(world);
         broker_drop_store(world);
         broker_forget_outgoing(&world->broker);

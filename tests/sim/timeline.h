@@ -10,10 +10,11 @@ struct world;
 struct timeline_event {
         int64_t at_ns;
         void (*happen)(struct world *world, struct timeline_event *event);
-        uint64_t number; /* its meaning, and that of message, is defined by the function */
-        uint64_t
-                generation; /* of the connection or run that planned it; the function ignores the event if that has ended */
-        struct message *message; /* owned */
+        uint64_t number;         /* argument of the function */
+        struct message *message; /* owned; argument of the function */
+
+        /* The connection or run that planned the event. The function ignores the event if that connection or run has ended. */
+        uint64_t generation;
 };
 
 struct timeline {

@@ -27,7 +27,7 @@ static size_t find_name(const char *const *names, size_t n_names, struct slice n
         for (size_t i = 0; i < n_names; i++)
                 if (slice_equal(slice_from_string(names[i]), name))
                         return i;
-        ASSERT(!"a name that we gave");
+        ASSERT(!"unknown name");
         return 0;
 }
 
@@ -42,35 +42,35 @@ void truth_init(struct truth *truth) {
 }
 
 void truth_deinit(struct truth *truth) {
-        for (size_t i = 0; i < truth->n_asked; i++)
-                free(truth->asked[i]);
-        free(truth->asked);
+        for (size_t i = 0; i < truth->n_requests; i++)
+                free(truth->requests[i]);
+        free(truth->requests);
         free(truth->changes);
         free(truth->expected_notifications);
         free(truth->policies);
         *truth = (struct truth){ 0 };
 }
 
-struct asked *truth_ask(struct truth *truth, int64_t now_ns) {
-        struct asked *asked = calloc(1, sizeof(*asked));
+struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns) {
+        struct sim_request *request = calloc(1, sizeof(*request));
 
-        ASSERT(asked && array_reserve((void **)&truth->asked, &truth->asked_capacity, truth->n_asked + 1,
-                                      sizeof(*truth->asked)) == 0);
-        asked->id = truth->n_asked;
-        asked->sent_ns = now_ns;
-        asked->n_changes_before = truth->n_changes;
-        asked->version_before = truth->highest_answered;
-        asked->delivered_ns = INT64_MAX;
-        asked->deleted = NONE;
-        truth->asked[truth->n_asked++] = asked;
-        return asked;
+        ASSERT(request && array_reserve((void **)&truth->requests, &truth->requests_capacity,
+                                        truth->n_requests + 1, sizeof(*truth->requests)) == 0);
+        request->id = truth->n_requests;
+        request->sent_ns = now_ns;
+        request->n_changes_before = truth->n_changes;
+        request->version_before = truth->highest_answered;
+        request->delivered_ns = INT64_MAX;
+        request->deleted = NONE;
+        truth->requests[truth->n_requests++] = request;
+        return request;
 }
 
-struct asked *truth_find(const struct truth *truth, struct slice correlation) {
+struct sim_request *truth_find(const struct truth *truth, struct slice correlation) {
         uint64_t id;
 
-        ASSERT(correlation.length > 0 && parse_uint64(correlation, &id) == 0 && id < truth->n_asked);
-        return truth->asked[id];
+        ASSERT(correlation.length > 0 && parse_uint64(correlation, &id) == 0 && id < truth->n_requests);
+        return truth->requests[id];
 }
 
 /* 1. Commits */
@@ -102,32 +102,33 @@ static void add_change(struct truth *truth, struct truth_change change) {
 }
 
 /* The token of the request that set the present value (holder) must not be newer than the token of this request. */
-static void check_token(const struct asked *asked, const struct asked *holder) {
+static void check_token(const struct sim_request *request, const struct sim_request *holder) {
         if (holder && holder->has_fence)
-                CHECK(asked->has_fence && hlc_compare(asked->fence, holder->fence) >= 0,
+                CHECK(request->has_fence && hlc_compare(request->fence, holder->fence) >= 0,
                       "no stale token is accepted");
 }
 
-static void check_set(const struct truth *truth, const struct row *row, const struct asked *asked,
+static void check_set(const struct truth *truth, const struct row *row, const struct sim_request *request,
                       struct now now) {
-        size_t current = truth->current[asked->key];
-        const struct asked *holder = current == NONE ? NULL : truth->changes[current].asked;
+        size_t current = truth->current[request->key];
+        const struct sim_request *holder = current == NONE ? NULL : truth->changes[current].request;
         struct version version = entry_version(row->entry.after);
 
-        CHECK(asked->verb == VERB_SET && asked->n_set == 0, "a request is executed once");
+        CHECK(request->verb == VERB_SET && request->n_set == 0, "a request is executed once");
         CHECK(version_compare(version, truth->last_set) > 0, "versions only grow");
-        CHECK(version.wall_ms > asked->timestamp.wall_ms || (version.wall_ms == asked->timestamp.wall_ms &&
-                                                             version.counter > asked->timestamp.counter),
+        CHECK(version.wall_ms > request->timestamp.wall_ms ||
+                      (version.wall_ms == request->timestamp.wall_ms &&
+                       version.counter > request->timestamp.counter),
               "a version is greater than its request's timestamp");
-        if (holder && asked->condition != SET_ALWAYS)
-                CHECK(asked->condition == SET_IF_ABSENT_OR_EQUAL &&
-                              strcmp(holder->value, asked->expected) == 0,
+        if (holder && request->condition != SET_ALWAYS)
+                CHECK(request->condition == SET_IF_ABSENT_OR_EQUAL &&
+                              strcmp(holder->value, request->expected) == 0,
                       "a request whose condition is not met changes nothing");
-        check_token(asked, holder);
+        check_token(request, holder);
 
-        if (asked->has_px)
-                CHECK(row->entry.after_deadline_ns >= asked->sent_ns + asked->px_ms * 1000000 &&
-                              row->entry.after_deadline_ns <= now.mono_ns + asked->px_ms * 1000000,
+        if (request->has_px)
+                CHECK(row->entry.after_deadline_ns >= request->sent_ns + request->px_ms * 1000000 &&
+                              row->entry.after_deadline_ns <= now.mono_ns + request->px_ms * 1000000,
                       "a deadline is the one that was requested");
         else
                 CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
@@ -147,16 +148,16 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
                 struct slice value = entry_value(entry), id;
 
                 slice_split(value, 'v', &id);
-                change.asked = truth_find(truth, id);
+                change.request = truth_find(truth, id);
                 change.deadline_ns = row->entry.after_deadline_ns;
-                check_set(truth, row, change.asked, now);
-                change.asked->n_set++;
+                check_set(truth, row, change.request, now);
+                change.request->n_set++;
                 truth->last_set = change.version;
         } else {
                 CHECK(current != NONE &&
                               version_compare(truth->changes[current].version, change.version) == 0,
                       "a deletion removes the stored value");
-                change.asked = truth->changes[current].asked;
+                change.request = truth->changes[current].request;
                 change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
                 CHECK(row->entry.before_deadline_ns == truth->changes[current].deadline_ns,
                       "a deadline stays as it was");
@@ -285,23 +286,27 @@ void truth_receive(struct truth *truth, const struct message *notification) {
         truth->n_received[notified.client] = expected->change + 1;
 }
 
-/* For each deletion that no reply reports there must be a DEL or VDEL without a reply, or with a failed one. */
+/*
+ * Check that each deletion has a request: either its reply reports the deletion, or it is one of the DEL and VDEL requests
+ * whose result is unknown, because they have no reply or a reply that reports a failed commit.
+ */
 static void check_deletions(const struct truth *truth, size_t key) {
-        size_t n_unclaimed = 0, n_in_doubt = 0;
+        size_t n_unreported = 0, n_in_doubt = 0;
 
         for (size_t i = 0; i < truth->n_changes; i++) {
                 const struct truth_change *change = &truth->changes[i];
 
-                n_unclaimed +=
+                n_unreported +=
                         change->key == key && !change->is_set && !change->is_expiry && !change->deleted_by;
         }
-        for (size_t i = 0; i < truth->n_asked; i++) {
-                const struct asked *asked = truth->asked[i];
+        for (size_t i = 0; i < truth->n_requests; i++) {
+                const struct sim_request *request = truth->requests[i];
 
-                n_in_doubt += asked->key == key && (asked->verb == VERB_DEL || asked->verb == VERB_VDEL) &&
-                              (!asked->is_answered || asked->is_failed);
+                n_in_doubt += request->key == key &&
+                              (request->verb == VERB_DEL || request->verb == VERB_VDEL) &&
+                              (!request->is_answered || request->is_failed);
         }
-        CHECK(n_unclaimed <= n_in_doubt, "a deletion is executed once");
+        CHECK(n_unreported <= n_in_doubt, "a deletion is executed once");
 }
 
 void truth_check_notified(const struct truth *truth, const uint64_t *connections) {
@@ -318,6 +323,6 @@ void truth_check_notified(const struct truth *truth, const uint64_t *connections
 void truth_end(const struct truth *truth) {
         for (size_t i = 0; i < N_KEYS; i++)
                 check_deletions(truth, i);
-        for (size_t i = 0; i < truth->n_asked; i++)
-                CHECK(truth->asked[i]->is_settled, "every request is answered in the end");
+        for (size_t i = 0; i < truth->n_requests; i++)
+                CHECK(truth->requests[i]->is_settled, "every request is answered in the end");
 }

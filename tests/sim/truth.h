@@ -13,8 +13,8 @@
 #define N_CLIENTS 5
 #define NONE      SIZE_MAX
 
-/* A request. A client may publish it several times: all its copies have one struct asked. */
-struct asked {
+/* A request. A client may publish several copies of it. */
+struct sim_request {
         size_t id, client, key;
         enum verb verb;
         enum set_condition condition;
@@ -22,9 +22,9 @@ struct asked {
         int64_t px_ms;
         struct hlc timestamp, fence;
         char value[24];    /* SET: unique */
-        char expected[24]; /* VDEL, NEX */
+        char expected[24]; /* VDEL, NEX: the value that the condition requires */
 
-        uint64_t connection;           /* that sent it; UINT64_MAX: several */
+        uint64_t connection;           /* over which it was sent; UINT64_MAX: several */
         int64_t sent_ns;               /* first PUBLISH */
         size_t n_changes_before;       /* number of changes before the first PUBLISH */
         struct version version_before; /* highest version published before the first PUBLISH */
@@ -35,9 +35,9 @@ struct asked {
         char answer[160];
         struct version version;
         size_t n_set;   /* how often its value was stored */
-        size_t deleted; /* the change that it made, or NONE */
+        size_t deleted; /* the deletion that its reply reports, or NONE */
 
-        struct asked *first_page;          /* SCAN: the request for the first page */
+        struct sim_request *first_page;    /* SCAN: the request for the first page */
         char token[SCAN_TOKEN_LENGTH + 1]; /* of this page; empty: the first page */
         bool is_listed[N_KEYS];            /* on earlier pages */
 };
@@ -51,11 +51,11 @@ struct truth_page {
 struct truth_change {
         size_t key;
         bool is_set, is_expiry;
-        struct version version;   /* of the new or the removed value */
-        struct asked *asked;      /* the SET */
-        int64_t deadline_ns;      /* of the value that was set */
-        int64_t at_ns;            /* when it was executed */
-        struct asked *deleted_by; /* the request whose reply reports the deletion */
+        struct version version;         /* of the new or the removed value */
+        struct sim_request *request;    /* the SET */
+        int64_t deadline_ns;            /* of the value that was set */
+        int64_t at_ns;                  /* when it was executed */
+        struct sim_request *deleted_by; /* the request whose reply reports the deletion */
 };
 
 /* A policy and the time it was in force. from_ns INT64_MAX: not yet in force; until_ns INT64_MAX: still in force. */
@@ -73,8 +73,8 @@ struct expected_notification {
 };
 
 struct truth {
-        struct asked **asked;
-        size_t n_asked, asked_capacity;
+        struct sim_request **requests;
+        size_t n_requests, requests_capacity;
         struct truth_change *changes;
         size_t n_changes, changes_capacity;
         size_t current[N_KEYS];          /* the change that set the present value, or NONE */
@@ -84,26 +84,26 @@ struct truth {
         uint64_t connection[N_CLIENTS][N_KEYS]; /* of the registration */
         /* Number of truth_begin_attempt() calls: after each, notifications may be published again. */
         uint64_t attempt;
-        /* Number of the change after the last one whose notification was published in this attempt, or received. */
+        /* 1 + the change of the last notification that was published to the client in this attempt; or that it received. */
         size_t n_published[N_CLIENTS], n_received[N_CLIENTS];
         struct expected_notification *expected_notifications;
         size_t n_expected_notifications, expected_notifications_capacity;
         struct truth_policy *policies;
         size_t n_policies, policies_capacity;
-        bool may_fail;       /* whether commits may fail */
-        bool may_be_unknown; /* the sender may be unknown after a restart of the broker */
-        bool is_stepped;     /* the wall clock was stepped so far that timestamps may be refused */
+        bool commits_may_fail;      /* the disk may fail */
+        bool sender_may_be_unknown; /* the broker was restarted, so the pipeline may not know the sender */
+        bool is_stepped;            /* the wall clock was stepped so far that timestamps may be refused */
 };
 
 void truth_init(struct truth *truth);
 void truth_deinit(struct truth *truth);
 
-struct asked *truth_ask(struct truth *truth, int64_t now_ns);
+struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns);
 
 /* The request with this Correlation Data. */
-struct asked *truth_find(const struct truth *truth, struct slice correlation);
+struct sim_request *truth_find(const struct truth *truth, struct slice correlation);
 
-/* The disk has stored the batch; or refused it. */
+/* The disk has stored the batch. truth_refuse(): it has refused the batch. */
 void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now);
 void truth_refuse(struct truth *truth, const struct storage_batch *batch);
 
@@ -135,7 +135,7 @@ void truth_receive(struct truth *truth, const struct message *notification);
  */
 void truth_check_notified(const struct truth *truth, const uint64_t *connections);
 
-/* Nothing is in flight, and no request will follow. */
+/* Check at the end of a run that every request has a reply, and that each deletion was executed once. */
 void truth_end(const struct truth *truth);
 
 /* Names and numbers of keys and clients. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The replies that are possible for a request, by the changes before it was sent and since. */
+/* Checks that a reply is possible, given the changes before the request was sent and after it. */
 
 #include <stdio.h>
 
@@ -18,8 +18,8 @@ static bool is_later(struct version a, struct version b) {
 }
 
 /* The last change of the key before the request was sent, or NONE. */
-static size_t last_before(const struct truth *truth, const struct asked *asked, size_t key) {
-        for (size_t i = asked->n_changes_before; i-- > 0;)
+static size_t last_before(const struct truth *truth, const struct sim_request *request, size_t key) {
+        for (size_t i = request->n_changes_before; i-- > 0;)
                 if (truth->changes[i].key == key)
                         return i;
         return NONE;
@@ -43,19 +43,21 @@ static size_t find_deletion(const struct truth *truth, size_t key, struct versio
 }
 
 /* Check a value in a reply: it was stored, and is not older than the value when the request was sent. */
-static const struct truth_change *check_seen(const struct truth *truth, const struct asked *asked) {
-        size_t seen = find_set(truth, asked->key, asked->version),
-               before = last_before(truth, asked, asked->key);
+static const struct truth_change *check_visible_value(const struct truth *truth,
+                                                      const struct sim_request *request) {
+        size_t seen = find_set(truth, request->key, request->version),
+               before = last_before(truth, request, request->key);
 
         CHECK(seen != NONE, "a reply shows only values that are committed");
         CHECK(before == NONE || seen >= before, "no acknowledged write is lost");
-        CHECK(truth->changes[seen].deadline_ns > asked->delivered_ns, "no expired key is visible");
+        CHECK(truth->changes[seen].deadline_ns > request->delivered_ns, "no expired key is visible");
         return &truth->changes[seen];
 }
 
 /* Whether the key did not exist at some time since the request was sent. */
-static bool was_absent(const struct truth *truth, const struct asked *asked, size_t key, int64_t now_ns) {
-        size_t before = last_before(truth, asked, key);
+static bool was_absent(const struct truth *truth, const struct sim_request *request, size_t key,
+                       int64_t now_ns) {
+        size_t before = last_before(truth, request, key);
 
         if (before == NONE)
                 return true;
@@ -67,54 +69,54 @@ static bool was_absent(const struct truth *truth, const struct asked *asked, siz
 }
 
 /* Whether the key existed at some time since the pipeline received the request. */
-static bool was_present(const struct truth *truth, const struct asked *asked, size_t key) {
-        size_t before = last_before(truth, asked, key);
+static bool was_present(const struct truth *truth, const struct sim_request *request, size_t key) {
+        size_t before = last_before(truth, request, key);
 
         for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++)
                 if (truth->changes[i].key == key && truth->changes[i].is_set &&
-                    truth->changes[i].deadline_ns > asked->delivered_ns)
+                    truth->changes[i].deadline_ns > request->delivered_ns)
                         return true;
         return false;
 }
 
-static void check_done(const struct truth *truth, const struct asked *asked) {
+static void check_done(const struct truth *truth, const struct sim_request *request) {
         size_t set;
 
-        CHECK(is_later(asked->version, asked->version_before), "versions only grow");
-        if (asked->verb != VERB_SET)
+        CHECK(is_later(request->version, request->version_before), "versions only grow");
+        if (request->verb != VERB_SET)
                 return;
-        set = find_set(truth, asked->key, asked->version);
-        CHECK(set != NONE && truth->changes[set].asked == asked,
+        set = find_set(truth, request->key, request->version);
+        CHECK(set != NONE && truth->changes[set].request == request,
               "the reply to a write follows its commit and has its version");
 }
 
-static void check_deleted(const struct truth *truth, struct asked *asked) {
-        size_t deletion = find_deletion(truth, asked->key, asked->version);
+static void check_deleted(const struct truth *truth, struct sim_request *request) {
+        size_t deletion = find_deletion(truth, request->key, request->version);
         struct truth_change *change;
 
         CHECK(deletion != NONE, "the reply to a deletion follows its commit");
         change = &truth->changes[deletion];
-        CHECK(!change->deleted_by || change->deleted_by == asked, "a value is deleted by one request");
-        CHECK(asked->deleted == NONE || asked->deleted == deletion, "a deletion is executed once");
-        if (asked->verb == VERB_VDEL)
-                CHECK(strcmp(change->asked->value, asked->expected) == 0,
+        CHECK(!change->deleted_by || change->deleted_by == request, "a value is deleted by one request");
+        CHECK(request->deleted == NONE || request->deleted == deletion, "a deletion is executed once");
+        if (request->verb == VERB_VDEL)
+                CHECK(strcmp(change->request->value, request->expected) == 0,
                       "a request whose condition is not met changes nothing");
-        if (change->asked->has_fence)
-                CHECK(asked->has_fence && hlc_compare(asked->fence, change->asked->fence) >= 0,
+        if (change->request->has_fence)
+                CHECK(request->has_fence && hlc_compare(request->fence, change->request->fence) >= 0,
                       "no stale token is accepted");
-        change->deleted_by = asked;
-        asked->deleted = deletion;
+        change->deleted_by = request;
+        request->deleted = deletion;
 }
 
 /* The reply says that the token is missing or too old: the key must have had a newer one. */
-static void check_fenced(const struct truth *truth, const struct asked *asked) {
-        size_t before = last_before(truth, asked, asked->key);
+static void check_fenced(const struct truth *truth, const struct sim_request *request) {
+        size_t before = last_before(truth, request, request->key);
 
         for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++) {
                 const struct truth_change *change = &truth->changes[i];
 
-                if (change->key == asked->key && change->is_set && change->asked->has_fence &&
-                    (!asked->has_fence || hlc_compare(asked->fence, change->asked->fence) < 0))
+                if (change->key == request->key && change->is_set && change->request->has_fence &&
+                    (!request->has_fence || hlc_compare(request->fence, change->request->fence) < 0))
                         return;
         }
         CHECK(false, "a request is refused for its token only if the key has a newer one");
@@ -140,111 +142,115 @@ struct truth_page truth_read_page(struct slice payload) {
         return page;
 }
 
-static void check_page(const struct truth *truth, const struct asked *asked, int64_t now_ns) {
-        const struct asked *first = asked->first_page;
-        struct truth_page page = truth_read_page(slice_from_string(asked->answer));
+static void check_page(const struct truth *truth, const struct sim_request *request, int64_t now_ns) {
+        const struct sim_request *first = request->first_page;
+        struct truth_page page = truth_read_page(slice_from_string(request->answer));
         bool may_read_nothing =
-                truth_was_granted(truth, asked->client, VERB_SCAN, false, first->sent_ns, now_ns);
+                truth_was_granted(truth, request->client, VERB_SCAN, false, first->sent_ns, now_ns);
 
         for (size_t key = 0; key < N_KEYS; key++) {
-                CHECK(page.n_listed[key] + asked->is_listed[key] <= 1, "a scan lists no key twice");
-                CHECK(page.n_listed[key] == 0 || was_present(truth, asked, key),
+                CHECK(page.n_listed[key] + request->is_listed[key] <= 1, "a scan lists no key twice");
+                CHECK(page.n_listed[key] == 0 || was_present(truth, request, key),
                       "a scan lists only keys that exist");
-                CHECK(page.token.data || page.n_listed[key] > 0 || asked->is_listed[key] ||
+                CHECK(page.token.data || page.n_listed[key] > 0 || request->is_listed[key] ||
                               may_read_nothing || was_absent(truth, first, key, now_ns),
                       "a scan lists each key that exists throughout");
         }
 }
 
-static void check_error(const struct truth *truth, struct asked *asked, int64_t now_ns) {
-        if (strstr(asked->answer, "not authorized")) {
-                CHECK(truth_was_granted(truth, asked->client, asked->verb, false, asked->sent_ns, now_ns) ||
-                              (truth->n_policies > 1 && truth->may_be_unknown),
+static void check_error(const struct truth *truth, struct sim_request *request, int64_t now_ns) {
+        if (strstr(request->answer, "not authorized")) {
+                CHECK(truth_was_granted(truth, request->client, request->verb, false, request->sent_ns,
+                                        now_ns) ||
+                              (truth->n_policies > 1 && truth->sender_may_be_unknown),
                       "a request that the policy grants is not refused");
-                asked->is_failed = true;
-        } else if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
-                CHECK(truth->may_fail, "no commit fails while the disk works");
-                asked->is_failed = true;
-        } else if (strstr(asked->answer, "fencing token is required") ||
-                   strstr(asked->answer, "lower version")) {
-                check_fenced(truth, asked);
-        } else if (strstr(asked->answer, "client id")) {
-                CHECK(asked->verb == VERB_KEYNOTIFY && truth->may_be_unknown, "the sender is known");
+                request->is_failed = true;
+        } else if (strstr(request->answer, "disk") || strstr(request->answer, "storage")) {
+                CHECK(truth->commits_may_fail, "no commit fails while the disk works");
+                request->is_failed = true;
+        } else if (strstr(request->answer, "fencing token is required") ||
+                   strstr(request->answer, "lower version")) {
+                check_fenced(truth, request);
+        } else if (strstr(request->answer, "client id")) {
+                CHECK(request->verb == VERB_KEYNOTIFY && truth->sender_may_be_unknown,
+                      "the sender is known");
         } else {
-                CHECK(strstr(asked->answer, "far in the future") && truth->is_stepped, "no request fails");
+                CHECK(strstr(request->answer, "far in the future") && truth->is_stepped, "no request fails");
         }
 }
 
-static void check_answer(const struct truth *truth, struct asked *asked, bool has_version, int64_t now_ns) {
-        const char *text = asked->answer;
+static void check_answer(const struct truth *truth, struct sim_request *request, bool has_version,
+                         int64_t now_ns) {
+        const char *text = request->answer;
         const struct truth_change *seen;
         char expected[48];
 
-        CHECK(text[0] == '-' ||
-                      truth_was_granted(truth, asked->client, asked->verb, true, asked->sent_ns, now_ns),
+        CHECK(text[0] == '-' || truth_was_granted(truth, request->client, request->verb, true,
+                                                  request->sent_ns, now_ns),
               "no request is executed that the policy does not grant");
         if (strncmp(text, "-ERR", 4) == 0) {
                 CHECK(!has_version, "an error has no version");
-                check_error(truth, asked, now_ns);
+                check_error(truth, request, now_ns);
         } else if (strcmp(text, "+OK\r\n") == 0) {
                 CHECK(has_version, "the reply to a write has a version");
-                check_done(truth, asked);
+                check_done(truth, request);
         } else if (strcmp(text, ":1\r\n") == 0) {
                 CHECK(has_version, "the reply to a deletion has a version");
-                check_deleted(truth, asked);
+                check_deleted(truth, request);
         } else if (strcmp(text, ":-1\r\n") == 0) {
                 CHECK(has_version, "the reply to a condition that is not met has a version");
-                seen = check_seen(truth, asked);
-                CHECK(asked->condition == SET_IF_ABSENT || strcmp(seen->asked->value, asked->expected) != 0,
+                seen = check_visible_value(truth, request);
+                CHECK(request->condition == SET_IF_ABSENT ||
+                              strcmp(seen->request->value, request->expected) != 0,
                       "a condition that is met is not refused");
         } else if (strcmp(text, ":0\r\n") == 0 || strcmp(text, "$-1\r\n") == 0) {
                 CHECK(!has_version, "the reply for a missing key has no version");
-                if (asked->verb != VERB_KEYNOTIFY)
-                        CHECK(was_absent(truth, asked, asked->key, now_ns),
+                if (request->verb != VERB_KEYNOTIFY)
+                        CHECK(was_absent(truth, request, request->key, now_ns),
                               "no acknowledged write is lost, and no key expires early");
-        } else if (asked->verb == VERB_SCAN) {
+        } else if (request->verb == VERB_SCAN) {
                 CHECK(!has_version, "a page has no version");
-                check_page(truth, asked, now_ns);
+                check_page(truth, request, now_ns);
         } else {
-                CHECK(has_version && asked->verb == VERB_GET, "a value has a version");
-                seen = check_seen(truth, asked);
-                snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(seen->asked->value),
-                         seen->asked->value);
+                CHECK(has_version && request->verb == VERB_GET, "a value has a version");
+                seen = check_visible_value(truth, request);
+                snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(seen->request->value),
+                         seen->request->value);
                 CHECK(strcmp(text, expected) == 0, "a version has one value");
         }
 }
 
 /* Every copy of a write gets the first reply, unless that reply was a failed commit. */
-static void check_same(const struct asked *before, const struct asked *asked) {
-        bool is_bound = asked->verb == VERB_SET || asked->verb == VERB_DEL || asked->verb == VERB_VDEL;
+static void check_same(const struct sim_request *before, const struct sim_request *request) {
+        bool is_write = request->verb == VERB_SET || request->verb == VERB_DEL || request->verb == VERB_VDEL;
 
-        if (before->is_answered && !before->is_failed && !asked->is_failed && is_bound)
-                CHECK(strcmp(before->answer, asked->answer) == 0 &&
-                              is_version(before->version, asked->version),
+        if (before->is_answered && !before->is_failed && !request->is_failed && is_write)
+                CHECK(strcmp(before->answer, request->answer) == 0 &&
+                              is_version(before->version, request->version),
                       "copies of a request get the same reply");
 }
 
 void truth_answer(struct truth *truth, const struct message *answer, struct now now) {
-        struct asked *asked = truth_find(truth, answer->correlation_data);
+        struct sim_request *request = truth_find(truth, answer->correlation_data);
         struct slice timestamp = message_property(answer, "__ts");
-        struct asked before = *asked;
+        struct sim_request before = *request;
         struct hlc hlc = { 0 };
 
-        ASSERT(answer->payload.length < sizeof(asked->answer));
+        ASSERT(answer->payload.length < sizeof(request->answer));
         if (timestamp.data)
                 ASSERT(hlc_parse(timestamp, &hlc) == 0);
-        CHECK(asked->delivered_ns <= now.mono_ns, "every reply belongs to a request");
+        CHECK(request->delivered_ns <= now.mono_ns, "every reply belongs to a request");
         CHECK(!answer->has_expiry || answer->expiry_s > 0, "no reply is published after its expiry");
 
-        snprintf(asked->answer, sizeof(asked->answer), "%.*s", (int)answer->payload.length,
+        snprintf(request->answer, sizeof(request->answer), "%.*s", (int)answer->payload.length,
                  (const char *)answer->payload.data);
-        asked->version = (struct version){ hlc.wall_ms, (uint32_t)hlc.counter };
-        asked->is_failed = false;
-        asked->is_answered = true;
-        check_answer(truth, asked, timestamp.data, now.mono_ns);
-        check_same(&before, asked);
-        if (before.is_answered && !before.is_failed && asked->is_failed)
-                *asked = before; /* keep the first reply: only the commit of a later copy has failed */
-        if (is_later(asked->version, truth->highest_answered))
-                truth->highest_answered = asked->version;
+        request->version = (struct version){ hlc.wall_ms, (uint32_t)hlc.counter };
+        request->is_failed = false;
+        request->is_answered = true;
+        check_answer(truth, request, timestamp.data, now.mono_ns);
+        check_same(&before, request);
+        if (before.is_answered && !before.is_failed && request->is_failed)
+                *request = before; /* keep the first reply: only the commit of a later copy has failed */
+        if (is_later(request->version, truth->highest_answered))
+                truth->highest_answered = request->version;
 }

@@ -69,12 +69,12 @@ static void append(struct turns_queue *queue, struct turns_entry entry) {
         queue->entries[queue->n_entries++] = entry;
 }
 
-void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped) {
-        struct turns_queue *queue = &turns->waiting[asked->client];
+void turns_add(struct turns *turns, const struct sim_request *request, bool may_be_dropped) {
+        struct turns_queue *queue = &turns->waiting[request->client];
 
         if (!waits_for_certain(queue))
-                restart_count(turns, asked->client);
-        append(queue, (struct turns_entry){ asked->id, may_be_dropped });
+                restart_count(turns, request->client);
+        append(queue, (struct turns_entry){ request->id, may_be_dropped });
 }
 
 void turns_add_disconnect(struct turns *turns, size_t client) {
@@ -85,17 +85,18 @@ void turns_drop_last(struct turns *turns, size_t client) {
         turns->waiting[client].n_entries--;
 }
 
-void turns_take(struct turns *turns, const struct asked *asked) {
-        struct turns_queue *queue = &turns->waiting[asked->client];
-        size_t i = find_entry(queue, asked->id);
+void turns_take(struct turns *turns, const struct sim_request *request) {
+        struct turns_queue *queue = &turns->waiting[request->client];
+        size_t i = find_entry(queue, request->id);
 
         CHECK(i < queue->n_entries, "requests of one client are executed in the order of their arrival");
         remove_up_to(queue, i);
         for (i = 0; i < queue->n_entries; i++) /* the pipeline may have executed another copy */
-                queue->entries[i].may_be_dropped |= queue->entries[i].id == asked->id;
-        restart_count(turns, asked->client);
+                queue->entries[i].may_be_dropped |= queue->entries[i].id == request->id;
+        restart_count(turns, request->client);
         for (size_t other = 0; other < N_CLIENTS; other++)
-                if (other != asked->client && waits_for_certain(&turns->waiting[other]))
-                        CHECK(++turns->n_served[other][asked->client] <= n_turns_max(&turns->waiting[other]),
+                if (other != request->client && waits_for_certain(&turns->waiting[other]))
+                        CHECK(++turns->n_served[other][request->client] <=
+                                      n_turns_max(&turns->waiting[other]),
                               "no client gets two turns while another client waits");
 }

@@ -4,16 +4,16 @@
 #include "sim/truth.h"
 
 /*
- * The requests and disconnects that the pipeline has received and may not have executed yet. Checks the order in which
- * the pipeline executes requests. It does not report the execution of a disconnect.
+ * The requests and disconnects that the pipeline has received and may not have executed yet. Checks the order in which the
+ * pipeline executes requests. The pipeline does not report the execution of a disconnect.
  */
 
 struct turns_entry {
-        size_t id; /* of struct asked; NONE: a DISCONNECTED */
+        size_t id; /* of the request; NONE: a disconnect */
 
         /*
-         * The pipeline may never report this entry: a request that arrived before welcome, which the pipeline drops if it
-         * cannot be verified; the second copy of a request; a disconnect.
+         * The pipeline may never report this entry. It is a request that arrived before WELCOME (the pipeline drops such a
+         * request if it cannot verify it), the second copy of a request, or a disconnect.
          */
         bool may_be_dropped;
 };
@@ -35,12 +35,12 @@ void turns_deinit(struct turns *turns);
 /* The pipeline was killed: its waiting requests are lost. */
 void turns_restart(struct turns *turns);
 
-/* The pipeline received a request, or a DISCONNECTED of this client. */
-void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
+/* The pipeline received a request, or a message that this client has disconnected. */
+void turns_add(struct turns *turns, const struct sim_request *request, bool may_be_dropped);
 void turns_add_disconnect(struct turns *turns, size_t client);
 
 /* The entry of this client that was added last does not wait. */
 void turns_drop_last(struct turns *turns, size_t client);
 
 /* The pipeline executed a request. */
-void turns_take(struct turns *turns, const struct asked *asked);
+void turns_take(struct turns *turns, const struct sim_request *request);

@@ -12,11 +12,11 @@
 #include "pipeline/internal.h"
 #include "sim/check.h"
 
-/* Limit for the end of a run, after the last fault. */
-#define CALM_NS (60 * 1000 * NS_PER_MS)
+/* Time limit for the replies to all requests, after the last fault. */
+#define SETTLE_MAX_NS (60 * 1000 * NS_PER_MS)
 
 /* Enough for three pages of a scan. */
-#define N_BESIDE_MAX (SCAN_PAGE_KEYS_MAX * 5 / 2)
+#define N_EXTRA_KEYS_MAX (SCAN_PAGE_KEYS_MAX * 5 / 2)
 
 /* Ticks at one time above which the pipeline is considered to loop forever. */
 #define N_TICKS_MAX 1000
@@ -67,7 +67,7 @@ static void kill_store(struct world *world, struct timeline_event *event) {
 
 static void drop_again(struct world *world, struct timeline_event *event);
 
-/* A connection that breaks early drops the first messages of the store. */
+/* Connect, and sometimes break the connection early, so that the first messages of the store are lost. */
 static void connect_store(struct world *world, struct timeline_event *event) {
         (void)event;
         broker_connect_store(world);
@@ -100,7 +100,7 @@ static void drop_again(struct world *world, struct timeline_event *event) {
 
 static void restart_broker(struct world *world) {
         broker_restart(world);
-        world->truth.may_be_unknown = true;
+        world->truth.sender_may_be_unknown = true;
         world_plan(world, world_soon(world, 300), connect_store, 0);
         for (size_t i = 0; i < world->n_clients; i++)
                 world_plan(world, world_soon(world, 500), return_client, i);
@@ -119,7 +119,7 @@ static void choose_disk_result(struct world *world) {
         world->disk_result = results[random_below(&world->random, 4)];
 }
 
-static void go_wrong(struct world *world, struct timeline_event *event) {
+static void inject_fault(struct world *world, struct timeline_event *event) {
         struct faults *faults = &world->faults;
         size_t client = random_below(&world->random, world->n_clients);
 
@@ -165,7 +165,7 @@ static void go_wrong(struct world *world, struct timeline_event *event) {
                         policy_change(world);
                 break;
         }
-        world_plan(world, world_soon(world, 400), go_wrong, 0);
+        world_plan(world, world_soon(world, 400), inject_fault, 0);
 }
 
 /* 2. Time */
@@ -173,7 +173,7 @@ static void go_wrong(struct world *world, struct timeline_event *event) {
 static int64_t pipeline_deadline(const struct world *world) {
         int64_t deadline_ns = world->pipeline ? pipeline_next_deadline(world->pipeline) : INT64_MAX;
 
-        /* on the pipeline's clock */
+        /* convert from the pipeline's clock to the world's */
         return deadline_ns == INT64_MAX
                        ? deadline_ns
                        : deadline_ns - (world_store_now(world).mono_ns - world->now.mono_ns);
@@ -188,7 +188,7 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         pipeline_tick(world->pipeline, world_store_now(world));
 }
 
-/* Run all events and all ticks of the pipeline until then. */
+/* Run all events and all ticks of the pipeline up to this time. */
 static void run_until(struct world *world, int64_t until_ns) {
         int n_ticks = 0;
 
@@ -216,14 +216,14 @@ static void run_until(struct world *world, int64_t until_ns) {
 }
 
 static bool is_all_settled(const struct world *world) {
-        for (size_t i = 0; i < world->truth.n_asked; i++)
-                if (!world->truth.asked[i]->is_settled)
+        for (size_t i = 0; i < world->truth.n_requests; i++)
+                if (!world->truth.requests[i]->is_settled)
                         return false;
         return true;
 }
 
 static void run_until_settled(struct world *world) {
-        int64_t until_ns = world->now.mono_ns + CALM_NS;
+        int64_t until_ns = world->now.mono_ns + SETTLE_MAX_NS;
 
         while (!is_all_settled(world) && world->now.mono_ns < until_ns)
                 run_until(world, world->now.mono_ns + 100 * NS_PER_MS);
@@ -239,7 +239,7 @@ static void choose_faults(struct world *world) {
                 faults[i] = random_chance(&world->random, 35);
         if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the fault needs a rare event */
                 world->faults.link_drops = world->broker.has_plugin = true;
-        world->truth.may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
+        world->truth.commits_may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
 }
 
 static void world_init(struct world *world, uint64_t seed) {
@@ -253,7 +253,7 @@ static void world_init(struct world *world, uint64_t seed) {
                 .config = {
                         .engine = {
                                 .node_id = SLICE_LITERAL("StateStore"),
-                                .max_keys = N_BESIDE_MAX + 1000,
+                                .max_keys = N_EXTRA_KEYS_MAX + 1000,
                                 .max_bytes = 1 << 24,
                                 .max_registrations = 1000,
                                 .max_remembered_bytes = 1 << 20,
@@ -273,9 +273,9 @@ static void world_init(struct world *world, uint64_t seed) {
                 world->config.presence_topic = "gone/{client}";
         world->flushes_each = random_chance(&world->random, 30);
         if (random_chance(&world->random, 20))
-                world->n_beside = 1 + random_below(&world->random, N_BESIDE_MAX);
+                world->n_extra_keys = 1 + random_below(&world->random, N_EXTRA_KEYS_MAX);
         world->n_clients = 1 + random_below(&world->random, N_CLIENTS);
-        world->n_asked_max = 20 + random_below(&world->random, 100);
+        world->n_requests_max = 20 + random_below(&world->random, 100);
         set_now(world, 1000 * NS_PER_MS);
 }
 
@@ -327,7 +327,7 @@ static void check_registrations(struct world *world) {
         }
 }
 
-static void check_calm(struct world *world) {
+static void check_idle(struct world *world) {
         CHECK(is_all_settled(world), "every request gets a reply in the end");
         CHECK(world->pipeline && pipeline_is_idle(world->pipeline), "the pipeline is idle in the end");
         CHECK(world->broker.n_ended == 0, "every DISCONNECTED is acknowledged in the end");
@@ -354,25 +354,25 @@ void world_run(uint64_t seed, struct tally *tally) {
         store_start(&world);
         for (size_t i = 0; i < world.n_clients; i++)
                 client_start(&world, i);
-        world_plan(&world, world_soon(&world, 400), go_wrong, 0);
+        world_plan(&world, world_soon(&world, 400), inject_fault, 0);
         run_until(&world, world.now.mono_ns + 8000 * NS_PER_MS);
 
         heal(&world);
         run_until_settled(&world);
-        client_ask_last(&world);
+        client_request_all_keys(&world);
         run_until_settled(&world);
-        check_calm(&world);
+        check_idle(&world);
         check_registrations(&world);
         check_notified(&world);
 
         /* restart from the stored state */
         kill_store(&world, NULL);
-        client_ask_last(&world);
+        client_request_all_keys(&world);
         run_until_settled(&world);
-        check_calm(&world);
+        check_idle(&world);
         truth_end(&world.truth);
-        tally->n_requests += world.truth.n_asked;
+        tally->n_requests += world.truth.n_requests;
         tally->n_changes += world.truth.n_changes;
-        tally->n_restarts += world.life;
+        tally->n_restarts += world.generation;
         world_deinit(&world);
 }

@@ -31,13 +31,13 @@ struct faults {
         bool clock_steps;
         bool steps_far; /* by hours */
         bool policy_changes;
-        bool plugin_fails; /* the plugin has no memory for a DELIVER; the broker acknowledges it and disconnects */
+        bool plugin_fails; /* the plugin has no memory for a DELIVER: the broker acknowledges it and disconnects */
         bool is_work_slow;       /* requests take time, so that others wait */
         bool drops_disconnected; /* the queue of the pipeline's session is full when a client disconnects */
 };
 
 /* A message of the pipeline, until the pipeline reads its PUBACK. */
-struct outgoing {
+struct sim_outgoing {
         struct message *message;
         uint16_t id;
         bool is_acknowledged, no_subscriber; /* content of a PUBACK that the pipeline has not read yet */
@@ -46,20 +46,20 @@ struct outgoing {
 /* The broker's state, and the messages in transit between broker and pipeline. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;                          /* the connection to the pipeline */
-        bool ignores_frames;                 /* no HELLO on this connection, or a DELIVER was lost since */
-        uint64_t link;                       /* counts connections to the pipeline */
-        bool session_present;                /* the broker has the pipeline's session */
+        bool is_up;           /* the connection to the pipeline */
+        bool ignores_frames;  /* the connection has had no HELLO, or the plugin dropped a DELIVER since */
+        uint64_t link;        /* counts connections to the pipeline */
+        bool session_present; /* the broker has the pipeline's session */
         uint8_t mac_key[COMPANION_KEY_SIZE]; /* of the plugin */
         uint64_t last_request;               /* sequence of the last request that got a MAC */
         uint64_t sequence;                   /* of the change of the last delivered frame */
-        uint64_t n_recipients;               /* of that change: recipients up to the end of the frame */
-        uint64_t delivered;                  /* sequence of the last complete change */
-        struct message **waiting;            /* for the pipeline, in order */
+        uint64_t n_recipients;    /* number of recipients of that change up to the end of the frame */
+        uint64_t delivered;       /* sequence of the last complete change */
+        struct message **waiting; /* for the pipeline, in order */
         size_t n_waiting, waiting_capacity;
-        size_t n_unsure; /* number of these, at the front, that were sent and not acknowledged */
-        bool wakes;      /* the pipeline is going to read */
-        struct outgoing *outgoing;
+        size_t n_unacknowledged; /* the first of these, which were sent and have no PUBACK */
+        bool is_wake_planned;    /* the pipeline will read waiting messages */
+        struct sim_outgoing *outgoing;
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
         int64_t last_to_broker_ns, last_to_store_ns; /* nothing overtakes on a connection */
@@ -95,15 +95,15 @@ struct world {
         struct hooks hooks;
         struct pipeline_config config;
         struct pipeline *pipeline; /* NULL: it does not run */
-        uint64_t life;             /* counts its starts */
-        size_t n_beside;           /* additional keys without requests, so that a scan takes several pages */
+        uint64_t generation;       /* incremented at each start and kill of the pipeline */
+        size_t n_extra_keys;       /* keys without requests, so that a scan takes several pages */
         bool is_desynchronized;    /* memory may differ from the disk: the pipeline must be restarted */
         bool has_room;
         bool flushes_each; /* end the wake-up after each request, as a store in memory does */
-        const struct storage_batch *batch; /* being committed */
-        void (*work)(void *argument);      /* that commits it */
+        const struct storage_batch *batch; /* in commit; NULL: none */
+        void (*work)(void *argument);      /* commits the batch */
         void *work_argument;
-        struct now commit_begin;
+        struct now commit_started;
         int disk_result;         /* of the next commits */
         bool is_disk_stuck;      /* the disk refuses all commits until it is loaded again */
         bool is_compare_pending; /* compare memory with disk as soon as no commit is in flight */
@@ -111,11 +111,11 @@ struct world {
         struct sim_broker broker;
         struct sim_client clients[N_CLIENTS];
         size_t n_clients;
-        size_t n_asked_max;
+        size_t n_requests_max;
         struct tally *tally;
 };
 
-/* Totals of all runs: a simulation with few events proves little. */
+/* Totals of all runs. They show whether the runs had enough events to prove anything. */
 struct tally {
         uint64_t n_requests, n_copies, n_changes, n_notifications, n_registered, n_commits, n_refused,
                 n_restarts, n_scans, n_pages;
@@ -146,9 +146,13 @@ void store_check_counters(const struct world *world);
 void store_compare_now(const struct world *world);
 void store_compare(struct world *world);
 
-/* policy.c: choose a new policy; give the present one to the pipeline; record when it comes into force. */
+/* policy.c: choose a new policy, and set it. */
 void policy_change(struct world *world);
-void policy_hand_over(struct world *world);
+
+/* Give the latest policy to the pipeline. */
+void policy_set(struct world *world);
+
+/* If the latest policy has come into force, record the time. */
 void policy_observe(struct world *world);
 
 /* broker.c */
@@ -164,14 +168,14 @@ void broker_deinit(struct sim_broker *broker);
 /* Drop the messages of the pipeline that have no PUBACK: its process was killed. */
 void broker_forget_outgoing(struct sim_broker *broker);
 
-/* Send to the pipeline, after the waiting messages. */
-void broker_tell(struct world *world, const struct message *message);
+/* Queue a message for the pipeline. */
+void broker_send_to_store(struct world *world, const struct message *message);
 
-/* A later time that is not before *last_ns; sets *last_ns: messages of one connection keep their order. */
+/* Return the arrival time of a message, and set *last_ns to it. It is not before *last_ns, so a connection keeps its order. */
 int64_t broker_after(struct world *world, int64_t *last_ns);
 
 /* The broker receives a client's request; the plugin adds the identity. */
-void broker_take(struct world *world, const struct message *message, size_t client);
+void broker_receive_request(struct world *world, const struct message *message, size_t client);
 
 /* The pipeline's transport. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
@@ -199,4 +203,4 @@ void client_return(struct world *world, size_t client);
 void client_receive(struct world *world, struct timeline_event *event);
 
 /* Read every key at the end of a run. */
-void client_ask_last(struct world *world);
+void client_request_all_keys(struct world *world);

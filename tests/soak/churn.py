@@ -9,7 +9,7 @@ import random
 import selectors
 import time
 
-from support import leaving
+from support import disconnects
 from support.connection import Disconnected
 from support.wire_client import WireClient
 
@@ -32,13 +32,14 @@ def by_cut(_churn, client):
 
 
 # With by_keepalive the broker ends the connection when the keep-alive has passed. All other ways end it in leave().
-WAYS = [leaving.by_disconnect, leaving.by_disconnect_with_will, by_cut, leaving.by_takeover,
-        leaving.by_takeover_of_the_session, leaving.by_protocol_error, leaving.by_being_kicked, leaving.by_keepalive]
+WAYS = [disconnects.by_disconnect, disconnects.by_disconnect_with_will, by_cut, disconnects.by_takeover,
+        disconnects.by_takeover_of_the_session, disconnects.by_protocol_error, disconnects.by_being_kicked,
+        disconnects.by_keepalive]
 
 
 class SoakClient(WireClient):
     def __init__(self, port, client_id, way=None, **more):
-        super().__init__(port, client_id, keepalive=KEEPALIVE_S * (way is leaving.by_keepalive), **more)
+        super().__init__(port, client_id, keepalive=KEEPALIVE_S * (way is disconnects.by_keepalive), **more)
         self.way = way
         self.seen = set()
 
@@ -79,7 +80,7 @@ class Churn:
     # Coming and going
 
     def connect(self, client_id, _kind=None, **more):
-        """Connect a client. The functions of leaving.py that take over a client id call this as site.connect()."""
+        """Connect a client. The functions of disconnects.py that take over a client id call this as site.connect()."""
         way = self.random.choice(WAYS)
         client = SoakClient(self.port, client_id, way, **more)
         self.clients[client_id] = client
@@ -104,7 +105,7 @@ class Churn:
         try:
             yield
         except GONE:
-            self.n_left[leaving.by_keepalive] += client.way is leaving.by_keepalive
+            self.n_left[disconnects.by_keepalive] += client.way is disconnects.by_keepalive
             self.forget(client)
 
     def forget(self, client):
@@ -115,7 +116,7 @@ class Churn:
 
     def leave(self):
         client = self.random.choice(list(self.clients.values()))
-        if client.way is leaving.by_keepalive:
+        if client.way is disconnects.by_keepalive:
             return  # when the broker notices
         self.n_left[client.way] += 1
         self.selector.unregister(client)
@@ -140,7 +141,7 @@ class Churn:
 
     def request(self):
         client = self.random.choice(list(self.clients.values()))
-        if client.way is leaving.by_keepalive:
+        if client.way is disconnects.by_keepalive:
             return  # it keeps silent
         key, dice = f"key-{self.random.randrange(N_KEYS)}", self.random.random()
         if dice < 0.5:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: "localhost" resolves to the addresses in STATESTORE_ADDRESSES, separated by commas, in this order.
+ * For LD_PRELOAD: "localhost" resolves to the addresses that STATESTORE_ADDRESSES lists, separated by commas, in this order.
  */
 
 #include <dlfcn.h>

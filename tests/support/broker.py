@@ -12,8 +12,8 @@ from support.process import Process, wait_until
 RESERVED_MAX = 100
 reservations = collections.deque(maxlen=RESERVED_MAX)  # bound and not listening
 
-# Timeout after which mosquitto has missed the signal, and gets it again.
-END_SECONDS = 10
+# Time after which stop() sends the signal again.
+SIGNAL_REPEAT_SECONDS = 10
 
 CONFIGURATION = """\
 user root
@@ -50,8 +50,8 @@ def passwords(directory, **users):
 
 
 class Broker(Process):
-    """Uses the same port after each stop, kill and start. `user root` keeps the parent-death signal, which a change of user
-    would remove."""
+    """A mosquitto that uses the same port after each start. It runs as root: a change of user would remove the parent-death
+    signal."""
 
     def __init__(self, directory, anonymous=True, limits=LIMITS):
         self.directory = Path(directory)
@@ -65,20 +65,20 @@ class Broker(Process):
         return self
 
     def stop(self, number=signal.SIGTERM):
-        """mosquitto loses a signal that arrives between its last line at the start and its loop: send it again."""
+        """Stop mosquitto. It may miss the first signal: it ignores signals between its log line "running" and its loop."""
         self.child.send_signal(number)
         try:
-            self.child.wait(END_SECONDS)
+            self.child.wait(SIGNAL_REPEAT_SECONDS)
         except subprocess.TimeoutExpired:
             pass
         return super().stop(number)
 
     def start_again(self):
-        """Start it after a stop."""
+        """Start mosquitto after a stop."""
         self.start()
 
     def starts(self):
-        """Return whether it starts."""
+        """Try to start mosquitto. Return whether it runs."""
         configuration = self.directory / "mosquitto.conf"
         configuration.write_text(CONFIGURATION.format(port=self.port, anonymous=str(self.anonymous).lower()) +
                                  self.limits)

@@ -48,8 +48,8 @@ class Client:
         self._topics = []
         self._subscribing = {}  # packet id -> future
         self._connected = Future()
-        self._returning = None  # packet id of the SUBSCRIBE after a reconnect
-        self._returned = threading.Event()
+        self._resubscribe_id = None  # packet id of the SUBSCRIBE after a reconnect
+        self._reconnected = threading.Event()
         self._paho = self._make_paho()
         self._paho.username_pw_set(username, password)
         properties = Properties(PacketTypes.CONNECT)
@@ -91,19 +91,19 @@ class Client:
         if not self._connected.done():
             self._connected.set_result(None)
         elif self._topics:
-            _, self._returning = self._paho.subscribe([(topic, 1) for topic in self._topics])
+            _, self._resubscribe_id = self._paho.subscribe([(topic, 1) for topic in self._topics])
 
     def _on_subscribe(self, _client, _data, packet_id, reasons, _properties):
         with self._lock:
             done = self._subscribing.pop(packet_id, None)
         if done:
             done.set_result(reasons)
-        if packet_id == self._returning:
-            self._returned.set()
+        if packet_id == self._resubscribe_id:
+            self._reconnected.set()
 
-    def wait_until_returned(self):
-        """Wait until the first connection is lost and the client has subscribed again over another one."""
-        assert self._returned.wait(PATIENCE), f"{self.id} did not come back"
+    def wait_until_reconnected(self):
+        """Wait until the client has lost its first connection, has reconnected, and has subscribed again."""
+        assert self._reconnected.wait(PATIENCE), f"{self.id} did not come back"
 
     # Requests
 
@@ -120,7 +120,7 @@ class Client:
         """Sends a request and returns the future of its answer.
 
         The payload is made of the words unless given. ts, ft, source and protocol become __ts, __ft, __srcId and
-        __protVer; None leaves a property out. more: other properties of MQTT's, by paho's names.
+        __protVer; None leaves a property out. more: other MQTT properties, under paho's names.
         """
         correlation = uuid.uuid4().bytes if correlation is USUAL else correlation
         response_topic = self.response_topic if response_topic is USUAL else response_topic

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: a wall clock that a test controls. It is ahead by the number of milliseconds in the file STATESTORE_CLOCK,
- * eight bytes. The test steps it by writing to the file. The monotonic clock is unchanged.
+ * For LD_PRELOAD: a wall clock that a test controls. The environment variable STATESTORE_CLOCK names a file with an int64_t:
+ * the number of milliseconds by which the clock is ahead. The test steps the clock by writing to the file. The monotonic clock
+ * is unchanged.
  */
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second implementation of common/protocol/companion.h: frames, MACs and boxes. With it the class Peer in plugin.py plays
-the store for the plugin."""
+"""A second implementation of common/protocol/companion.h: frames, MACs and boxes. The class Peer in plugin.py uses it to
+play the store for the plugin."""
 
 import ctypes
 import ctypes.util
@@ -52,6 +52,7 @@ def _number(number):
 
 
 def _digest(user):
+    """Return the digest of the user properties that are not reserved: zeros if there are none."""
     others = [(name.encode(), value.encode()) for name, value in user if not name.startswith(RESERVED)]
     if not others:
         return b"\0" * 32
@@ -80,13 +81,13 @@ class Identity:
 def verified(message, key):
     """Return the identity that the plugin has verified. Raises Forged if the MAC is wrong."""
     reserved = [name for name, _ in message.user if name.startswith(RESERVED)]
-    proof, client_id = message.prop("statestore-mac"), message.prop("statestore-client-id")
+    mac_property, client_id = message.prop("statestore-mac"), message.prop("statestore-client-id")
     username = message.prop("statestore-username")
     expected = ["statestore-mac", "statestore-client-id", *([] if username is None else ["statestore-username"])]
     if reserved != expected:
         raise Forged(f"identity properties {reserved}")
-    connection, sequence, given = proof.split(":")
-    right = mac(key, int(connection), int(sequence), client_id, username, message)
-    if not hmac.compare_digest(given, right):
+    connection, sequence, actual_mac = mac_property.split(":")
+    expected_mac = mac(key, int(connection), int(sequence), client_id, username, message)
+    if not hmac.compare_digest(actual_mac, expected_mac):
         raise Forged("MAC")
     return Identity(int(connection), int(sequence), client_id, username)

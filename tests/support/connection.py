@@ -101,7 +101,7 @@ class Connection:
 
     def _handle(self, kind, flags, body):
         if kind == PUBLISH:
-            self._keep(flags, body)
+            self._queue_message(flags, body)
         elif kind == DISCONNECT:
             self._reason = body[0] if body else SUCCESS
         return kind, body
@@ -112,7 +112,7 @@ class Connection:
             if kind == wanted:
                 return body
 
-    def _keep(self, flags, body):
+    def _queue_message(self, flags, body):
         topic_end = 2 + struct.unpack_from("!H", body)[0]
         at, qos = topic_end, flags >> 1 & 3
         if qos > 0:

@@ -60,13 +60,13 @@ class Network:
 
 def service(name):
     """Return the service's definition in compose.yaml as arguments of Container."""
-    said = dict(yaml.safe_load(COMPOSE.read_text())["services"][name])
-    assert said.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
-    assert said.pop("cap_drop") == ["ALL"] and said.pop("security_opt") == ["no-new-privileges:true"]
-    assert said.pop("restart") == "unless-stopped"
-    said.pop("ports", None)
-    return {"environment": said.pop("environment", {}), "is_read_only": said.pop("read_only", False),
-            "volumes": [volume.split(":")[1] for volume in said.pop("volumes", [])], **said}
+    definition = dict(yaml.safe_load(COMPOSE.read_text())["services"][name])
+    assert definition.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
+    assert definition.pop("cap_drop") == ["ALL"] and definition.pop("security_opt") == ["no-new-privileges:true"]
+    assert definition.pop("restart") == "unless-stopped"
+    definition.pop("ports", None)
+    return {"environment": definition.pop("environment", {}), "is_read_only": definition.pop("read_only", False),
+            "volumes": [volume.split(":")[1] for volume in definition.pop("volumes", [])], **definition}
 
 
 class Container(Process):

@@ -18,6 +18,7 @@ class Control(Client):
         return self.send(*words, topic=CONTROL, ts=None, **more).result(PATIENCE).payload
 
     def do(self, *words):
+        """Return the answer, which must not be an error."""
         answer = self.ask(*words)
         assert not answer.startswith(b"-"), answer
         return answer

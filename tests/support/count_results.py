@@ -3,7 +3,7 @@
 
 usage: count_results.py BUILD PASSED FAILED
 
-BUILD is the build directory. PASSED and FAILED are the results of other checks. Exits with 1 if a test failed, or if a
+BUILD is the build directory. PASSED and FAILED are the counts of other checks. Exits with 1 if a test failed, or if a
 runner has written no result.
 """
 

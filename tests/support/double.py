@@ -7,18 +7,18 @@ import subprocess
 from pathlib import Path
 
 from support.client import Client
-from support.plugin import runtime_of_sanitizers
+from support.plugin import sanitizer_libraries
 from support.process import PATIENCE, STATESTORED, paused, wait_until
 
 
-def preload_of_doubles():
+def sanitizer_environment():
     """Environment variables that load the plugin's sanitizers into a broker that was built without them."""
-    runtime = runtime_of_sanitizers()
+    runtime = sanitizer_libraries()
     return {"LD_PRELOAD": ":".join(runtime)} if runtime else {}
 
 
-# For a double whose broker stops by itself: mosquitto does not free all its memory.
-WITHOUT_LEAKS = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
+# For a double whose broker stops by itself: mosquitto does not free all its memory, which is not a finding.
+WITHOUT_LEAK_CHECK = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
 
 
 def is_gone(pid):
@@ -30,7 +30,7 @@ def is_gone(pid):
 
 
 class Double:
-    """Runs until stop(), or until the test run ends, because it watches its stdin. Its log is in its directory."""
+    """A running double. It watches its stdin, so it ends at stop() or with the test run. Its log is in its directory."""
 
     def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), program=STATESTORED,
                  **more):
@@ -40,7 +40,7 @@ class Double:
             self.child = subprocess.Popen(
                 [*wrapper, program, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
                 stdout=subprocess.PIPE, stderr=log, cwd=directory,
-                env={**os.environ, **preload_of_doubles(), **(environment or {})}, **more)
+                env={**os.environ, **sanitizer_environment(), **(environment or {})}, **more)
         self.clients = []
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker whose every packet the test chooses, with one connection at a time. It does not play the plugin: packets of the
-plugin, too, come from the test."""
+"""A broker with one connection at a time. It sends only what the test tells it to send, including the messages of the
+plugin."""
 
 import socket
 import struct

@@ -12,21 +12,21 @@ struct fault_file {
 };
 
 static sqlite3_vfs *real_vfs;
-static const struct fault *present;
+static const struct fault *active;
 static unsigned n_remaining;
 static bool is_lasting, has_failed;
 static bool (*observer)(void *userdata, const struct fault_event *event);
 static void *observer_userdata;
 
 void fault_vfs_fail(const struct fault *fault, unsigned nth, bool lasts) {
-        present = fault;
+        active = fault;
         n_remaining = nth;
         is_lasting = lasts;
         has_failed = false;
 }
 
-bool fault_vfs_heal(void) {
-        present = NULL;
+bool fault_vfs_clear(void) {
+        active = NULL;
         return has_failed;
 }
 
@@ -39,15 +39,15 @@ static bool is_allowed(struct fault_event event) {
         return !observer || observer(observer_userdata, &event);
 }
 
-/* The fault that this call meets, or NULL. */
-static const struct fault *meet(enum fault_call call) {
-        if (!present || present->call != call || n_remaining == 0 || --n_remaining > 0)
+/* Count a call. Return the fault if this call must fail, else NULL. */
+static const struct fault *take_fault(enum fault_call call) {
+        if (!active || active->call != call || n_remaining == 0 || --n_remaining > 0)
                 return NULL;
 
         n_remaining = is_lasting;
         has_failed = true;
-        errno = present->code == SQLITE_FULL ? ENOSPC : EIO;
-        return present;
+        errno = active->code == SQLITE_FULL ? ENOSPC : EIO;
+        return active;
 }
 
 static sqlite3_file *real_of(sqlite3_file *file) {
@@ -61,13 +61,13 @@ static int fault_close(sqlite3_file *file) {
 }
 
 static int fault_read(sqlite3_file *file, void *bytes, int length, sqlite3_int64 offset) {
-        const struct fault *fault = meet(FAULT_READ);
+        const struct fault *fault = take_fault(FAULT_READ);
 
         return fault ? fault->code : REAL(file, xRead, bytes, length, offset);
 }
 
 static int fault_write(sqlite3_file *file, const void *bytes, int length, sqlite3_int64 offset) {
-        const struct fault *fault = meet(FAULT_WRITE);
+        const struct fault *fault = take_fault(FAULT_WRITE);
         int code;
 
         if (fault && fault->does == FAULT_DOES_NOTHING)
@@ -89,7 +89,7 @@ static int fault_write(sqlite3_file *file, const void *bytes, int length, sqlite
 }
 
 static int fault_truncate(sqlite3_file *file, sqlite3_int64 length) {
-        const struct fault *fault = meet(FAULT_TRUNCATE);
+        const struct fault *fault = take_fault(FAULT_TRUNCATE);
 
         if (fault)
                 return fault->code;
@@ -101,7 +101,7 @@ static int fault_truncate(sqlite3_file *file, sqlite3_int64 length) {
 }
 
 static int fault_sync(sqlite3_file *file, int flags) {
-        const struct fault *fault = meet(FAULT_SYNC);
+        const struct fault *fault = take_fault(FAULT_SYNC);
 
         (void)flags;
         if (fault)
@@ -113,7 +113,7 @@ static int fault_sync(sqlite3_file *file, int flags) {
 }
 
 static int fault_file_size(sqlite3_file *file, sqlite3_int64 *ret_length) {
-        const struct fault *fault = meet(FAULT_SIZE);
+        const struct fault *fault = take_fault(FAULT_SIZE);
 
         return fault ? fault->code : REAL(file, xFileSize, ret_length);
 }
@@ -144,7 +144,7 @@ static int fault_device_characteristics(sqlite3_file *file) {
 
 static int fault_shm_map(sqlite3_file *file, int region, int length, int extend,
                          void volatile **ret_memory) {
-        const struct fault *fault = meet(FAULT_INDEX);
+        const struct fault *fault = take_fault(FAULT_INDEX);
 
         return fault ? fault->code : REAL(file, xShmMap, region, length, extend, ret_memory);
 }
@@ -192,7 +192,7 @@ static int fault_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *fil
                 .xFetch = fault_fetch,
                 .xUnfetch = fault_unfetch,
         };
-        const struct fault *fault = meet(FAULT_OPEN);
+        const struct fault *fault = take_fault(FAULT_OPEN);
         int code;
 
         (void)vfs;
@@ -209,7 +209,7 @@ static int fault_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *fil
 }
 
 static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_directory) {
-        const struct fault *fault = meet(FAULT_DELETE);
+        const struct fault *fault = take_fault(FAULT_DELETE);
 
         (void)vfs;
         if (fault)

@@ -17,19 +17,19 @@ enum fault_call {
         FAULT_SYNC,
         FAULT_SIZE,
         FAULT_DELETE,
-        FAULT_INDEX, /* the log's index in shared memory grows */
+        FAULT_INDEX, /* xShmMap(): the WAL index in shared memory grows */
         N_FAULT_CALLS,
 };
 
 struct fault {
         const char *name;
         enum fault_call call;
-        int code; /* SQLite's, what the call returns */
+        int code; /* SQLite error code that the call returns */
         enum {
                 FAULT_DOES_NOTHING,
-                FAULT_DOES_HALF, /* of a write's bytes */
+                FAULT_DOES_HALF, /* writes half of the bytes */
                 FAULT_DOES_ALL,
-        } does;
+        } does; /* before it fails */
 };
 
 /* An operation on a file, reported before it is executed. bytes: the data of a write. */
@@ -37,18 +37,18 @@ struct fault_event {
         const char *path;
         enum fault_call call;
         const uint8_t *bytes;
-        uint64_t offset; /* of a write; the length that a truncation leaves */
+        uint64_t offset; /* of a write; for a truncation, the new length */
         uint64_t length;
 };
 
 /* Register the VFS. Call once per process. */
 void fault_vfs_register(void);
 
-/* Let the nth call of this kind from now on fail, counted from 1. lasts: all later calls fail too. */
+/* Let the nth call of this kind fail, counted from 1 and from now on. lasts: all later calls fail too. */
 void fault_vfs_fail(const struct fault *fault, unsigned nth, bool lasts);
 
 /* Remove the fault. Returns whether any call has failed. */
-bool fault_vfs_heal(void);
+bool fault_vfs_clear(void);
 
 /* Set the observer; NULL: none. If it returns false, the call fails and nothing is done. */
 void fault_vfs_observe(bool (*observe)(void *userdata, const struct fault_event *event), void *userdata);

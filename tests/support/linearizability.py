@@ -107,7 +107,7 @@ def _step(state, operation):
 # The search
 
 def _search(operations):
-    """Return the sorted operations, and None if an order explains them all, else the longest order that explains some."""
+    """Return the sorted operations, and None if an order explains all answers. Otherwise return the longest order found."""
     operations = sorted(operations, key=lambda operation: operation.start)
     wanted = sum(1 << i for i, operation in enumerate(operations) if operation.outcome is not None)
     tried = set()
@@ -154,8 +154,8 @@ def _explain(key, operations, order):
     return Violation(key, [operations[i] for i in explained], rest)
 
 
-def _versions_that_shrink(history):
-    """Check that versions grow over all keys: a SET that was sent after another was answered has a greater version."""
+def _find_shrinking_version(history):
+    """Return a violation if a SET that was sent after the answer to another SET, of any key, has no greater version."""
     done = [operation for operation in history if operation.outcome and operation.outcome.kind == "done"]
     greatest = None
     ended = sorted(done, key=lambda operation: operation.end)
@@ -179,4 +179,4 @@ def find_violation(history):
         operations, order = _search(operations)
         if order is not None:
             return _explain(key, operations, order)
-    return _versions_that_shrink(history)
+    return _find_shrinking_version(history)

@@ -13,7 +13,7 @@ class Load:
     def __init__(self, client, depth=50):
         self.client = client
         self.answers = {}  # request number -> its answer
-        self._requests = []  # what tells a repetition from a new request
+        self._requests = []  # timestamp and correlation data of each request, for repetitions
         self._stopped = False
         self._changed = threading.Condition(threading.RLock())
         for _ in range(depth):

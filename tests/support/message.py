@@ -14,7 +14,7 @@ class Message:
     payload: bytes
     qos: int
     retain: bool
-    user: list  # of (name, value), as they came
+    user: list  # (name, value) in the order of arrival
     correlation: Optional[bytes]
     response_topic: Optional[str]
     content_type: Optional[str]

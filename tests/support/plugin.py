@@ -43,14 +43,14 @@ int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
 
 
 def build_plugin(directory, event, answer):
-    """A plugin that answers this event with a C expression, in which client_id is the client's id."""
+    """Build a plugin that answers this event with the value of a C expression. The expression can use client_id."""
     path = directory / f"answers-{event}.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", f"-DEVENT={event}", f"-DANSWER={answer}", "-o", path, "-"],
                    input=ANSWERING.encode(), check=True)
     return path
 
 
-def runtime_of_sanitizers():
+def sanitizer_libraries():
     """Return the sanitizer libraries that a mosquitto built without them must preload for a plugin built with them."""
     needed = subprocess.run(["readelf", "-d", PLUGIN], capture_output=True, text=True, check=True).stdout
     if "libasan" not in needed:
@@ -60,7 +60,7 @@ def runtime_of_sanitizers():
 
 
 class PluginBroker(Broker):
-    """`lines` are added to the configuration that every broker has; change them and reload(). {port} is the broker's port.
+    """A broker with additional configuration `lines`, in which {port} is its port. reload() applies changes of `lines`.
 
     With count_leaks the sanitizers, if the plugin was built with any, report leaked memory. mosquitto itself leaks memory
     with websockets, with per_listener_settings, and if it cannot start.
@@ -71,7 +71,7 @@ class PluginBroker(Broker):
         self.lines = [*([f"plugin {PLUGIN}"] if plugin else []), *lines]
         self.first_lines = []
         self.wrapper = wrapper
-        self.preload = [*runtime_of_sanitizers(), *preload]
+        self.preload = [*sanitizer_libraries(), *preload]
         self.count_leaks = count_leaks
 
     def configure(self):
@@ -102,7 +102,7 @@ class PluginBroker(Broker):
 
 
 class Peer(Connection):
-    """Plays statestored."""
+    """A fake statestored: a connection that speaks the companion protocol with the plugin."""
 
     def __init__(self, port, client_id="statestored", **more):
         super().__init__(port, client_id, **more)
@@ -151,7 +151,7 @@ class Peer(Connection):
         assert self.publish(CONTROL + "untrack", connection.encode()) == SUCCESS
 
     def encode_delivery(self, key, recipients, payload=b"a notification", *, frame=None, **more):
-        """The next change, or what `frame` says: arguments of companion.frame()."""
+        """Encode a DELIVER of the next change. frame: arguments of companion.frame() that replace the usual ones."""
         frame = {"sequence": self.sequence + 1} | (frame or {})
         self.sequence = frame["sequence"]
         data = companion.frame(key=key.encode(), recipients=recipients, payload=payload, **frame)
@@ -161,10 +161,10 @@ class Peer(Connection):
         self.send(self.encode_delivery(key, recipients, **more))
         assert self.acknowledgement() == SUCCESS
 
-    def next_told(self, what):
+    def next_report(self, what):
         return self.message(SYS + what).payload.decode()
 
-    def told(self, what):
+    def reports(self, what):
         """Return all messages of this kind until now."""
         return [message.payload.decode() for message in self.messages() if message.topic == SYS + what]
 
@@ -196,7 +196,7 @@ class Site:
             assert self.broker.stop() == 0, self.broker.log()
 
 
-def leave_while_notified(site, peer, client, connection):
+def disconnect_while_notified(site, peer, client, connection):
     """Have the broker read a notification, and then the client's DISCONNECT before it has delivered the notification."""
     client.ping()
     peer.ping()  # the broker may read the most recent sender first

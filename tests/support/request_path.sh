@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Counts the function calls, source files and hashes of the key of one SET of an existing key, compiled without
-# optimization, with the memory storage and without the connection to the broker. Exits with 1 above the limits.
+# For one SET of an existing key, counts the function calls, the source files of these functions, and how often the
+# key is hashed. The code is compiled without optimization, and runs with the memory storage and without a broker.
+# Exits with 1 above the limits.
 #
 # usage: request_path.sh SOURCE_ROOT [--list]        --list prints each call with its file
 

@@ -41,8 +41,8 @@ class ServiceManager:
 
     def environment(self):
         """Return the environment for the service."""
-        asked = {} if self._watchdog_s is None else {"WATCHDOG_USEC": str(int(self._watchdog_s * 1e6))}
-        return {"NOTIFY_SOCKET": self._path, **asked}
+        watchdog = {} if self._watchdog_s is None else {"WATCHDOG_USEC": str(int(self._watchdog_s * 1e6))}
+        return {"NOTIFY_SOCKET": self._path, **watchdog}
 
     def receive(self, patience=PATIENCE):
         """Return the next datagram as a dictionary, or None after the timeout."""

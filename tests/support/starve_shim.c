@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For LD_PRELOAD: libmosquitto runs out of memory when it copies this Correlation Data. */
+/* For LD_PRELOAD: libmosquitto runs out of memory when it copies Correlation Data that is equal to STARVED. */
 
 #include <dlfcn.h>
 #include <mosquitto.h>

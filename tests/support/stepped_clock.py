@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system clock for a store that the test can step."""
+"""A system clock that the test can step, for a store."""
 
 import struct
 from pathlib import Path
@@ -14,7 +14,7 @@ class SteppedClock:
         self.step_to(0)
 
     def environment(self):
-        """What the store is to be started with."""
+        """Return the environment variables for the store."""
         return {**preload("clock_shim"), "STATESTORE_CLOCK": str(self.path)}
 
     def step_to(self, ahead_ms):

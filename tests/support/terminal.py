@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 from support.ctl import TIMEOUT
-from support.double import WITHOUT_LEAKS, preload_of_doubles
+from support.double import WITHOUT_LEAK_CHECK, sanitizer_environment
 from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED, killed_with_parent, wait_until
 
 COMMAND_SECONDS = 2 * PATIENCE
@@ -24,15 +24,16 @@ def write_program(path, text):
     path.chmod(0o755)
 
 
-def with_the_plugin():
+def plugin_environment():
     """The environment of programs that start mosquitto with the plugin: sanitizers do not count their leaks."""
-    return {**preload_of_doubles(), **WITHOUT_LEAKS} if preload_of_doubles() else {}
+    return {**sanitizer_environment(), **WITHOUT_LEAK_CHECK} if sanitizer_environment() else {}
 
 
 class Terminal:
     """Its folder contains the files of the repository, and the tested build as build/release and build/debug.
 
-    ports: port number in the documents -> port in this test. places: the same for paths. Apply both with here().
+    ports: port number in the documents -> port in this test. places: path in the documents -> path in this test. here()
+    replaces both in a text.
     """
 
     def __init__(self, folder, ports, environment=None):
@@ -70,7 +71,7 @@ class Terminal:
 
     def _make_programs(self):
         """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
-        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in with_the_plugin().items())
+        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in plugin_environment().items())
         write_program(self.programs / "statestored", f'{preload} exec {shlex.quote(str(STATESTORED))} "$@"')
         write_program(self.programs / "statestorectl", f'exec {shlex.quote(str(CTL))} "$@"')
         write_program(self.programs / "sudo", 'exec "$@"')
@@ -114,7 +115,7 @@ class Terminal:
 
     def start(self, command, name):
         """Execute the command, one program with its variables and redirections, in the background. Return the file with its
-        output, and its process id. A shell between would have that id, and its program would not end with it."""
+        output, and its process id. setpriv executes the program without a shell, so this is the id of the program itself."""
         output = self.folder / f"{name}.output"
         shown, _ = self.run(f">{output} 2>&1 setpriv --pdeathsig TERM -- env {command} & echo $!")
         pid = int(shown.split()[-1])

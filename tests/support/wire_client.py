@@ -55,7 +55,7 @@ class WireClient(Connection):
         self.begin(*words)
         self.disconnect()
 
-    def is_undisturbed(self):
+    def still_works(self):
         """Return whether the connection still works."""
         return self.ask("GET", "whatever") == b"$-1\r\n"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prints the bash completion of statestorectl. Reads the table that print_tables writes.
+# Prints the bash completion of statestorectl. Reads commands.tsv: server/man/print_tables.c lists its columns.
 
 BEGIN { FS = "\t" }
 
@@ -8,9 +8,9 @@ $1 == "command" { commands = commands " " $2; synopsis[$2] = $3 }
 
 $1 == "option" {
         words = " --" $2 ($3 == "" ? "" : " -" $3)
-        n = split($8, takers, ",")
+        n = split($8, command_names, ",")
         for (i = 1; i <= n; i++)
-                options[takers[i]] = options[takers[i]] words
+                options[command_names[i]] = options[command_names[i]] words
         if (n == 0)
                 options[""] = options[""] words
         if ($4 != "" && $4 !~ /^\[/) {

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prints the zsh completion of statestorectl. Reads the table that print_tables writes.
+# Prints the zsh completion of statestorectl. Reads commands.tsv: server/man/print_tables.c lists its columns.
 
 BEGIN { FS = "\t" }
 
 # Return the action of _arguments that completes a value with this placeholder.
-function values(shown) {
-        if (shown ~ /FILE/)
+function values(placeholder) {
+        if (placeholder ~ /FILE/)
                 return "_files"
-        if (shown ~ /DIR/)
+        if (placeholder ~ /DIR/)
                 return "_directories"
-        return shown == "HOST" ? "_hosts" : " "
+        return placeholder == "HOST" ? "_hosts" : " "
 }
 
 # Escape text for a single-quoted argument of _arguments.
@@ -28,9 +28,9 @@ $1 == "option" {
         lines = "                '--" $2 equals "[" quoted($7) "]" spec "'\n"
         if ($3 != "")
                 lines = lines "                '-" $3 "[" quoted($7) "]" spec "'\n"
-        n = split($8, takers, ",")
+        n = split($8, command_names, ",")
         for (i = 1; i <= n; i++)
-                options[takers[i]] = options[takers[i]] lines
+                options[command_names[i]] = options[command_names[i]] lines
         if (n == 0)
                 options[""] = options[""] lines
 }

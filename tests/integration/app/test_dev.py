@@ -13,7 +13,7 @@ import pytest
 
 from support.broker import free_port
 from support.ctl import environment
-from support.double import WITHOUT_LEAKS, Double, is_gone, preload_of_doubles
+from support.double import WITHOUT_LEAK_CHECK, Double, is_gone, sanitizer_environment
 from support.process import PATIENCE, STATESTORED, wait_until
 
 
@@ -83,7 +83,7 @@ def test_dev_listens_at_the_given_address(double_of):
 
 
 def test_a_port_in_use_is_reported(double, double_of):
-    second = double_of(port=double.port, environment=WITHOUT_LEAKS)
+    second = double_of(port=double.port, environment=WITHOUT_LEAK_CHECK)
 
     assert second.first_line() == ""
     assert second.child.wait(PATIENCE) == 1
@@ -158,7 +158,7 @@ sys.stdin.read()
 
 
 def parent_of_double(script):
-    preload = [f"{name}={value}" for name, value in preload_of_doubles().items()]
+    preload = [f"{name}={value}" for name, value in sanitizer_environment().items()]
     return [sys.executable, "-c", script, "env", *preload, STATESTORED]
 
 

@@ -94,7 +94,7 @@ def test_long_client_ids_do_not_close_the_stores_connection(proven):
         connect(proven, "h" * n).register("key")
     assert writer.ask("SET", "key", "v" * length) == OK
 
-    assert writer.is_undisturbed()
+    assert writer.still_works()
     assert proven.broker.log().count("as statestored") == n_before
 
 

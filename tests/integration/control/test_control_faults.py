@@ -117,7 +117,7 @@ def test_a_client_is_disconnected(control, client):
 
     client.send("SET", "key", "value")
 
-    client.wait_until_returned()
+    client.wait_until_reconnected()
     assert value_of(client, "key") == b"value", "the request was executed"
     assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n", "the registration ended with the connection"
 

@@ -54,7 +54,7 @@ def test_replay_reconnects_a_disconnected_client(recorded, replay):
     client, control = recorded.connect("client"), recorded.connect("control", Control)
     control.do("fault", "disconnect", "verb", "SET", "count", "1")
     client.send("SET", "key", "value")
-    client.wait_until_returned()
+    client.wait_until_reconnected()
     assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
     assert recorded.stop() == 0
 

@@ -17,7 +17,7 @@ from support.broker import free_port
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
 from support.double import Double
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
-from support.terminal import Terminal, wait_for_file, with_the_plugin
+from support.terminal import Terminal, plugin_environment, wait_for_file
 
 COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "yaml", "exchange", "packet")
@@ -139,7 +139,7 @@ def terminal_of(document, tmp_path):
         ports = {number: free_port() for number in (1883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
-            variables = {"PORT": str(ports[1883]), **with_the_plugin()}
+            variables = {"PORT": str(ports[1883]), **plugin_environment()}
         elif document != OPERATIONS:
             folder = tmp_path / "double"
             folder.mkdir()
@@ -179,7 +179,7 @@ class Machine:
     def start_broker(self):
         configuration = self.root / "etc/mosquitto/mosquitto.conf"
         configuration.write_text(f"user root\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
-        self.broker.spawn(["mosquitto", "-c", configuration], with_the_plugin())
+        self.broker.spawn(["mosquitto", "-c", configuration], plugin_environment())
         self.broker.wait_for_log("running")
 
     def start_store(self):

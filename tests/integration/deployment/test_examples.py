@@ -19,7 +19,7 @@ import pytest
 
 from support.double import Double
 from support.downloads import ATTEMPTS, unavailable
-from support.plugin import runtime_of_sanitizers
+from support.plugin import sanitizer_libraries
 from support.process import REPOSITORY, STATESTORED, killed_with_parent
 
 EXAMPLES = REPOSITORY / "tests" / "examples"
@@ -38,7 +38,7 @@ SURROUNDINGS = {
 def statestored_in_path(tmp_path_factory):
     """A PATH with statestored. The wrapper sets the sanitizers' variables for the store only."""
     script = tmp_path_factory.mktemp("bin") / "statestored"
-    runtime = ":".join(runtime_of_sanitizers())
+    runtime = ":".join(sanitizer_libraries())
     script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(runtime)} exec {shlex.quote(str(STATESTORED))} "$@"\n')
     script.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:

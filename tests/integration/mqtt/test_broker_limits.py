@@ -9,7 +9,7 @@ import pytest
 from support.broker import passwords
 from support.client import base16
 from support.connection import Connection, Disconnected
-from support.plugin import runtime_of_sanitizers
+from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
 from support.wire_client import WireClient
@@ -58,7 +58,7 @@ def test_a_value_that_nearly_fills_a_packet_is_stored_and_a_larger_one_disconnec
     assert other.ask("DEL", "key") == b":1\r\n"
 
 
-@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers keep freed memory")
+@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
 def test_a_will_with_millions_of_properties_is_refused(limited):
     """The plugin does not see wills."""
     site = limited()
@@ -71,7 +71,7 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
     assert resident_bytes(site.broker) - before < 4 * MAX_PACKET
 
 
-@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers keep freed memory")
+@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
 @pytest.mark.parametrize("instead, is_bounded", [
     ({"max_inflight_bytes": MIB, "max_queued_bytes": 4 * MIB}, True),
     ({"max_inflight_bytes": 0, "max_queued_bytes": 0}, False),

@@ -30,7 +30,7 @@ def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(sit
     site.broker.start_again()
     wait_until_served(site.connect())
     for load in loads:
-        load.client.wait_until_returned()
+        load.client.wait_until_reconnected()
         load.send_unanswered_again()
         load.wait_for_progress()
         load.stop()

@@ -42,7 +42,7 @@ def test_a_half_open_connection_is_detected_and_no_request_is_lost(make_site, pr
     assert holder.changes() == [was_set(n) for n in range(100)]
     again = site.connect(leaves.id, WireClient)
     assert again.stop("key") == b":0\r\n"
-    assert writer.is_undisturbed()
+    assert writer.still_works()
 
 
 @contextlib.contextmanager

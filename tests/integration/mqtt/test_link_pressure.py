@@ -11,7 +11,7 @@ import pytest
 from support import resp
 from support.flood import packet
 from support.load import Load
-from support.plugin import runtime_of_sanitizers
+from support.plugin import sanitizer_libraries
 from support.process import PATIENCE, wait_until
 from support.wire_client import WireClient
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 PUBLISH, PUBACK = 3, 4
 
 # Sanitizers retain freed memory, and need memory themselves.
-AT_MOST_MIB = 1000 if runtime_of_sanitizers() else 300
+AT_MOST_MIB = 1000 if sanitizer_libraries() else 300
 
 
 def stays_as_it_is(process, seconds):

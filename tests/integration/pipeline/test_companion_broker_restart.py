@@ -137,7 +137,7 @@ def test_clients_register_again_after_a_broker_restart_under_load(make_site):
     site.broker.start_again()
     store.wait_for_log("ready: ", after=seen)
     for client in clients:
-        client.wait_until_returned()
+        client.wait_until_reconnected()
         client.watch("key")
     answer = clients[0].request("SET", "key", "last")
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import leaving
+from support import disconnects
 from support.process import PATIENCE
 from support.wire_client import DELETED, NOT_REGISTERED, WireClient, was_set
 
@@ -58,7 +58,7 @@ def test_connected_clients_keep_their_registrations_when_the_store_reconnects(cl
         with away():
             pass
         silent.ask("SET", "key-0", n)
-        assert silent.is_undisturbed()
+        assert silent.still_works()
 
     assert holder.changes() == [was_set(n) for n in range(3)]
     assert of_many.changes() == [was_set(n) for n in range(3)]
@@ -66,13 +66,13 @@ def test_connected_clients_keep_their_registrations_when_the_store_reconnects(cl
 
 
 def test_clients_that_disconnected_meanwhile_have_no_registrations(site, clients, away):
-    stays, *leave = clients(1 + len(leaving.QUICK_WAYS))
+    stays, *leave = clients(1 + len(disconnects.QUICK_WAYS))
     for client in (stays, *leave):
         client.register("key", "other")
 
     with away():
         came_back = [way(site, client) or site.connect(client.id, WireClient)
-                     for way, client in zip(leaving.QUICK_WAYS, leave)]
+                     for way, client in zip(disconnects.QUICK_WAYS, leave)]
         stays.begin("SET", "key", "value")
 
     for again in came_back:

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from support import leaving
+from support import disconnects
 from support.connection import KICKED
 from support.process import wait_until
 from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_clients
@@ -14,13 +14,13 @@ from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_client
 def test_after_a_restart_connected_clients_are_notified_and_disconnected_ones_are_not_registered(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
-    stays, silent, *leave = wire_clients(site, 2 + len(leaving.QUICK_WAYS))
+    stays, silent, *leave = wire_clients(site, 2 + len(disconnects.QUICK_WAYS))
     for client in (stays, *leave):
         client.register("key")
 
     end(store)
     came_back = [way(site, client) or site.connect(client.id, WireClient)
-                 for way, client in zip(leaving.QUICK_WAYS, leave)]
+                 for way, client in zip(disconnects.QUICK_WAYS, leave)]
     change = came_back[0].begin("SET", "key", "value")
     store.start()
 
@@ -29,7 +29,7 @@ def test_after_a_restart_connected_clients_are_notified_and_disconnected_ones_ar
         assert again.stop("key") == NOT_REGISTERED
         assert again.changes() == []
     assert stays.changes() == [was_set("value")]
-    assert silent.is_undisturbed()
+    assert silent.still_works()
 
 
 def test_registrations_of_disconnected_clients_free_their_quota_after_a_restart(make_site, data, end):
@@ -70,7 +70,7 @@ def test_a_client_that_stopped_and_registered_again_is_tracked_again(make_site, 
     store.kill()
     store.start()
 
-    leaving.by_cut(site, client)
+    disconnects.by_cut(site, client)
 
     assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
 
@@ -102,7 +102,7 @@ def test_a_committed_registration_without_reply_is_answered_after_the_restart(ma
     for key in ["key"] + ["before"] * n_before:
         writer.ask("SET", key, "value")
     assert client.changes() == [was_set("value")] * (1 + n_before)
-    leaving.by_cut(site, client)
+    disconnects.by_cut(site, client)
     assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
 
 
@@ -118,4 +118,4 @@ def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, t
     store.start()
 
     assert holder.wait_until_closed() == KICKED
-    assert other.is_undisturbed()
+    assert other.still_works()

@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import leaving
+from support import disconnects
 from support.client import INVOKE
 from support.process import wait_until
 from support.wire_client import NOT_REGISTERED, WireClient, was_set
@@ -15,10 +15,10 @@ def writer(proven_shared):
 
 
 def holder_that_will(shared, leave, **more):
-    return shared.connect(None, WireClient, keepalive=leaving.keepalive(leave), **more)
+    return shared.connect(None, WireClient, keepalive=disconnects.keepalive(leave), **more)
 
 
-@pytest.mark.parametrize("leave", leaving.WAYS, ids=leaving.name)
+@pytest.mark.parametrize("leave", disconnects.WAYS, ids=disconnects.name)
 def test_a_disconnected_client_leaves_no_registration(proven_shared, writer, key, leave):
     holders = [holder_that_will(proven_shared, leave, session_expiry=expiry) for expiry in (0, 1000)]
     for holder in holders:
@@ -36,7 +36,7 @@ def test_a_disconnected_client_leaves_no_registration(proven_shared, writer, key
         assert again.changes() == []
 
 
-@pytest.fixture(params=leaving.QUICK_WAYS, ids=leaving.name)
+@pytest.fixture(params=disconnects.QUICK_WAYS, ids=disconnects.name)
 def leave(request):
     return request.param
 
@@ -60,7 +60,7 @@ def test_a_disconnect_frees_the_quota_of_registrations(make_site):
     """This shows that the store itself has removed the registrations."""
     site = make_site()
     site.start_store("--max-registrations", 3)
-    for way in leaving.QUICK_WAYS:
+    for way in disconnects.QUICK_WAYS:
         holder = site.connect(kind=WireClient)
         holder.register("one", "two", "three")
         assert holder.ask("KEYNOTIFY", "four").startswith(b"-ERR")
@@ -138,7 +138,7 @@ def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_
         again = proven_shared.connect(holder.id, WireClient)
         registered = again.begin("KEYNOTIFY", key)
     assert again.answer_to(registered).payload == b"+OK\r\n"
-    assert again.is_undisturbed(), "the store has processed the disconnect of the first connection by now"
+    assert again.still_works(), "the store has processed the disconnect of the first connection by now"
 
     writer.ask("SET", key, "value")
 

@@ -5,7 +5,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from support import leaving, resp
+from support import disconnects, resp
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
 from support.connection import KICKED
 from support.wire_client import NOT_REGISTERED, WireClient, was_set
@@ -94,7 +94,7 @@ def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, clie
     will = INVOKE, resp.request(*(word.format(key=key) for word in words))
 
     ghost = proven_shared.connect(None, WireClient, will=will, will_properties=properties.pack())
-    leaving.by_cut(proven_shared, ghost)
+    disconnects.by_cut(proven_shared, ghost)
 
     client.ask("SET", key, "value")
     client.ask("SET", key + "-2", "value")

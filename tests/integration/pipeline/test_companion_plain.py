@@ -4,7 +4,7 @@
 
 import pytest
 
-from support import leaving
+from support import disconnects
 from support.client import base16, notify_topic
 from support.control import Control
 from support.process import wait_until
@@ -62,7 +62,7 @@ def change_twice(client, key):
 
 def returned_without_subscription(site, holder):
     """Reconnect with the same client id and a new session, which has no subscription to notifications."""
-    leaving.by_cut(site, holder)
+    disconnects.by_cut(site, holder)
     return site.connect(holder.id, WireClient)
 
 
@@ -90,7 +90,7 @@ def test_a_notification_without_subscribers_ends_the_registration_of_a_client_th
     holder, other = subscribed_holder(shared, key), subscribed_holder(shared, key)
     writer = shared.connect(kind=WireClient)
     change_twice(writer, key)
-    leaving.by_cut(shared, holder)
+    disconnects.by_cut(shared, holder)
 
     change_twice(writer, key)
 

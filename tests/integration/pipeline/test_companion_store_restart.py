@@ -2,7 +2,7 @@
 """A store without a data directory restarts without registrations: the plugin disconnects registered clients, so that they
 register again."""
 
-from support import leaving
+from support import disconnects
 from support.connection import KICKED
 from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_clients
 
@@ -22,7 +22,7 @@ def test_a_restart_of_a_store_in_memory_disconnects_only_registered_clients(make
 
     assert holder.wait_until_closed() == KICKED
     assert of_two.wait_until_closed() == KICKED
-    assert all(client.is_undisturbed() for client in (stopped, asked, silent))
+    assert all(client.still_works() for client in (stopped, asked, silent))
 
 
 def test_a_disconnected_client_registers_again_and_is_notified(make_site, end):
@@ -59,7 +59,7 @@ def test_a_keynotify_that_waited_for_the_store_registers_at_the_new_store(make_s
 def test_a_client_that_disconnected_while_the_store_was_away_has_no_registration(make_site, end):
     site = make_site()
     store = site.start_store()
-    for way in leaving.QUICK_WAYS:
+    for way in disconnects.QUICK_WAYS:
         leaves, = wire_clients(site, 1)
         leaves.register("key")
 

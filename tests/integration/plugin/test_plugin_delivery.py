@@ -9,7 +9,7 @@ import pytest
 from support import companion
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.connection import Disconnected
-from support.plugin import CONTROL, leave_while_notified, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, disconnect_while_notified, peer, site, site_with  # noqa: F401 fixtures
 from support.process import PATIENCE
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_no_notification_is_queued_for_a_disconnected_client(site, peer, client,
     if subscribed:
         client.subscribe(NOTIFY_PREFIX + "#")
     client.disconnect(session_expiry=1000) if leave == "disconnect" else client.cut()
-    assert peer.next_told("disconnected") == client.number
+    assert peer.next_report("disconnected") == client.number
 
     peer.deliver("key", client.number)
     peer.ping()
@@ -122,7 +122,7 @@ def test_no_notification_is_queued_for_a_disconnected_client(site, peer, client,
 
 def test_no_notification_is_queued_for_a_client_that_disconnects_at_the_same_time(site, peer, client):
     for _ in range(20):
-        leave_while_notified(site, peer, client, client.number)
+        disconnect_while_notified(site, peer, client, client.number)
 
         client = site.connect(client.id, clean_start=False, session_expiry=1000)
         assert client.session_present
@@ -248,7 +248,7 @@ def test_parts_of_a_change_that_are_cut_in_another_way_reach_each_recipient_once
 def test_frames_are_acknowledged_when_they_are_delivered_completely(site, peer, client):
     def told(*frames):
         peer.send(b"".join(peer.encode_delivery("key", [client.number], frame=frame) for frame in frames))
-        return peer.told("delivered")[-1:]
+        return peer.reports("delivered")[-1:]
 
     asked = {"wants_acknowledgement": True}
     assert told({"sequence": 1}) == []
@@ -265,9 +265,9 @@ def test_frames_are_acknowledged_when_they_are_delivered_completely(site, peer, 
 
 def test_an_acknowledgement_of_a_frame_that_reaches_no_client(peer):
     peer.deliver("key", 1, frame={"wants_acknowledgement": True})
-    assert peer.next_told("delivered") == "1"
+    assert peer.next_report("delivered") == "1"
     peer.deliver("key", frame={"wants_acknowledgement": True})
-    assert peer.next_told("delivered") == "2"
+    assert peer.next_report("delivered") == "2"
 
 
 def test_a_resent_hello_does_not_repeat_deliveries(site, peer, client):
@@ -342,6 +342,6 @@ def test_a_client_closed_with_pending_notifications_leaves_nothing_behind(site, 
     peer.deliver("key", client.number, payload=b"x" * 1000000)
     client.cut()
 
-    assert peer.next_told("disconnected") == client.number
+    assert peer.next_report("disconnected") == client.number
     with pytest.raises((Disconnected, OSError)):
         client.ping()

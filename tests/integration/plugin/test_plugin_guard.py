@@ -164,7 +164,7 @@ def test_a_client_that_a_reload_disconnects_is_reported(site_with, tmp_path):
     site.broker.lines[2] = "allow_anonymous false"
     site.broker.reload()
 
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
     anonymous.wait_until_closed()
 
 

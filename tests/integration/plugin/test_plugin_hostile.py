@@ -12,7 +12,7 @@ from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.downloads import require_program
 from support.flood import number, packet, text
 from support.connection import Disconnected
-from support.plugin import CONTROL, leave_while_notified, runtime_of_sanitizers, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, disconnect_while_notified, sanitizer_libraries, site_with  # noqa: F401 fixtures
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
             "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",
@@ -23,7 +23,7 @@ VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=defi
 @pytest.fixture
 def watched_with(site_with):
     """Start a broker under valgrind, or with sanitizers, which detect the same errors."""
-    if runtime_of_sanitizers():
+    if sanitizer_libraries():
         return lambda *lines, **more: site_with(*lines, count_leaks=True, **more)
     require_program("valgrind")
     return lambda *lines, **more: site_with(*lines, wrapper=VALGRIND, **more)
@@ -130,7 +130,7 @@ def test_clients_that_disconnect_while_they_are_notified(watched_with):
     peer = site.served()
     for _ in range(5):
         client = site.connect()
-        leave_while_notified(site, peer, client, peer.number_of(client))
+        disconnect_while_notified(site, peer, client, peer.number_of(client))
 
 
 # After the load, one in EVERY allocations of the plugin fails.
@@ -181,7 +181,7 @@ def impatient(site):
     return peer
 
 
-@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers have their own allocator")
+@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers have their own allocator")
 @pytest.mark.parametrize("every", [3, 5, 10])
 def test_the_broker_survives_failed_allocations_of_the_plugin(watched_with, tmp_path, every):
     shortage = tmp_path / "shortage.so"

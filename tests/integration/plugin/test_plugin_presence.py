@@ -64,17 +64,17 @@ def test_the_end_of_a_tracked_connection_is_reported_until_it_is_acknowledged(si
     leave(site, other)
     leave(site, held)
 
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
     acknowledge(peer, number)
     peer.number_of(site.connect())
-    assert peer.told("disconnected") == []
+    assert peer.reports("disconnected") == []
     assert peer.hello() == set()
 
 
 def acknowledge(peer, number):
     """Acknowledge DISCONNECTED, and receive what the plugin has sent before."""
     peer.untrack(number)
-    assert set(peer.told("disconnected")) <= {number}
+    assert set(peer.reports("disconnected")) <= {number}
 
 
 def connect_tracked(site, peer):
@@ -90,16 +90,16 @@ def test_the_ends_that_are_not_acknowledged_are_repeated(site, peer):
         client.disconnect()
     told = []
     while len(set(told)) < len(clients):
-        told.append(peer.next_told("disconnected"))
+        told.append(peer.next_report("disconnected"))
     assert list(dict.fromkeys(told)) == [client.number for client in clients]
-    assert peer.next_told("disconnected") == clients[0].number
+    assert peer.next_report("disconnected") == clients[0].number
 
     while clients:
         peer.untrack(clients.pop(0).number)
         remaining = {client.number for client in clients}
-        told = remaining.intersection(peer.told("disconnected"))  # only the first repetition after an acknowledgement has all
+        told = remaining.intersection(peer.reports("disconnected"))  # only the first repetition after an acknowledgement has all
         while told != remaining:
-            told.add(peer.next_told("disconnected"))
+            told.add(peer.next_report("disconnected"))
             assert told <= remaining
 
 
@@ -111,20 +111,20 @@ def test_the_end_of_a_connection_that_is_tracked_afterwards_is_repeated(site, pe
     peer.track(number)
 
     for _ in range(3):
-        assert peer.next_told("disconnected") == number
+        assert peer.next_report("disconnected") == number
 
 
 def test_hello_ends_the_repetition(site, peer):
     first, second = connect_tracked(site, peer), connect_tracked(site, peer)
     first.disconnect()
-    assert peer.next_told("disconnected") == first.number
+    assert peer.next_report("disconnected") == first.number
     assert peer.hello() == {second.number}
-    assert set(peer.told("disconnected")) <= {first.number}
+    assert set(peer.reports("disconnected")) <= {first.number}
 
     second.disconnect()
 
     for _ in range(2):  # the earliest connection is repeated first
-        assert peer.next_told("disconnected") == second.number
+        assert peer.next_report("disconnected") == second.number
 
 
 def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
@@ -136,7 +136,7 @@ def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
     client.disconnect()
 
     peer.ping()
-    assert peer.told("disconnected") == []
+    assert peer.reports("disconnected") == []
 
 
 def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
@@ -144,11 +144,11 @@ def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
     number = peer.number_of(client)
     client.disconnect()
     peer.ping()
-    assert peer.told("disconnected") == []
+    assert peer.reports("disconnected") == []
 
     peer.track(number)
 
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
 
 
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
@@ -201,7 +201,7 @@ def test_welcome_lists_tracked_connections_that_are_alive(site, peer):
     peer.untrack(numbers[0])
     held[1].disconnect()
 
-    assert peer.next_told("disconnected") == numbers[1]
+    assert peer.next_report("disconnected") == numbers[1]
     assert peer.hello() == set(numbers[2:])
 
 
@@ -233,7 +233,7 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
     assert held_too.wait_until_closed() == KICKED
     for client in (other, silent):
         client.ping()
-    assert peer.told("disconnected") == []
+    assert peer.reports("disconnected") == []
     assert peer.hello("instance-2") == set()
 
 
@@ -257,7 +257,7 @@ def test_connections_tracked_by_the_new_instance_are_reported(site, peer):
     assert peer.hello("instance-2") == {number}
     client.cut()
 
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
 
 
 def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
@@ -301,14 +301,14 @@ def test_each_hello_has_its_own_welcome(peer):
 def test_a_run_that_returns_after_another_gets_takeover(site, peer):
     other = site.peer()  # has the same client id, so the broker disconnects the first one
     other.hello()
-    assert other.told("takeover") == []
+    assert other.reports("takeover") == []
 
     back = site.peer()
     back.run, back.n_hellos = peer.run, peer.n_hellos
     back.hello()
-    assert back.told("takeover") == [""]
+    assert back.reports("takeover") == [""]
     back.hello()
-    assert back.told("takeover") == []
+    assert back.reports("takeover") == []
 
 
 def test_instances_are_compared_up_to_the_maximum_length(site, peer):
@@ -343,7 +343,7 @@ def test_another_client_of_the_stores_user_is_accepted_after_its_hello(site_with
     assert second.hello() == set()
     second.track(number)
     client.disconnect()
-    assert second.next_told("disconnected") == number
+    assert second.next_report("disconnected") == number
     assert first.wait_until_closed() == KICKED
 
 
@@ -359,7 +359,7 @@ def test_messages_of_the_plugin_reach_only_the_store(site, peer):
     peer.hello()
     peer.deliver("key", number)
     client.disconnect()
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
 
     topics = {message.topic for message in listener.messages()}
     assert SYS + "plugin" in topics

@@ -159,7 +159,7 @@ def test_rules_per_listener_apply(site_with, rules):
         peer.deliver("key", number)
         assert len(client.messages()) == 1
         client.cut()
-        assert peer.next_told("disconnected") == number
+        assert peer.next_report("disconnected") == number
 
 
 # Other plugins

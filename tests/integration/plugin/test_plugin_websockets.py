@@ -69,7 +69,7 @@ def test_the_end_of_a_websocket_connection_is_reported(connect_ws, leave):
         again = None
         getattr(client, leave)()
 
-    assert peer.next_told("disconnected") == number
+    assert peer.next_report("disconnected") == number
     assert peer.hello() == {again} - {None}
 
 
@@ -80,4 +80,4 @@ def test_a_client_with_a_lost_registration_is_disconnected_over_websockets(conne
     peer.hello("instance-2")
 
     client.closed.get(timeout=PATIENCE)
-    assert peer.told("disconnected") == []
+    assert peer.reports("disconnected") == []

@@ -107,7 +107,7 @@ static bool run(struct disk *original, const struct fault *fault, unsigned nth, 
 
         disk_copy(&disk, &killed);
         disk_close(&disk);
-        has_failed = fault_vfs_heal();
+        has_failed = fault_vfs_clear();
 
         disk_check_like(&killed, &disk, is_uncertain);
         disk_deinit(&killed);
@@ -248,9 +248,9 @@ Test(storage_faults, database_is_created_atomically) {
 
                         disk_init(&disk);
                         fault_vfs_fail(makings[i], nth++, true);
-                        cr_expect(disk_open(&disk) < 0 || !fault_vfs_heal(), "row %zu: %s, call %u", i,
+                        cr_expect(disk_open(&disk) < 0 || !fault_vfs_clear(), "row %zu: %s, call %u", i,
                                   makings[i]->name, nth - 1);
-                        has_failed = fault_vfs_heal();
+                        has_failed = fault_vfs_clear();
                         disk_close(&disk);
                         disk_check(&disk);
                         cr_expect_not(disk_has(&disk, "statestored.db.new"));
@@ -285,7 +285,7 @@ Test(storage_faults, commit_that_fails_after_its_sync_is_uncertain) {
                 disk_set(&disk, slice_from_string(key), (struct slice){ bytes, length });
         fault_vfs_fail(&bad_index, 1, true);
         cr_expect_eq(disk_commit(&disk), -ESTALE);
-        cr_expect(fault_vfs_heal());
+        cr_expect(fault_vfs_clear());
 
         disk_copy(&disk, &killed);
         disk_check_like(&killed, &disk, true);

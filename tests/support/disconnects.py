@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which a client's connection ends. Each function returns when the broker has noticed."""
+"""Ways to end the connection of a client. Each function returns when the broker has ended the connection too."""
 
 from support.client import INVOKE
 from support.wire_client import WireClient
