@@ -13,6 +13,11 @@
  * statestored's connection to the broker. The link reconnects with exponential backoff and jitter until it is closed. It
  * keeps its MQTT session, so the broker queues messages while the link is disconnected.
  *
+ * libmosquitto closes the connection without PUBACK if a received packet is not valid in MQTT, for instance if it contains
+ * invalid UTF-8. A broker that passes on such a message repeats it on each later connection. So after three such connections
+ * in succession the link connects, ends the session, and connects again. The broker then drops the messages in the session.
+ * Messages that the link has published are not lost.
+ *
  * Callbacks are called from the loop, never from within a call to the link. Not thread-safe.
  */
 struct link;
@@ -32,6 +37,9 @@ struct link_callbacks {
 
         /* The broker refuses the client. The link tries again, in case an operator changes the broker. */
         void (*refused)(void *userdata, const struct refusal *refusal);
+
+        /* The link has ended its session, because the broker repeats a message that is not valid in MQTT. down() follows. */
+        void (*session_discarded)(void *userdata);
 
         /* PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code 0x10. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);

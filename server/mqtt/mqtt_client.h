@@ -126,6 +126,9 @@ int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct sl
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
+/* Read no further packet in this wake-up. Call only from a callback. */
+void mqtt_client_stop_reading(struct mqtt_client *client);
+
 /* Stop reading, and send DISCONNECT at the end of the wake-up. Call only from a callback. */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
@@ -133,10 +136,10 @@ void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
 
 /*
- * Send DISCONNECT and block for up to 2 s until the broker closes the connection, so that the broker reads all packets
- * written before.
+ * As mqtt_client_disconnect(), but block for up to 2 s until the broker closes the connection, so that the broker reads all
+ * packets written before. The only callback that may call this function is packets_written.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client);
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session);
 
 /*
  * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own loop. Options, TLS settings
