@@ -94,7 +94,7 @@ static void finish_close(struct link *link) {
         uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
-/* At most send_maximum messages are in flight. If no more are outstanding, libmosquitto has none in its queue. */
+/* libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding, its queue is empty. */
 static void close_if_all_is_sent(struct link *link) {
         if (link->state == LINK_CLOSING && link->n_outstanding <= link->send_maximum &&
             !mqtt_client_wants_write(link->client))
@@ -206,7 +206,7 @@ static const struct {
         { MQTT_RC_CLIENTID_NOT_VALID,
           { "it does not accept our client id", "choose another client id with --client-id" } },
         { MQTT_RC_BAD_USERNAME_OR_PASSWORD,
-          { "wrong user name or password", "see --user and --password-file" } },
+          { "wrong user name or password", "check --user and --password-file" } },
         { MQTT_RC_NOT_AUTHORIZED,
           { "not authorized", "provide other credentials (--user, --password-file, --tls-certificate), or "
                               "allow this client at the broker" } },
@@ -288,7 +288,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
         }
 }
 
-/* SUBACKs arrive in the order of the subscriptions. Before the next SUBACK, the subscription's retained messages arrive. */
+/* SUBACKs arrive in the order of the subscriptions. The retained messages of each arrive before the next SUBACK. */
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];

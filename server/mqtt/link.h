@@ -45,8 +45,8 @@ struct link_callbacks {
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
         /*
-         * The link has read packets from the socket, and has then written as much as the socket accepts. Do work
-         * here that must not delay the writing.
+         * The link has read packets, and has then written as much as the socket accepts. Do work here, rather than in
+         * `message`, if it must not delay the writing.
          */
         void (*packets_written)(void *userdata);
         void *userdata;
@@ -100,8 +100,8 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may execute more requests: the number and the bytes of unacknowledged messages leave room for their
- * replies. These limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
+ * Whether the caller may execute more requests. False if the unacknowledged messages are too many or too large to leave room
+ * for replies. The limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
  */
 bool link_has_room(const struct link *link);
 
@@ -111,8 +111,7 @@ uint32_t link_max_packet_bytes(const struct link *link);
 /*
  * Reconnect with this client id as soon as the broker has acknowledged all published messages. This ends the session, so
  * the broker drops the messages that it has queued in the session. Calls down(), then up(). client_id is borrowed until the
- * link is closed. Call only from the callback `message`. The link reconnects at the earliest after the call of
- * packets_written that follows.
+ * link is closed. Call only from the callback `message`. The link reconnects after a later call of packets_written.
  */
 void link_change_client_id(struct link *link, const char *client_id);
 

@@ -20,13 +20,13 @@
 /* 1. End of the connection. */
 
 /*
- * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Add a hint about the
- * certificate under TLS: a broker does not report why it rejects one.
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Under TLS add a hint: a
+ * broker that rejects the client's certificate closes the connection without a reason.
  */
 static void complete_error(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
-        bool is_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
-                           (client->is_socket_open || length > 0);
+        bool may_be_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+                               (client->is_socket_open || length > 0);
 
         if (length == 0) {
                 snprintf(client->error, sizeof(client->error), "%s", text);
@@ -34,7 +34,7 @@ static void complete_error(struct mqtt_client *client, const char *text) {
         }
         if (length > 0 && client->error[length - 1] == '.')
                 client->error[--length] = '\0';
-        if (is_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
+        if (may_be_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
                 snprintf(client->error + length, sizeof(client->error) - length,
                          "; does the broker accept our certificate?");
 }

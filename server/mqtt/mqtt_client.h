@@ -25,7 +25,7 @@ struct mqtt_message_callbacks {
         /* A message arrived. It is valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* A message was dropped: out of memory. */
+        /* A message was dropped, because memory is exhausted. */
         void (*dropped)(void *userdata);
 
         /* May be NULL. The wake-up has read its packets. Messages that are published now are written in the same wake-up. */
@@ -34,9 +34,9 @@ struct mqtt_message_callbacks {
 };
 
 enum mqtt_disconnect {
-        MQTT_LOOKUP_FAILED, /* of the endpoint's name */
-        MQTT_CONNECT_FAILED, /* no connected socket, failed connect call of libmosquitto, or no password file */
-        MQTT_DISCONNECTED, /* the connection ended, or the connected socket was closed before CONNACK */
+        MQTT_LOOKUP_FAILED,  /* of the endpoint's name */
+        MQTT_CONNECT_FAILED, /* the socket did not connect, or a file of the credentials cannot be read */
+        MQTT_DISCONNECTED,   /* the connection ended, or the connected socket was closed before CONNACK */
 };
 
 struct mqtt_client_callbacks {
@@ -154,14 +154,14 @@ enum mqtt_read_mode {
         MQTT_READ_NORMAL, /* about 64 packets, more if they are small or messages are in flight */
 
         /*
-         * About 512 packets. For a caller that has requests waiting: with more packets it has requests of more clients,
-         * and can serve the clients in turn.
+         * About 512 packets. For a caller with a queue of requests: the more packets it has received, the more clients it can
+         * serve in turn.
          */
         MQTT_READ_BACKLOG,
 
         /*
-         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that has enough requests,
-         * but must receive PUBACKs.
+         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that wants no more requests, but
+         * needs PUBACKs.
          */
         MQTT_READ_AFTER_WRITES,
         MQTT_READ_PAUSED, /* nothing, not even PUBACKs */
