@@ -57,6 +57,14 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
                 server_stop(server, EXIT_FAILURE);
 }
 
+static void on_session_discarded(void *userdata) {
+        (void)userdata;
+        log_error(
+                "the broker passes on a message that is not valid in MQTT, such as text with invalid UTF-8, "
+                "and repeats it on each connection: discarded the session and the requests that waited in "
+                "it; let the broker refuse such messages (EMQX: mqtt.strict_mode = true)");
+}
+
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
@@ -159,7 +167,7 @@ int server_open_link(struct server *server) {
                         .tls_alpn = config->tls_alpn,
                 },
                 .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_acknowledged, on_packets_written, server },
+                .callbacks = { on_up, on_down, on_refused, on_session_discarded, on_acknowledged, on_packets_written, server },
                 .messages = { on_message, on_dropped, on_packets_read, server },
         };
         struct credentials_fault fault;

@@ -57,11 +57,12 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
                                  r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
-/* A lookup starts a thread, and with a second thread each allocation takes longer. */
+/* Avoid a lookup where possible: it starts a thread, and malloc() is slower in a process with several threads. */
 static bool needs_no_lookup(const struct endpoint *endpoint) {
         unsigned char address[sizeof(struct in6_addr)];
 
-        return endpoint->port == 0 || uv_inet_pton(AF_INET, endpoint->host, address) == 0 ||
+        return endpoint->port == 0 /* a Unix socket */ ||
+               uv_inet_pton(AF_INET, endpoint->host, address) == 0 ||
                uv_inet_pton(AF_INET6, endpoint->host, address) == 0;
 }
 
@@ -139,7 +140,7 @@ bool mqtt_client_has_untried_address(const struct mqtt_client *client) {
 
 void mqtt_client_set_is_up(struct mqtt_client *client) {
         client->state = CLIENT_UP;
-        client->address--;
+        client->address--; /* the next attempt tries the same address */
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, NULL);
 }

@@ -47,7 +47,7 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
         return mqtt_error(r);
 }
 
-/* Cut the text after its first line. Returns a fault, or NULL. */
+/* Reduce the text of a password file to its first line. Returns the cause of a failure, or NULL. */
 static const char *cut_to_password(struct buf *text) {
         struct slice rest, line = slice_split(buf_slice(text), '\n', &rest);
 

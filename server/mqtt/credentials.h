@@ -11,7 +11,7 @@ struct credentials {
         const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
         const char *tls_certificate; /* of the client; tls_key is its key */
         const char *tls_key;
-        const char *tls_alpn; /* protocol name for a port that serves several */
+        const char *tls_alpn; /* ALPN protocol name, for a port that serves several protocols */
         bool tls;
 };
 
@@ -27,7 +27,7 @@ struct credentials_fault {
         char text[400];
 };
 
-/* Check the files that libmosquitto will read; its errors do not contain their names. Returns 0 or -EINVAL. */
+/* Check the files that libmosquitto will read, because its errors do not name the file. Returns 0 or -EINVAL. */
 int credentials_check_tls_files(const struct credentials *credentials, struct credentials_fault *ret_fault);
 
 /* Call once per client. Returns 0, -EINVAL if a certificate or key is unusable, or -ENOMEM. */

@@ -15,12 +15,12 @@ enum client_state {
 struct mqtt_client {
         struct mqtt_client_config config;
         uv_loop_t *loop;
-        struct mosquitto *library;
+        struct mosquitto *library; /* the instance of libmosquitto */
         enum client_state state;
         size_t endpoint;     /* index */
         size_t address;      /* index of the next address of the endpoint to try */
         size_t n_addresses;  /* result of the latest lookup of its name */
-        bool is_socket_open; /* the socket was connected */
+        bool is_socket_open; /* the socket of this attempt was connected at some time */
         bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
         enum mqtt_read_mode read_mode;
         struct read_ahead read_ahead;

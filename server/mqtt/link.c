@@ -20,6 +20,9 @@
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 15000
 
+/* End the session after this many faults in succession. */
+#define FAULTS_MAX 3
+
 #define CLOSE_TIMEOUT_MS 2000
 
 /* Limits of link_has_room(). libmosquitto keeps a copy of each unacknowledged message. */
@@ -27,8 +30,10 @@
 #define NEW_WORK_BYTES_MAX    (64 << 20)
 
 enum link_state {
-        LINK_WAITING,    /* the timer starts the next attempt */
-        LINK_CONNECTING, /* until CONNACK and all SUBACKs */
+        LINK_WAITING,     /* the timer starts the next attempt */
+        LINK_CONNECTING,  /* until CONNACK */
+        LINK_DISCARDING,  /* from CONNACK to the end of the wake-up, which ends the session */
+        LINK_SUBSCRIBING, /* until all SUBACKs */
         LINK_UP,
         LINK_CLOSING, /* until all messages are sent */
         LINK_CLOSED,  /* until the handles are closed */
@@ -44,7 +49,8 @@ struct link {
         bool session_present;
         const char *next_client_id; /* of link_change_client_id(); NULL: no change is pending */
         uv_timer_t timer;           /* the next attempt, or the timeout of closing */
-        uint64_t backoff_ms;        /* reset after the link was up for longer than BACKOFF_MAX_MS */
+        uint64_t backoff_ms;        /* the next pause */
+        unsigned int n_faults;      /* number of faults in succession: note_end() */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
@@ -82,13 +88,13 @@ static void finish_close(struct link *link) {
 
         link->state = LINK_CLOSED;
         if (is_subscribed(link))
-                mqtt_client_disconnect_gracefully(link->client);
+                mqtt_client_disconnect_gracefully(link->client, false);
         link->n_open_handles = 2;
         mqtt_client_close(link->client, handle_closed);
         uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
-/* At most send_maximum messages are in flight. If no more are outstanding, libmosquitto has none in its queue. */
+/* libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding, its queue is empty. */
 static void close_if_all_is_sent(struct link *link) {
         if (link->state == LINK_CLOSING && link->n_outstanding <= link->send_maximum &&
             !mqtt_client_wants_write(link->client))
@@ -129,25 +135,60 @@ static uint64_t jitter(uint64_t pause_ms) {
 }
 
 static void wait_and_retry(struct link *link) {
-        bool was_up = link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_MAX_MS;
-        uint64_t pause_ms = was_up ? BACKOFF_MIN_MS : link->backoff_ms;
+        uint64_t pause_ms = link->backoff_ms;
 
         link->state = LINK_WAITING;
         link->backoff_ms = pause_ms * 2 < BACKOFF_MAX_MS ? pause_ms * 2 : BACKOFF_MAX_MS;
         uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
 }
 
+/* Call after a function of the client that disconnects without calling on_disconnected(). */
+static void reconnect_now(struct link *link, const char *cause) {
+        link->n_subscribed = 0;
+        link->state = LINK_WAITING;
+        link->config.callbacks.down(link->config.callbacks.userdata, cause);
+        uv_timer_start(&link->timer, attempt, 0, 0);
+}
+
+/* Whether libmosquitto has closed the connection because a received packet is not valid in MQTT. */
+static bool is_fault(int reason) {
+        switch (reason) {
+        case MOSQ_ERR_PROTOCOL:
+        case MOSQ_ERR_MALFORMED_UTF8:
+        case MOSQ_ERR_MALFORMED_PACKET:
+        case MOSQ_ERR_DUPLICATE_PROPERTY:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/*
+ * Count faults in succession. The end of an accepted connection by another cause, such as a failure of the network or of the
+ * broker, resets the count. So does a long connection: the broker sends the messages of the session first. A failed attempt
+ * does not change the count. A received message does not reset it: the broker may repeat messages that precede the malformed
+ * one, because closing the socket can lose their PUBACKs.
+ */
+static void note_end(struct link *link, int reason) {
+        if (link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_MAX_MS) {
+                link->backoff_ms = BACKOFF_MIN_MS;
+                link->n_faults = 0;
+        }
+        if (link->state == LINK_SUBSCRIBING || link->state == LINK_UP)
+                link->n_faults = is_fault(reason) ? link->n_faults + 1 : 0;
+}
+
 static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct link *link = userdata;
 
         (void)cause;
-        (void)reason;
         link->n_subscribed = 0;
         if (link->state == LINK_CLOSING) {
                 finish_close(link);
                 return;
         }
 
+        note_end(link, reason);
         link->config.callbacks.down(link->config.callbacks.userdata, text);
         wait_and_retry(link);
 }
@@ -165,7 +206,7 @@ static const struct {
         { MQTT_RC_CLIENTID_NOT_VALID,
           { "it does not accept our client id", "choose another client id with --client-id" } },
         { MQTT_RC_BAD_USERNAME_OR_PASSWORD,
-          { "wrong user name or password", "see --user and --password-file" } },
+          { "wrong user name or password", "check --user and --password-file" } },
         { MQTT_RC_NOT_AUTHORIZED,
           { "not authorized", "provide other credentials (--user, --password-file, --tls-certificate), or "
                               "allow this client at the broker" } },
@@ -216,6 +257,12 @@ static void on_connected(void *userdata, int reason, bool session_present,
                 return;
         }
 
+        if (link->n_faults >= FAULTS_MAX) {
+                mqtt_client_stop_reading(link->client); /* the invalid message may follow */
+                link->state = LINK_DISCARDING;
+                return;
+        }
+
         mosquitto_property_read_byte(properties, MQTT_PROP_MAXIMUM_QOS, &maximum_qos, false);
         if (maximum_qos == 0) {
                 refuse(link, &refusal_qos);
@@ -231,6 +278,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
         mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &link->max_packet_bytes,
                                       false);
         link->session_present = session_present;
+        link->state = LINK_SUBSCRIBING;
         for (size_t i = 0; i < link->config.n_subscriptions; i++) {
                 const struct link_subscription *subscription = &link->config.subscriptions[i];
 
@@ -240,13 +288,13 @@ static void on_connected(void *userdata, int reason, bool session_present,
         }
 }
 
-/* SUBACKs arrive in the order of the subscriptions. Before the next SUBACK, the subscription's retained messages arrive. */
+/* SUBACKs arrive in the order of the subscriptions. The retained messages of each arrive before the next SUBACK. */
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
         bool is_granted = n_granted == 1 && granted[0] <= 2;
 
-        if (link->state != LINK_CONNECTING)
+        if (link->state != LINK_SUBSCRIBING)
                 return;
         if (subscription->required && (!is_granted || granted[0] < 1)) {
                 refuse(link, &refusal_subscription);
@@ -280,10 +328,25 @@ static void change_client_id_if_all_is_acknowledged(struct link *link) {
                 return;
 
         (void)mqtt_client_change_id(link->client, take_ptr(&link->next_client_id));
-        link->n_subscribed = 0;
-        link->state = LINK_WAITING;
-        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with another client id");
-        uv_timer_start(&link->timer, attempt, 0, 0);
+        reconnect_now(link, "reconnecting with another client id");
+}
+
+/*
+ * End the session. The broker drops the messages in it:
+ * - requests: their clients repeat them or time out;
+ * - messages of the plugin: HELLO and WELCOME of the next connection replace them, and repeat what was not delivered.
+ *
+ * Without the plugin, all registrations end, as after each loss of the session: pipeline_connected(). Unacknowledged replies
+ * and notifications are not lost: libmosquitto sends them again on the next connection.
+ */
+static void discard_session(struct link *link) {
+        if (link->state != LINK_DISCARDING)
+                return;
+
+        mqtt_client_disconnect_gracefully(link->client, true);
+        link->n_faults = 0;
+        link->config.callbacks.session_discarded(link->config.callbacks.userdata);
+        reconnect_now(link, "reconnecting with a new session");
 }
 
 static void on_packets_written(void *userdata, bool has_read) {
@@ -293,6 +356,7 @@ static void on_packets_written(void *userdata, bool has_read) {
                 link->config.callbacks.packets_written(link->config.callbacks.userdata);
         close_if_all_is_sent(link);
         change_client_id_if_all_is_acknowledged(link);
+        discard_session(link);
 }
 
 /* 5. The interface. */

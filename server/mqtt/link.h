@@ -13,6 +13,11 @@
  * statestored's connection to the broker. The link reconnects with exponential backoff and jitter until it is closed. It
  * keeps its MQTT session, so the broker queues messages while the link is disconnected.
  *
+ * libmosquitto closes the connection without PUBACK if a received packet is not valid in MQTT, for instance if it contains
+ * invalid UTF-8. A broker that passes on such a message repeats it on each later connection. So after three such connections
+ * in succession the link connects, ends the session, and connects again. The broker then drops the messages in the session.
+ * Messages that the link has published are not lost.
+ *
  * Callbacks are called from the loop, never from within a call to the link. Not thread-safe.
  */
 struct link;
@@ -33,12 +38,15 @@ struct link_callbacks {
         /* The broker refuses the client. The link tries again, in case an operator changes the broker. */
         void (*refused)(void *userdata, const struct refusal *refusal);
 
+        /* The link has ended its session, because the broker repeats a message that is not valid in MQTT. down() follows. */
+        void (*session_discarded)(void *userdata);
+
         /* PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code 0x10. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
         /*
-         * The link has read packets from the socket, and has then written as much as the socket accepts. Do work
-         * here that must not delay the writing.
+         * The link has read packets, and has then written as much as the socket accepts. Do work here, rather than in
+         * `message`, if it must not delay the writing.
          */
         void (*packets_written)(void *userdata);
         void *userdata;
@@ -92,8 +100,8 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may execute more requests: the number and the bytes of unacknowledged messages leave room for their
- * replies. These limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
+ * Whether the caller may execute more requests. False if the unacknowledged messages are too many or too large to leave room
+ * for replies. The limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
  */
 bool link_has_room(const struct link *link);
 
@@ -103,8 +111,7 @@ uint32_t link_max_packet_bytes(const struct link *link);
 /*
  * Reconnect with this client id as soon as the broker has acknowledged all published messages. This ends the session, so
  * the broker drops the messages that it has queued in the session. Calls down(), then up(). client_id is borrowed until the
- * link is closed. Call only from the callback `message`. The link reconnects at the earliest after the call of
- * packets_written that follows.
+ * link is closed. Call only from the callback `message`. The link reconnects after a later call of packets_written.
  */
 void link_change_client_id(struct link *link, const char *client_id);
 

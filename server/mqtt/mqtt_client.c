@@ -20,13 +20,13 @@
 /* 1. End of the connection. */
 
 /*
- * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Add a hint about the
- * certificate under TLS: a broker does not report why it rejects one.
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Under TLS add a hint: a
+ * broker that rejects the client's certificate closes the connection without a reason.
  */
 static void complete_error(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
-        bool is_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
-                           (client->is_socket_open || length > 0);
+        bool may_be_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+                               (client->is_socket_open || length > 0);
 
         if (length == 0) {
                 snprintf(client->error, sizeof(client->error), "%s", text);
@@ -34,7 +34,7 @@ static void complete_error(struct mqtt_client *client, const char *text) {
         }
         if (length > 0 && client->error[length - 1] == '.')
                 client->error[--length] = '\0';
-        if (is_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
+        if (may_be_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
                 snprintf(client->error + length, sizeof(client->error) - length,
                          "; does the broker accept our certificate?");
 }
@@ -258,12 +258,13 @@ void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session) {
  * keep a duplicate of the socket open until the broker closes the connection. Packets that the broker sends meanwhile are
  * not acknowledged; the broker sends them again when the session is resumed.
  */
-static void disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
         struct timeval timeout = { .tv_sec = LINGER_S };
         int fd = dup(mosquitto_socket(client->library));
         char rest[4096];
 
         mqtt_client_disconnect(client, ends_session);
+        client_drop_poll(client);
         if (fd < 0)
                 return;
 
@@ -275,17 +276,12 @@ static void disconnect_gracefully(struct mqtt_client *client, bool ends_session)
         close(fd);
 }
 
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client) {
-        disconnect_gracefully(client, false);
-}
-
 int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
         struct mosquitto *former = client->library;
         const char *former_id = client->config.client_id;
         int r;
 
-        disconnect_gracefully(client, true);
-        client_drop_poll(client);
+        mqtt_client_disconnect_gracefully(client, true);
         client->config.client_id = client_id;
         r = start_library(client);
         if (r < 0)
@@ -295,12 +291,16 @@ int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
         return r;
 }
 
+void mqtt_client_stop_reading(struct mqtt_client *client) {
+        (void)client;
+        read_ahead_end();
+        errno = EAGAIN; /* mosquitto_loop_read() returns */
+}
+
+/* Stop reading: another packet would make mosquitto_loop_read() close the socket before DISCONNECT is written. */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client) {
         mosquitto_disconnect_v5(client->library, 0, NULL);
-
-        /* end mosquitto_loop_read(): another packet would make it close the socket before DISCONNECT is written */
-        read_ahead_end();
-        errno = EAGAIN;
+        mqtt_client_stop_reading(client);
 }
 
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,

@@ -25,7 +25,7 @@ struct mqtt_message_callbacks {
         /* A message arrived. It is valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* A message was dropped: out of memory. */
+        /* A message was dropped, because memory is exhausted. */
         void (*dropped)(void *userdata);
 
         /* May be NULL. The wake-up has read its packets. Messages that are published now are written in the same wake-up. */
@@ -34,9 +34,9 @@ struct mqtt_message_callbacks {
 };
 
 enum mqtt_disconnect {
-        MQTT_LOOKUP_FAILED, /* of the endpoint's name */
-        MQTT_CONNECT_FAILED, /* no connected socket, failed connect call of libmosquitto, or no password file */
-        MQTT_DISCONNECTED, /* the connection ended, or the connected socket was closed before CONNACK */
+        MQTT_LOOKUP_FAILED,  /* of the endpoint's name */
+        MQTT_CONNECT_FAILED, /* the socket did not connect, or a file of the credentials cannot be read */
+        MQTT_DISCONNECTED,   /* the connection ended, or the connected socket was closed before CONNACK */
 };
 
 struct mqtt_client_callbacks {
@@ -126,6 +126,9 @@ int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct sl
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
+/* Read no further packet in this wake-up. Call only from a callback. */
+void mqtt_client_stop_reading(struct mqtt_client *client);
+
 /* Stop reading, and send DISCONNECT at the end of the wake-up. Call only from a callback. */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
@@ -133,10 +136,10 @@ void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
 
 /*
- * Send DISCONNECT and block for up to 2 s until the broker closes the connection, so that the broker reads all packets
- * written before.
+ * As mqtt_client_disconnect(), but block for up to 2 s until the broker closes the connection, so that the broker reads all
+ * packets written before. The only callback that may call this function is packets_written.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client);
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session);
 
 /*
  * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own loop. Options, TLS settings
@@ -151,14 +154,14 @@ enum mqtt_read_mode {
         MQTT_READ_NORMAL, /* about 64 packets, more if they are small or messages are in flight */
 
         /*
-         * About 512 packets. For a caller that has requests waiting: with more packets it has requests of more clients,
-         * and can serve the clients in turn.
+         * About 512 packets. For a caller with a queue of requests: the more packets it has received, the more clients it can
+         * serve in turn.
          */
         MQTT_READ_BACKLOG,
 
         /*
-         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that has enough requests,
-         * but must receive PUBACKs.
+         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that wants no more requests, but
+         * needs PUBACKs.
          */
         MQTT_READ_AFTER_WRITES,
         MQTT_READ_PAUSED, /* nothing, not even PUBACKs */

@@ -20,7 +20,7 @@ static struct slice own(struct mqtt_incoming *incoming, void *data, size_t lengt
 static bool is_wanted(const struct message *message, struct slice name, const struct slice *wanted) {
         for (size_t i = 0; i < message->n_user_properties; i++)
                 if (slice_equal(message->user_properties[i].name, name))
-                        return false; /* the first one counts */
+                        return false; /* use the first of several with this name */
 
         for (; wanted->data; wanted++)
                 if (slice_equal(*wanted, name))

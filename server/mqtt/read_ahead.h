@@ -11,16 +11,16 @@
  * and the next calls are served from the buffer. This saves most with a data directory: the store sends the replies of one
  * commit together, so the next requests of these clients also arrive together.
  *
- * The program defines read(), so that calls of the shared library libmosquitto reach this module. A call is passed on to the
- * next definition, the one of the C library or of a sanitizer, unless the calling thread is between read_ahead_begin() and
- * read_ahead_end() and the descriptor is the one of read_ahead_begin(). The module touches no other descriptor and overrides
- * no other function. The next definition is resolved before main().
+ * The program defines read(), so that calls of the shared library libmosquitto reach this module. The module serves a call
+ * only between read_ahead_begin() and read_ahead_end(), in the thread and for the descriptor of read_ahead_begin(). It passes
+ * each other call to the next definition, which is the one of the C library or of a sanitizer, and which it resolves before
+ * main(). It overrides no other function.
  *
  * If libmosquitto stops calling read(), for instance after an upgrade, the buffer stays empty and libmosquitto reads from the
  * socket as without this module. Only speed is lost. tests/integration/mqtt/test_link_system_calls.py fails then.
  *
  * The socket may have no event for buffered bytes. So the caller repeats mosquitto_loop_read() until read_ahead_has_bytes() is
- * false. read_ahead_end() discards the buffer: bytes can neither wait for an event nor reach another connection.
+ * false. read_ahead_end() discards the buffer, so no bytes of this connection are read from the next one.
  */
 struct read_ahead {
         int fd;
@@ -31,9 +31,9 @@ struct read_ahead {
 };
 
 /*
- * Serve this thread's read() of fd, a non-blocking stream socket, from *ahead until read_ahead_end(). The socket is asked
- * once; when the bytes received have been read, read() fails with EAGAIN, although the socket may have more. Only one struct
- * read_ahead can be in use in a thread.
+ * Serve this thread's read() of fd, a non-blocking stream socket, from *ahead until read_ahead_end(). Only the first read()
+ * receives from the socket. When its bytes are used up, read() fails with EAGAIN, although the socket may have more. Only one
+ * struct read_ahead can be in use in a thread.
  */
 void read_ahead_begin(struct read_ahead *ahead, int fd);
 
@@ -46,5 +46,5 @@ void read_ahead_end(void);
 /* Whether this thread has buffered bytes. */
 bool read_ahead_has_bytes(void);
 
-/* Whether read() has received less than it asked for since the latest read_ahead_begin(). If not, the socket may have more. */
+/* Whether the socket had fewer bytes than requested since the latest read_ahead_begin(). If not, it may have more. */
 bool read_ahead_is_drained(const struct read_ahead *ahead);

@@ -22,8 +22,8 @@ bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
 }
 
 /*
- * mosquitto_loop_read() performs the TLS handshake. Until its end CONNECT cannot be written: do not wait for the socket to
- * become writable. is_in_handshake() does not detect this end: under TLS it returns true until the connection is up.
+ * mosquitto_loop_read() performs the TLS handshake. CONNECT cannot be written during the handshake, so do not wait for the
+ * socket to become writable. The end of the handshake is not known: return true until the connection is up.
  */
 static bool is_in_handshake(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
@@ -128,7 +128,7 @@ static bool wants_read(const struct mqtt_client *client, bool wants_write) {
         }
 }
 
-/* Starting poll again with the same events would cost two system calls. */
+/* Leave the poll handle as it is if the events are the same: to start it again costs two system calls. */
 static void watch_for(struct mqtt_client *client, int events) {
         if (events == client->poll_events)
                 return;

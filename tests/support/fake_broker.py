@@ -2,6 +2,7 @@
 """A broker with one connection at a time. It sends only what the test tells it to send, including the messages of the
 plugin."""
 
+import contextlib
 import socket
 import struct
 
@@ -50,6 +51,18 @@ class FakeBroker:
         kind, body = self.receive()
         assert kind == CONNECT
         return body
+
+    def close_connection(self, resets=False):
+        """resets: with RST instead of FIN."""
+        if resets:
+            self._peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._peer.close()
+
+    def wait_until_closed(self):
+        """Wait until the store closes the connection."""
+        with contextlib.suppress(ConnectionError):
+            while self._peer.recv(1 << 16):
+                pass
 
     def send(self, data):
         self._peer.sendall(data)
