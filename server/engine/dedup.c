@@ -16,6 +16,10 @@
 #include "base/assert.h"
 #include "base/time_units.h"
 
+_Static_assert(
+        (DEDUP_SPAN_S & (DEDUP_SPAN_S - 1)) == 0,
+        "DEDUP_SPAN_S must be a power of two, because records store the low 32 bits of their deadlines");
+
 /* Maximum number of records that one dedup_add() drops, after the limit was lowered. */
 #define DROPPED_PER_ADD_MAX 16
 
@@ -155,9 +159,9 @@ void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
 
 /*
  * Return the deadline in seconds, rounded up. Lower first_s or raise last_s so that the span between them includes it. If the
- * span would exceed DEDUP_SPAN_S because the deadline is late, drop the earliest records: they have expired, because no
- * deadline is more than about ENGINE_REMEMBERED_MAX_S in the future. If the span would exceed DEDUP_SPAN_S because the
- * deadline is early, return the earliest second that the span can include.
+ * span would exceed DEDUP_SPAN_S because the deadline is late, drop the earliest records: they have expired, because
+ * DEDUP_SPAN_S is longer than a reply is remembered. If the span would exceed DEDUP_SPAN_S because the deadline is early,
+ * return the earliest second that the span can include.
  */
 static int64_t fit_into_span(struct dedup *dedup, int64_t deadline_ns) {
         int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;

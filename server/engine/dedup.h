@@ -45,8 +45,7 @@ struct dedup_group {
 #define DEDUP_N_GROUPS 1024
 #define DEDUP_SHARE    4
 
-/* Deadlines are rounded up to whole seconds. The earliest and the latest deadline are less than this number of seconds apart.
- * Must exceed ENGINE_REMEMBERED_MAX_S. Must be a power of two, because records store the low bits of their deadlines. */
+/* Deadlines are rounded up to whole seconds. The earliest and the latest are less than this number of seconds apart. */
 #define DEDUP_SPAN_S 1024
 
 /* Records are allocated in blocks of this number. */

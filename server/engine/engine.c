@@ -20,6 +20,10 @@
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
 
+/* A deadline is at most ENGINE_REMEMBERED_MAX_S + 1 seconds in the future, because it is rounded up. */
+_Static_assert(DEDUP_SPAN_S > ENGINE_REMEMBERED_MAX_S + 1,
+               "DEDUP_SPAN_S must include all deadlines that have not expired");
+
 /* Correlation Data at least as long as a UUID is considered unique. */
 #define UNIQUE_CORRELATION_MIN 16
 
