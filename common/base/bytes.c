@@ -97,7 +97,7 @@ bool slice_is_utf8(struct slice text) {
         size_t length;
 
         for (size_t at = 0; at < text.length; at += length) {
-                uint64_t word = UINT64_MAX;
+                uint64_t word = UINT64_MAX; /* not ASCII: the last 7 bytes are checked one at a time */
 
                 if (text.length - at >= sizeof(word))
                         memcpy(&word, text.data + at, sizeof(word));

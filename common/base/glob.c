@@ -65,9 +65,10 @@ size_t glob_class_length(struct slice pattern) {
 /* A position in a pattern. */
 struct glob_position {
         const struct glob_part *part, *end;
-        struct slice rest; /* of this part; if empty after skip_finished_parts(): end of the pattern */
+        struct slice rest; /* the bytes of this part that are not matched yet */
 };
 
+/* Advance to the next part that is not empty. If rest is empty then, the position is the end of the pattern. */
 static void skip_finished_parts(struct glob_position *position) {
         while (position->rest.length == 0 && position->part + 1 < position->end)
                 position->rest = (++position->part)->text;

@@ -111,9 +111,10 @@
  * sequence than the position.
  *
  * If the plugin has no memory for a frame, it drops the frame, and the broker closes the store's connection. When the store
- * reconnects, its MQTT library first repeats the frames without a PUBACK, which may be later than the dropped frame. So the
- * plugin drops each frame that requests an acknowledgement and arrives after a dropped frame, or before HELLO on the present
- * connection. The store sends these frames again after WELCOME.
+ * reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. These frames may follow the
+ * dropped frame: delivering them would move the position beyond it. So between a dropped frame and HELLO, and on each new
+ * connection until HELLO, the plugin drops all frames that request an acknowledgement. The store sends them again after
+ * WELCOME.
  */
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
@@ -193,10 +194,10 @@
  * Requests of the client's next connection may arrive before it.
  *
  * The broker drops DISCONNECTED if the queue of the store's session is full. So the plugin repeats it until UNTRACK
- * acknowledges it, or until the next HELLO: WELCOME does not list the connection. The plugin repeats DISCONNECTED at most once
- * a second, for the connections that ended first: for up to 100, or for one if no acknowledgement has arrived since the last
- * repetition. It sends no repetition while the store is not connected. mosquitto before 2.0.15 with per_listener_settings
- * sends no ticks to plugins, so there DISCONNECTED is not repeated.
+ * acknowledges it, or until the next HELLO: WELCOME does not list the connection. At most once a second, the plugin repeats
+ * DISCONNECTED for the 100 connections that ended first; only for the first one, if no acknowledgement has arrived since the
+ * last repetition. It repeats nothing while the store is not connected. mosquitto before 2.0.15 with per_listener_settings
+ * sends no ticks (MOSQ_EVT_TICK) to plugins, so there DISCONNECTED is not repeated.
  */
 #define COMPANION_DISCONNECTED COMPANION_SYS "disconnected"
 

@@ -11,7 +11,8 @@
  *
  * The MAC of a request is Poly1305 with a one-time key: the first bytes of the XSalsa20 stream whose key is the MAC key and
  * whose nonce is the connection and the sequence. crypto_secretbox authenticates in the same way. A client that does not know
- * the MAC key forges a MAC with a probability of at most about 2^-79 per attempt: an MQTT packet has at most 2^28 bytes.
+ * the MAC key forges a MAC with a probability of at most about 2^-79 per attempt: Poly1305 gives 8 * n / 2^106 for n blocks of
+ * 16 bytes, and an MQTT packet has at most 2^28 bytes.
  *
  * This holds only if no two different requests have a MAC under the same MAC key, connection and sequence: two such MACs
  * reveal how to forge a third. The plugin therefore increments the sequence before each MAC, for all connections, and resets
@@ -71,9 +72,11 @@ struct companion_mac companion_mac_compute(const struct companion_request *reque
 
 /*
  * Parse connection and sequence in the value of COMPANION_PROPERTY_MAC into *request. Returns 0 or -EINVAL. Do not trust the
- * two numbers before companion_mac_is_valid() has returned true. That function compares the MAC in constant time.
+ * two numbers before companion_mac_is_valid() has returned true.
  */
 int companion_mac_read(struct slice mac, struct companion_request *request);
+
+/* Return whether the MAC is that of the request, with all its fields set. Compares the MAC in constant time. */
 bool companion_mac_is_valid(struct slice mac, const struct companion_request *request,
                             const uint8_t key[COMPANION_KEY_SIZE]);
 

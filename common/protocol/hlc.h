@@ -24,7 +24,7 @@ enum hlc_style {
  */
 int hlc_parse(struct slice text, struct hlc *ret_hlc);
 
-/* Format the timestamp without its node id, without a NUL. Returns the number of bytes written. */
+/* Write wallClock:counter: without the node id and without a NUL. Returns the number of bytes written. */
 #define HLC_NUMBERS_MAX (2 * (UINT64_DIGITS_MAX + 1))
 size_t hlc_format_numbers(char text[HLC_NUMBERS_MAX], struct hlc hlc, enum hlc_style style);
 

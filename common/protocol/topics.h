@@ -37,8 +37,8 @@ bool topic_is_valid_response(struct slice topic);
 struct slice topic_response_client(struct slice topic);
 
 /*
- * Return whether the topic matches the pattern: a topic filter in which one level is {client}, which matches any one level.
- * *ret_client is that level of the topic. The option --presence-topic is such a pattern.
+ * Return whether the topic matches the pattern: a topic filter in which one level is {client}, which matches any level
+ * that is not empty. *ret_client is that level of the topic. The option --presence-topic is such a pattern.
  */
 bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client);
 

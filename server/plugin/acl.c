@@ -143,8 +143,9 @@ static const char *present_client_id(const struct plugin_load *load) {
 }
 
 /*
- * Whether the line contains the random client id of the store, which is secret. The broker logs the client id before HELLO
- * arrives: so until the plugin knows the random client id of a store that may have one, every random client id counts.
+ * Whether the line contains the random client id of the store, which is secret. The broker logs this client id before HELLO
+ * tells it to the plugin. So every client id of this form counts as secret in two cases: the plugin does not know the store's
+ * client id, or the store connects again with a random one because of COMPANION_UNGUARDED.
  */
 static bool contains_secret(const struct plugin_load *load, struct slice line) {
         struct slice client_id = slice_from_string(present_client_id(load));
@@ -190,7 +191,7 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
                 return MOSQ_ERR_SUCCESS;
         if (rule == RULE_ONLY_STORE)
                 return MOSQ_ERR_ACL_DENIED;
-        /* after DEFER, 2.1 denies the access unless a later callback returns another result; in 2.0 both results are DEFER */
+        /* after DEFER, 2.1 denies the access unless a later callback returns another result; 2.0: always DEFER */
         return load->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_no_decision();
 }
 
