@@ -9,8 +9,8 @@
 #define COUNTER_END INT32_MAX
 
 /*
- * A lower limit for a version that follows the store's last version, and not the timestamp of a request. The .NET client adds
- * 1 to each counter that it receives, and fails permanently when its own counter reaches COUNTER_END. With this limit, a
+ * A smaller maximum, for a version that follows the store's last version and not the timestamp of a request. The .NET client
+ * adds 1 to each counter that it receives, and fails permanently when its own counter reaches COUNTER_END. With this maximum, a
  * request with a counter near COUNTER_END affects the version in its own reply only, and no later version.
  */
 #define OWN_COUNTER_END (COUNTER_END - (1 << 20))

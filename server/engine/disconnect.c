@@ -116,6 +116,7 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
         struct row *row;
         size_t at = 0;
 
+        /* Without has_former_connections, all registrations of a client have the same connection. */
         if (registration && registration->connection != connection && !engine->has_former_connections)
                 end_client(engine, registration, effects);
         else if (engine->has_former_connections)

@@ -21,13 +21,14 @@
 
 /*
  * How large values and replies may be, given the broker's maximum packet size (MQTT 5, 3.2.2.3.6): PROTOCOL.md "Errors",
- * rows 15 and 16. The engine does not encode packets, so the caller passes the size of the parts that do not depend on a
+ * checks 15 and 16. The engine does not encode packets, so the caller passes the size of the parts that do not depend on a
  * request. Decimal numbers in a packet are counted with their maximum length, so the limits are constant.
  */
 struct packet_limits {
         uint64_t max_bytes; /* of a packet; 0: no limit */
 
-        /* of a notification of SET to a client id of 128 bytes, without key and value */
+        /* Of a notification of SET, without key and value. A client id of 128 bytes is assumed: a SET does not know which
+         * clients will watch the key later. */
         uint64_t notification_bytes;
 
         uint64_t reply_bytes; /* of a reply, without payload, response topic and correlation data */
@@ -132,7 +133,7 @@ void engine_set_packet_limits(struct engine *engine, const struct packet_limits 
 /*
  * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made under another policy,
  * the next event must be EVENT_POLICY_CHANGED. From then on, no client is notified of a key that the new policy does not
- * grant. If there are many registrations, later ticks end the remaining ones.
+ * grant. If there are many registrations, later ticks check the remaining ones.
  */
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
@@ -153,6 +154,10 @@ struct engine_stats {
         struct version clock;      /* the last assigned version */
 };
 struct engine_stats engine_stats(const struct engine *engine);
+
+/* The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is. This time is in the past if
+ * the last tick left work, because it reached a limit such as ENGINE_EXPIRED_MAX. */
+int64_t engine_next_deadline(const struct engine *engine);
 
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */
 const struct engine_config *engine_config(const struct engine *engine);
@@ -207,9 +212,6 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
  */
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects);
 
-/* The clock that assigns versions, for an import. Borrowed. */
+/* The clock that assigns versions. An import takes versions from it, and advances it to each version that it imports.
+ * Borrowed. */
 struct clock *engine_clock(struct engine *engine);
-
-/* The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is. This time is in the past if
- * the last tick left work, because it reached a limit such as ENGINE_EXPIRED_MAX. */
-int64_t engine_next_deadline(const struct engine *engine);

@@ -54,6 +54,8 @@
 #define OUTCOME_TOO_FAR(what)                                                                               \
         "the request " what " is too far in the future; "                                                   \
         "ensure that the client and broker system clocks are synchronized"
+
+/* than: the word "than"; "that" in the document dialect, as in the published documentation. */
 #define OUTCOME_FENCE_LOWER(than)                                                                           \
         "the request fencing token is a lower version " than " the fencing token protecting the resource"
 

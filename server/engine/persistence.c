@@ -37,6 +37,8 @@ bool persistence_may_have_lost(const struct engine_config *config, uint64_t stor
                                struct slice key) {
         if (stored_digest == PERSISTENCE_ALL)
                 return false;
+
+        /* After a change of the persistence policy, any key may be lost: the former policy is unknown, except its digest. */
         return stored_digest != persistence_digest(config) || !persistence_stores(config, key, false);
 }
 

@@ -9,8 +9,8 @@ struct engine;
 struct engine_config;
 
 /*
- * The persistence policy (--persist; not the access policy): which keys the storage has. It determines which keys a restart
- * loses, and therefore which clients must register again after it.
+ * The persistence policy (--persist; not the access policy): which keys the storage has. A restart loses all other keys, and
+ * notifies no client of the loss. So the clients that watch a lost key must register again after the restart.
  */
 
 enum persist {
@@ -21,7 +21,7 @@ enum persist {
 
 /* Special values of a stored digest of the persistence policy. */
 #define PERSISTENCE_ALL     UINT64_C(0) /* every key is stored: a restart loses none */
-#define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
+#define PERSISTENCE_UNKNOWN UINT64_MAX  /* any key may be lost, or changed by an import or a seed */
 
 /* Return the digest of the persistence policy of this configuration. Never PERSISTENCE_UNKNOWN. */
 uint64_t persistence_digest(const struct engine_config *config);

@@ -25,7 +25,7 @@ struct request {
         bool has_px;                  /* SET */
         int64_t px_ms;                /* time until the key expires; at least 1 */
 
-        bool wants_persistence; /* aio-persistence, of SET */
+        bool wants_persistence; /* SET: the client asks for storage on disk; see PERSIST_CUSTOM */
 
         bool stop; /* KEYNOTIFY STOP: end the registration */
 

@@ -61,7 +61,8 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
-        /* revocation_epoch is not stored. The stored disconnect_epoch is at least as large as revocation_epoch was. */
+        /* revocation_epoch is not stored. The stored disconnect_epoch is at least as large as revocation_epoch was. So
+         * identify() in engine.c does not take a KEYNOTIFY for a repeat of one whose registration was revoked. */
         engine->revocation_epoch = disconnect_epoch;
 }
 

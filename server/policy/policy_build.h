@@ -13,8 +13,8 @@
 
 /* Limits on memory and compile time, far above realistic policies. */
 #define POLICY_RULES_MAX        10000
-#define POLICY_PRINCIPALS_MAX   100000 /* client ids and user names of all rules */
-#define POLICY_KEYS_MAX         100000
+#define POLICY_PRINCIPALS_MAX   100000  /* client ids and user names of all rules */
+#define POLICY_KEYS_MAX         100000  /* lines of keys of all rules */
 #define POLICY_GRANTS_MAX       1000000 /* sum over all rules: principals times lines of keys */
 #define POLICY_PLACEHOLDERS_MAX 4       /* in one pattern */
 

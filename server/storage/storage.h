@@ -23,10 +23,10 @@ struct storage;
 struct storage_header {
         char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; empty before the first commit */
         struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
-        char instance_id[33];      /* text; new for each empty storage: see common/protocol/companion.h */
-        struct version clock;      /* at or above every version that the engine has issued */
-        uint64_t disconnect_epoch; /* grows when anything but KEYNOTIFY STOP may have ended registrations */
-        uint64_t persistence_digest;            /* at the last commit: see engine/persistence.h */
+        char instance_id[33];        /* text; new for each empty storage: see common/protocol/companion.h */
+        struct version clock;        /* at or above every version that the engine has issued */
+        uint64_t disconnect_epoch;   /* as in struct engine_stats */
+        uint64_t persistence_digest; /* at the last commit: see engine/persistence.h */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
         /* Suffix of the store's client id; empty: the client id has none. */
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];

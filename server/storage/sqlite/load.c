@@ -12,8 +12,8 @@
  *     commit.
  *
  * Some data looks inconsistent but is valid: a registration for a key that does not exist, because clients may watch such a
- * key; a fencing token above the clock, because a client may send one; and any combination of MAC keys, because each is used
- * only by itself.
+ * key; a fencing token above the clock, because a client may send one; and a former MAC key without a present one, or two
+ * equal MAC keys, because the store uses each key independently of the other.
  */
 
 #include "storage/sqlite/load.h"

@@ -139,8 +139,10 @@ static int sync_copy(const char *file) {
 
         if (!parent)
                 return -ENOMEM;
+        if (slash == parent)
+                slash++; /* the parent is the root directory */
         if (slash)
-                slash[slash == parent] = '\0';
+                *slash = '\0';
 
         r = directory_sync_file(AT_FDCWD, file);
         return r < 0 ? r : directory_sync_file(AT_FDCWD, slash ? parent : ".");

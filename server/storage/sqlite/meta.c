@@ -80,7 +80,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
                 meta->rows_checksum,
-                meta->header.persistence_digest,
+                meta->header.persistence_digest, /* the last: older formats do not have it */
         };
         const uint64_t sequences[] = {
                 meta->header.key_states.present.sequence,

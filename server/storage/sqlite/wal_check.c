@@ -15,7 +15,7 @@
 #define MAGIC          UINT32_C(0x377F0682) /* lowest bit set: the checksums use big-endian words */
 #define FORMAT_VERSION 3007000
 #define HEADER_LENGTH  32
-#define FRAME_HEADER   24
+#define FRAME_HEADER   24 /* page number, pages in the database or 0 (no commit), two salts, two checksums */
 #define SALTS_OFFSET   16 /* in the header of the log */
 
 struct wal_checksum {
