@@ -128,7 +128,10 @@ static enum exit_code store_batch(struct data_dir *directory) {
                 return EXIT_DONE;
 
         batch = storage_batch_from(directory->engine, &directory->effects, directory->now);
-        /* The import notifies no client. So the store must treat every key as changed at its next start. */
+        /*
+         * The import notifies no client. With this digest the store assumes at its next start that every key may have
+         * changed. With the plugin it then disconnects the clients that watch keys, so that they register again.
+         */
         batch.persistence_digest = PERSISTENCE_UNKNOWN;
         if (directory->node_id.length > 0)
                 batch.node_id = directory->node_id;
@@ -170,7 +173,10 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
         if (hlc_parse(buf_slice(&record->version), &version) < 0 || version.counter >= INT32_MAX ||
             !accept_node_id(directory, version.node))
                 return "its version cannot be one of this store";
-        /* The clock never goes back, and clients refuse versions so far ahead of their clock. */
+        /*
+         * The limit for fencing tokens applies to versions, too: the clock never goes back, and clients refuse versions so
+         * far ahead of their clock.
+         */
         if (clock_is_fence_too_far_ahead(clock, directory->node_id, version, now_ms))
                 return "its version is more than a minute ahead of this machine's clock, and all later "
                        "versions would be, too; remove \"version\" to give it a new one";

@@ -209,7 +209,7 @@ void doctor_check_size(struct doctor *doctor) {
 void doctor_check_session(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
-        bool is_retained;
+        bool is_session_present;
 
         if (!doctor->can_echo ||
             doctor_peer_init(&peer, doctor, "-away", buf_text(&doctor->echo_topic), &config) < 0)
@@ -221,11 +221,11 @@ void doctor_check_session(struct doctor *doctor) {
 
         connection_close(peer.connection);
         publish_echoes(doctor, N_SESSION_MESSAGES, 16);
-        is_retained = connection_open(peer.connection) == CONNECTION_OK &&
-                      connection_connack(peer.connection).is_session_present;
-        if (is_retained)
+        is_session_present = connection_open(peer.connection) == CONNECTION_OK &&
+                             connection_connack(peer.connection).is_session_present;
+        if (is_session_present)
                 drain(&peer);
-        if (is_retained && peer.is_done)
+        if (is_session_present && peer.is_done)
                 doctor_ok(doctor, "session", "messages to a disconnected client wait for it");
         else
                 doctor_fail(
@@ -233,6 +233,6 @@ void doctor_check_session(struct doctor *doctor) {
                         "allow sessions to stay after a disconnect; see persistent_client_expiration",
                         "%u of %d messages for a disconnected client have waited: requests are lost while "
                         "the store restarts",
-                        is_retained ? peer.n_messages : 0, N_SESSION_MESSAGES);
+                        is_session_present ? peer.n_messages : 0, N_SESSION_MESSAGES);
         connection_end_session(peer.connection);
 }

@@ -35,7 +35,10 @@ struct doctor {
         /* Of the first reply to the last request. */
         struct buf payload, version;
 
-        /* Sources of the first reply and of a later one. They differ if any reply came from another source. */
+        /*
+         * Sources (`__srcId`: the node id of the store) of the first reply and of a later one. They differ if any reply came
+         * from another source.
+         */
         struct buf source, other_source;
 
         unsigned n_requests;

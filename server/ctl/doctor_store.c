@@ -157,7 +157,7 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
  * request, which was ahead of the wall clock.
  */
 void doctor_check_clock(struct doctor *doctor) {
-        int64_t first_ms, ahead_ms, before_ms, distance_ms;
+        int64_t first_ms, ahead_ms, last_ms, distance_ms;
         static const char remedy[] = "synchronize the clocks of both machines by NTP";
         const char *at_least, *side;
         static const bool never = false;
@@ -166,13 +166,13 @@ void doctor_check_clock(struct doctor *doctor) {
                 return;
         if (!read_clock(doctor, &ahead_ms, &first_ms) ||
             connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) != CONNECTION_TIMED_OUT ||
-            !read_clock(doctor, &ahead_ms, &before_ms)) {
+            !read_clock(doctor, &ahead_ms, &last_ms)) {
                 doctor_warn(doctor, "clock", "see the store's log and its policy",
                             "the store's clock cannot be read: \"%s\"", LOG_TEXT(reply_line(doctor)));
                 return;
         }
 
-        at_least = before_ms == first_ms ? "at least " : "";
+        at_least = last_ms == first_ms ? "at least " : "";
         side = ahead_ms > 0 ? "ahead of" : "behind";
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
         if (distance_ms <= SKEW_SMALL_MS)
@@ -211,6 +211,7 @@ void doctor_check_latency(struct doctor *doctor) {
 
         qsort(last, LATENCY_COUNTED, sizeof(*last), compare_uint64);
         qsort(last_waited, LATENCY_COUNTED, sizeof(*last_waited), compare_uint64);
+        /* the lower quartile: at least three quarters of the replies were held back */
         if (last_waited[LATENCY_COUNTED / 4] >= NAGLE_NS)
                 doctor_fail(
                         doctor, "latency", "set_tcp_nodelay true in mosquitto.conf",

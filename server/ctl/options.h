@@ -36,7 +36,7 @@ struct command {
         const char *synopsis; /* its arguments */
         const char *summary;  /* one line, for the list of commands */
         const char *help;     /* for its --help; indented lines are examples or tables */
-        size_t n_words_min; /* minimum number of arguments; --key-file and --value-file each make one unnecessary */
+        size_t n_words_min;   /* number of arguments; --key-file and --value-file each replace one */
         size_t n_words_max;
 };
 

@@ -23,8 +23,8 @@ enum unit {
 
 /* Names of the outcomes that are not errors. In the labels of metrics, underscores replace the blanks. */
 #define SUCCESS_NAME(symbol, name, ...) name,
-#define NO_ERROR(...)
-static const char *const success_names[] = { OUTCOMES(SUCCESS_NAME, NO_ERROR) };
+#define SKIP_ERROR(...)
+static const char *const success_names[] = { OUTCOMES(SUCCESS_NAME, SKIP_ERROR) };
 
 static double count_errors(const struct samples *samples) {
         double n = samples_sum(samples, REQUESTS, NULL);

@@ -97,8 +97,8 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
 void mqtt_client_connect(struct mqtt_client *client);
 
 /*
- * End the session and disconnect gracefully. The next attempt uses this client id, which is borrowed.
- * Messages that the broker has not acknowledged are dropped. The only callback that may call this function is
+ * End the session and disconnect gracefully; disconnected() is not called. The next attempt uses this client id, which is
+ * borrowed. Messages that the broker has not acknowledged are dropped. The only callback that may call this function is
  * packets_written. Returns 0 or an error of mqtt_client_new(); after an error the client id is unchanged.
  */
 int mqtt_client_change_id(struct mqtt_client *client, const char *client_id);
@@ -129,10 +129,10 @@ bool mqtt_client_wants_write(const struct mqtt_client *client);
 /* Read no further packet in this wake-up. Call only from a callback. */
 void mqtt_client_stop_reading(struct mqtt_client *client);
 
-/* Stop reading, and send DISCONNECT at the end of the wake-up. Call only from a callback. */
+/* Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only from a callback. */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
-/* Send DISCONNECT at once. ends_session: set the session expiry to 0. */
+/* Send DISCONNECT at once. disconnected() is not called. ends_session: set the session expiry to 0. */
 void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
 
 /*
