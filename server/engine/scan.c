@@ -93,13 +93,17 @@ static bool may_read(struct scan *scan, struct slice key) {
                policy_decide(query->policy, &query->origin, ACCESS_READ, key, &scan->budget);
 }
 
+/*
+ * The policy is asked before the pattern: the steps of a match decide where a page ends, so a client could learn the names of
+ * keys that it may not read from the number of pages.
+ */
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t cost = SCAN_KEY_STEPS + key.length / UTF8_BYTES_PER_STEP;
 
         scan->budget -= cost < scan->budget ? cost : scan->budget;
         return keyspace_deadline(scan->keyspace, entry) > scan->query->now_ns && slice_is_utf8(key) &&
-               glob_match(scan->query->pattern, key, &scan->budget) && may_read(scan, key);
+               may_read(scan, key) && glob_match(scan->query->pattern, key, &scan->budget);
 }
 
 static int list_entry(struct scan *scan, struct entry *entry) {

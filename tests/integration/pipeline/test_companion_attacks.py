@@ -709,6 +709,21 @@ def test_a_reader_of_the_disk_forges_requests_until_the_broker_is_restarted(guar
     assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
 
 
+# Keys that the policy does not grant
+
+
+def test_pages_of_scan_do_not_reveal_the_names_of_keys_that_the_client_may_not_read(guarded):
+    """A match that uses up the steps of a page would show whether a key begins with these letters."""
+    guarded.start_store()
+    operator, alice = guarded.connect("operator"), guarded.connect("alice")
+    for n in range(3):
+        assert operator.ask("SET", f"locks/{n}", "mine") == b"+OK\r\n"
+
+    pattern = "locks/[" + "x" * 100_000 + "]*"
+    assert len(resp.read(operator.ask("SCAN", pattern))) == 2, "there is a further page"
+    assert resp.read(alice.ask("SCAN", pattern)) == [[]]
+
+
 # A reader of the HTTP port
 
 

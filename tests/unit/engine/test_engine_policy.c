@@ -117,6 +117,35 @@ Test(engine_policy, limits_scan_to_readable_keys) {
         policy_free(policy);
 }
 
+/* The steps of a match must not depend on keys that the client may not read. */
+Test(engine_policy, unreadable_keys_do_not_change_where_a_page_ends) {
+        static uint8_t pattern[SCAN_PAGE_STEPS_MAX + 5]; /* one match uses up the page */
+        struct policy *policy = make_policy("r*");
+        struct request scan = SCAN("", VERIFIED);
+        const struct reply *reply;
+        struct world world;
+
+        memset(pattern, 'x', sizeof(pattern));
+        memcpy(pattern, "w[", 2);
+        memcpy(pattern + sizeof(pattern) - 2, "]*", 2);
+        scan.key = (struct slice){ pattern, sizeof(pattern) };
+        world_init(&world, world_config());
+        cr_expect(asked(&world, SET("w1", "v", OWN), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("w2", "v", OWN), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("w3", "v", OWN), OUTCOME_DONE));
+
+        reply = ask(&world, scan);
+        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_expect(reply->page->has_next);
+
+        engine_set_policy(world.engine, policy);
+        reply = ask(&world, scan);
+        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_expect_not(reply->page->has_next);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
 /* A denial is not remembered: a new policy decides a repeated request again. */
 Test(engine_policy, decides_a_denied_request_again_when_repeated) {
         struct policy *policy = make_policy("r*");
