@@ -367,6 +367,25 @@ Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
         dedup_deinit(&dedup);
 }
 
+Test(dedup, a_client_beyond_its_share_of_a_lower_limit_makes_room_for_others) {
+        struct dedup dedup;
+        uint64_t number = 0;
+
+        dedup_init(&dedup, 100000);
+        while (dedup.n_dropped_early == 0)
+                remember_for(&dedup, 1, number++, 1000);
+        dedup_set_limit(&dedup, 50000);
+        for (int i = 0; i < 1000; i++)
+                remember_for(&dedup, 1, number++, 1000);
+
+        cr_expect_leq(dedup.n_records, dedup.n_records_max * 4 / 5 + 1);
+        for (uint64_t i = 0; i < 10; i++)
+                remember_for(&dedup, 2, number++, 10);
+        for (uint64_t i = 0; i < 10; i++)
+                cr_expect(is_remembered(&dedup, number - 1 - i, 0));
+        dedup_deinit(&dedup);
+}
+
 Test(dedup, shrinks_to_a_lower_limit_with_later_additions) {
         struct dedup dedup;
         uint64_t n_before, n_steps = 0;
