@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/parse.h"
-#include "codec/invocation.h"
 #include "control/test_clock.h"
 
 static const char *const names[N_FAULT_ACTIONS] = {
