@@ -21,6 +21,10 @@ bool slice_equal(struct slice a, struct slice b) {
         return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);
 }
 
+bool slice_equal_string(struct slice a, const char *text) {
+        return slice_equal(a, slice_from_string(text));
+}
+
 bool slice_starts_with(struct slice text, struct slice prefix) {
         return text.length >= prefix.length &&
                slice_equal((struct slice){ text.data, prefix.length }, prefix);

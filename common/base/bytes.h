@@ -20,6 +20,7 @@ struct slice {
 struct slice slice_from_string(const char *text);
 
 bool slice_equal(struct slice a, struct slice b);
+bool slice_equal_string(struct slice a, const char *text); /* NUL-terminated */
 bool slice_starts_with(struct slice text, struct slice prefix);
 bool slice_ends_with(struct slice text, struct slice suffix);
 

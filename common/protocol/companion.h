@@ -120,11 +120,13 @@
 
 /*
  * KICK. Payload: the number of a connection. The plugin disconnects its client and the broker publishes the client's will. The
- * store kicks two kinds of connections:
+ * store kicks a connection in these cases:
  *
- * - WELCOME lists the connection, but the store has no registrations of the connection. The reason is that the store has
- *   served another broker after the connection registered.
+ * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
+ *   the store served another broker, or while the plugin did not answer.
+ * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost.
  * - A notification for the connection is too large for the broker.
+ * - With --control: the fault `disconnect` applies to a request of the connection.
  */
 #define COMPANION_KICK COMPANION_CONTROL "kick"
 

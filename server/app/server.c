@@ -18,7 +18,6 @@
 #include "base/time_units.h"
 #include "config/config.h"
 #include "http/pages.h"
-#include "pipeline/seeding.h"
 
 /* Limit for finishing pending requests after SIGTERM. */
 #define STOP_TIMEOUT_MS 2000

@@ -65,10 +65,3 @@ int welcome_read(struct slice text, struct welcome *ret_welcome) {
         welcome.connections = NULL;
         return 0;
 }
-
-struct connection_text connection_text(uint64_t connection) {
-        struct connection_text text = { 0 };
-
-        text.length = format_uint64(text.text, connection, 1);
-        return text;
-}

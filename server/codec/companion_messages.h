@@ -3,7 +3,7 @@
 
 #include "protocol/companion.h"
 
-/* Parse and format messages of the companion protocol (common/protocol/companion.h). No I/O. */
+/* Parse messages of the companion protocol (common/protocol/companion.h). No I/O. */
 
 /* The content of WELCOME, the plugin's answer to the store's HELLO. */
 struct welcome {
@@ -20,10 +20,3 @@ struct welcome {
  * welcome_deinit(). */
 int welcome_read(struct slice text, struct welcome *ret_welcome);
 void welcome_deinit(struct welcome *welcome);
-
-/* A connection's number in decimal, NUL-terminated: the payload of TRACK and UNTRACK. */
-struct connection_text {
-        char text[24];
-        size_t length;
-};
-struct connection_text connection_text(uint64_t connection);

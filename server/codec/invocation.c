@@ -35,10 +35,6 @@ void invocation_properties(const struct decoder *decoder,
         memcpy(ret_names, names, sizeof(names));
 }
 
-static bool is_word(struct slice word, const char *text) {
-        return slice_equal(word, slice_from_string(text));
-}
-
 /*
  * The words are NEX, NEX value, NEX PX ms, or NEX value PX ms. So their number tells whether there is a value, even if the
  * value is "PX". Returns the number of words taken.
@@ -73,12 +69,12 @@ static enum outcome decode_set_options(const struct slice *words, size_t n_words
                 bool is_first_condition = request->condition == SET_ALWAYS;
                 size_t n_taken = 0;
 
-                if (is_word(words[0], "NX") && is_first_condition) {
+                if (slice_equal_string(words[0], "NX") && is_first_condition) {
                         request->condition = SET_IF_ABSENT;
                         n_taken = 1;
-                } else if (is_word(words[0], "NEX") && is_first_condition) {
+                } else if (slice_equal_string(words[0], "NEX") && is_first_condition) {
                         n_taken = decode_nex(words, n_words, request);
-                } else if (is_word(words[0], "PX")) {
+                } else if (slice_equal_string(words[0], "PX")) {
                         n_taken = decode_px(words, n_words, request);
                 }
                 if (n_taken == 0)
@@ -110,8 +106,8 @@ static enum outcome decode_arguments(const struct slice *arguments, size_t n_arg
                         request->value = arguments[1];
                 return OUTCOME_DONE;
         case VERB_KEYNOTIFY:
-                request->stop = n_arguments == 2 && is_word(arguments[1], "STOP");
-                if (n_arguments == 2 && !request->stop && !is_word(arguments[1], "GET"))
+                request->stop = n_arguments == 2 && slice_equal_string(arguments[1], "STOP");
+                if (n_arguments == 2 && !request->stop && !slice_equal_string(arguments[1], "GET"))
                         return OUTCOME_SYNTAX_ERROR;
                 return OUTCOME_DONE;
         default:

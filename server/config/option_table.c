@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/array.h"
 #include "config/config.h"
 
 #include <arpa/inet.h>
@@ -9,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/parse.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"

@@ -37,10 +37,6 @@ static int refuse(struct control_call *call, const char *problem) {
         return -EINVAL;
 }
 
-static bool is_word(struct slice word, const char *text) {
-        return slice_equal(word, slice_from_string(text));
-}
-
 static int reply_with_blob(struct control_call *call, const struct buf *text) {
         resp3_append_blob(&call->payload, buf_slice(text));
         return buf_failed(text) ? -ENOMEM : 0;
@@ -127,15 +123,15 @@ static int set_clock(struct control_call *call) {
         struct test_clock *clock = &call->control->clock;
         struct slice what = call->n_words > 0 ? call->words[0] : (struct slice){ 0 };
 
-        if (is_word(what, "advance") && call->n_words == 2)
+        if (slice_equal_string(what, "advance") && call->n_words == 2)
                 return advance(call);
-        if (is_word(what, "skew") && call->n_words == 3)
+        if (slice_equal_string(what, "skew") && call->n_words == 3)
                 return skew(call);
-        if (is_word(what, "freeze") && call->n_words == 1) {
+        if (slice_equal_string(what, "freeze") && call->n_words == 1) {
                 test_clock_freeze(clock, call->control->real);
                 return 0;
         }
-        if (is_word(what, "resume") && call->n_words == 1) {
+        if (slice_equal_string(what, "resume") && call->n_words == 1) {
                 test_clock_resume(clock, call->control->real);
                 return 0;
         }
@@ -151,15 +147,15 @@ static int set_fault(struct control_call *call) {
         uint64_t number;
         int r;
 
-        if (call->n_words == 1 && is_word(call->words[0], "clear")) {
+        if (call->n_words == 1 && slice_equal_string(call->words[0], "clear")) {
                 fault_rules_clear(&control->faults);
                 return 0;
         }
-        if (call->n_words == 1 && is_word(call->words[0], "list")) {
+        if (call->n_words == 1 && slice_equal_string(call->words[0], "list")) {
                 fault_rules_write(&control->faults, &text);
                 return reply_with_blob(call, &text);
         }
-        if (call->n_words > 0 && is_word(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
+        if (call->n_words > 0 && slice_equal_string(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
             pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
                 return refuse(call, "disconnect needs the plugin in the broker");
 
@@ -196,15 +192,15 @@ static int read_option(struct control_call *call, struct journal_query *query, s
 
         if (r != 0)
                 return r < 0 ? r : 0;
-        if (is_word(name, "after"))
+        if (slice_equal_string(name, "after"))
                 return parse_uint64(value, &query->after) == 0
                                ? 0
                                : refuse(call, "a number was expected after \"after\"");
-        if (is_word(name, "count") && query->count > 0)
+        if (slice_equal_string(name, "count") && query->count > 0)
                 return parse_uint64(value, &query->count) == 0 && query->count > 0
                                ? 0
                                : refuse(call, "a positive number was expected after \"count\"");
-        if (is_word(name, "timeout") && query->timeout_ms > 0)
+        if (slice_equal_string(name, "timeout") && query->timeout_ms > 0)
                 return parse_duration(value, &query->timeout_ms) == 0 && query->timeout_ms > 0 &&
                                        query->timeout_ms <= WAIT_TIMEOUT_MAX_MS
                                ? 0
@@ -353,7 +349,7 @@ static const struct {
 
 static int execute(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
-                if (is_word(name, commands[i].name))
+                if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
         return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
 }
@@ -363,7 +359,7 @@ static int execute(struct control_call *call, struct slice name) {
  * number of stored words; this limits their length. The text of a seed is exempt: it is not stored.
  */
 static bool has_long_word(const struct slice *words, size_t n_words) {
-        for (size_t i = 0; i < n_words && !is_word(words[0], "seed"); i++)
+        for (size_t i = 0; i < n_words && !slice_equal_string(words[0], "seed"); i++)
                 if (words[i].length > UINT16_MAX)
                         return true;
         return false;

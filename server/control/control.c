@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/time_units.h"
-#include "codec/companion_messages.h"
 #include "control/internal.h"
+#include "protocol/companion.h"
 #include "protocol/properties.h"
 
 /* 1. Received requests */

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/parse.h"
-#include "codec/invocation.h"
 #include "control/test_clock.h"
 
 static const char *const names[N_FAULT_ACTIONS] = {
@@ -60,10 +59,6 @@ static int refuse(const char **ret_problem, const char *problem) {
         return -EINVAL;
 }
 
-static bool is_word(struct slice word, const char *text) {
-        return slice_equal(word, slice_from_string(text));
-}
-
 /* Parse a probability such as 0.25 or 1, with up to nine decimal places. */
 static int parse_probability(struct slice text, uint32_t *ret_probability) {
         struct slice fraction;
@@ -88,24 +83,24 @@ static int set_option(struct fault_rule *rule, struct slice name, struct slice v
                       const char **ret_problem) {
         int r;
 
-        if (is_word(name, "verb") && is_for_notifications(rule->action))
+        if (slice_equal_string(name, "verb") && is_for_notifications(rule->action))
                 return refuse(ret_problem, "a notification has no verb");
         r = selection_set(&rule->selection, name, value, ret_problem);
         if (r != 0)
                 return r < 0 ? r : 0;
 
-        if (is_word(name, "count")) {
+        if (slice_equal_string(name, "count")) {
                 if (parse_uint64(value, &rule->n_remaining) < 0 || rule->n_remaining == 0)
                         return refuse(ret_problem, "a positive number was expected after count");
                 rule->has_count = true;
                 return 0;
         }
-        if (is_word(name, "probability"))
+        if (slice_equal_string(name, "probability"))
                 return parse_probability(value, &rule->probability) == 0
                                ? 0
                                : refuse(ret_problem,
                                         "a number above 0 and up to 1 was expected after probability");
-        if (is_word(name, "seed"))
+        if (slice_equal_string(name, "seed"))
                 return parse_uint64(value, &rule->seed) == 0
                                ? 0
                                : refuse(ret_problem, "a number was expected after seed");
@@ -117,7 +112,7 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
                        const char **ret_problem) {
         rule->action = N_FAULT_ACTIONS;
         for (int i = 0; n_words > 0 && i < N_FAULT_ACTIONS; i++)
-                if (is_word(words[0], names[i]))
+                if (slice_equal_string(words[0], names[i]))
                         rule->action = (enum fault_action)i;
 
         switch (rule->action) {

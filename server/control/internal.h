@@ -19,8 +19,9 @@ struct injected_fault {
         uint64_t connection;
 };
 
-/* Size of the ring buffer. Must exceed the number of requests in one batch: BATCH_REPLIES_MAX in pipeline/execute.c. */
+/* Size of the ring buffer. Must exceed the number of requests in one batch. */
 #define INJECTED_FAULTS_MAX 4096
+_Static_assert(INJECTED_FAULTS_MAX > PIPELINE_BATCH_REPLIES_MAX, "the ring buffer has room for a batch");
 
 /* A reply that is sent later. */
 struct delayed_reply {

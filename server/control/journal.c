@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "codec/invocation.h"
 #include "protocol/resp3.h"
 
 /* Requests with more words are written as a payload. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/glob.h"
-#include "codec/invocation.h"
 
 void selection_deinit(struct selection *selection) {
         buf_deinit(&selection->client);

@@ -33,70 +33,61 @@ static void (*const checks[])(struct doctor *doctor) = {
 
 /* 1. Findings */
 
-static void print_finding(struct doctor *doctor, enum severity severity, const char *check,
-                          const char *change, const char *measured) {
-        CLEANUP(buf_deinit) struct buf line = { 0 };
+struct finding {
+        enum severity severity;
+        const char *check;
+        const char *change; /* NULL: none */
+};
 
-        doctor->n_findings[severity]++;
+static void print_finding(struct doctor *doctor, struct finding finding, const char *format,
+                          va_list arguments) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+        char measured[512];
+
+        vsnprintf(measured, sizeof(measured), format, arguments);
+        doctor->n_findings[finding.severity]++;
 
         if (doctor->options->json) {
                 json_begin(&line);
-                json_add_bytes(&line, "severity", slice_from_string(severities[severity]), false);
-                json_add_bytes(&line, "check", slice_from_string(check), false);
+                json_add_bytes(&line, "severity", slice_from_string(severities[finding.severity]), false);
+                json_add_bytes(&line, "check", slice_from_string(finding.check), false);
                 json_add_bytes(&line, "measured", slice_from_string(measured), false);
-                json_add_bytes(&line, "change", slice_from_string(change), false);
+                json_add_bytes(&line, "change", slice_from_string(finding.change), false);
                 json_end(&line);
         } else {
-                buf_append_format(&line, "%-4s  %s: ", severities[severity], check);
+                buf_append_format(&line, "%-4s  %s: ", severities[finding.severity], finding.check);
                 append_printable(&line, slice_from_string(measured), false);
-                if (change) {
+                if (finding.change) {
                         buf_append_string(&line, "  change: ");
-                        append_printable(&line, slice_from_string(change), false);
+                        append_printable(&line, slice_from_string(finding.change), false);
                 }
                 buf_append_string(&line, "\n");
         }
         output_write(&line);
 }
 
-struct measured {
-        char text[512];
-};
-
-static struct measured format_measured(const char *format, va_list arguments) {
-        struct measured measured;
-
-        vsnprintf(measured.text, sizeof(measured.text), format, arguments);
-        return measured;
-}
-
 void doctor_ok(struct doctor *doctor, const char *check, const char *format, ...) {
-        struct measured measured;
         va_list arguments;
 
         va_start(arguments, format);
-        measured = format_measured(format, arguments);
+        print_finding(doctor, (struct finding){ SEVERITY_OK, check, NULL }, format, arguments);
         va_end(arguments);
-        print_finding(doctor, SEVERITY_OK, check, NULL, measured.text);
 }
 
 void doctor_warn(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
-        struct measured measured;
         va_list arguments;
 
         va_start(arguments, format);
-        measured = format_measured(format, arguments);
+        print_finding(doctor, (struct finding){ SEVERITY_WARN, check, change }, format, arguments);
         va_end(arguments);
-        print_finding(doctor, SEVERITY_WARN, check, change, measured.text);
 }
 
 void doctor_fail(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
-        struct measured measured;
         va_list arguments;
 
         va_start(arguments, format);
-        measured = format_measured(format, arguments);
+        print_finding(doctor, (struct finding){ SEVERITY_FAIL, check, change }, format, arguments);
         va_end(arguments);
-        print_finding(doctor, SEVERITY_FAIL, check, change, measured.text);
 }
 
 /* 2. Received messages */

@@ -3,7 +3,6 @@
 
 #include "ctl/connection.h"
 #include "ctl/options.h"
-#include "protocol/hlc.h"
 
 /* The state of the command doctor, and its checks. doctor.c runs them, and prints their findings. */
 

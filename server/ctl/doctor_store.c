@@ -16,6 +16,7 @@
 #include "ctl/doctor_checks.h"
 #include "ctl/store_metrics.h"
 #include "mqtt/properties.h"
+#include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"

@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "ctl/options.h"
 #include "protocol/hlc.h"
 

@@ -13,7 +13,6 @@
 #include <utlist.h>
 
 #include "base/array.h"
-#include "base/assert.h"
 #include "base/time_units.h"
 
 _Static_assert(

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/array.h"
 #include "engine/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time_units.h"

@@ -17,8 +17,10 @@
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 
-/* A batch of this size is committed and published before it takes another message. */
-#define BATCH_REPLIES_MAX       1000
+/*
+ * A batch of this size, or with PIPELINE_BATCH_REPLIES_MAX replies, is committed and published before it takes another
+ * message.
+ */
 #define BATCH_NOTIFICATIONS_MAX 10000
 #define BATCH_BYTES_MAX         ((size_t)1 << 20)
 
@@ -211,7 +213,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
-               pipeline->batch.n_replies < BATCH_REPLIES_MAX &&
+               pipeline->batch.n_replies < PIPELINE_BATCH_REPLIES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
                pipeline->n_batch_bytes < BATCH_BYTES_MAX && !outbox_is_full(&pipeline->outbox);
 }

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "codec/companion_messages.h"
 #include "pipeline/hooks.h"
+#include "protocol/companion.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
@@ -73,10 +73,10 @@ int publish_message(struct pipeline *pipeline, const struct message *message, ui
 }
 
 void publish_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
-        struct connection_text number = connection_text(connection);
+        char digits[UINT64_DIGITS_MAX];
         struct message message = {
                 .topic = topic,
-                .payload = { (const uint8_t *)number.text, number.length },
+                .payload = { (const uint8_t *)digits, format_uint64(digits, connection, 1) },
                 .qos = 1,
         };
         uint16_t id;

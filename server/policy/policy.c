@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/glob.h"
 #include "policy/internal.h"
 
 /* Cost of the binary search, in matching steps. */

@@ -3,6 +3,7 @@
 /* Parse the text of a line of keys into parts: patterns, literals and placeholders. */
 
 #include "base/array.h"
+#include "base/glob.h"
 #include "policy/internal.h"
 
 static const struct placeholder {

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "protocol/companion.h"
-#include "protocol/properties.h"
 #include "protocol/resp3.h"
 
 static const char *const type_names[N_RECORDED_TYPES] = {

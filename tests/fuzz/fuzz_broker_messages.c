@@ -53,14 +53,6 @@ static void read_welcome(struct slice text) {
                slice_equal((struct slice){ (uint8_t *)welcome.connections,
                                            welcome.n_connections * sizeof(*welcome.connections) },
                            buf_slice(&expected)));
-        for (size_t i = 0; i < welcome.n_connections; i++) {
-                struct connection_text number = connection_text(welcome.connections[i]);
-                uint64_t again;
-
-                ASSERT(number.text[number.length] == '\0');
-                ASSERT(parse_uint64((struct slice){ (uint8_t *)number.text, number.length }, &again) == 0 &&
-                       again == welcome.connections[i]);
-        }
 }
 
 /* A message whose user properties are lines: the first byte chooses the name, the rest is the value. */

@@ -141,6 +141,15 @@ Test(slice, is_utf8_as_rfc_3629_defines) {
                 cr_expect_eq(slice_is_utf8(utf8_texts[i].text), utf8_texts[i].valid, ROW(utf8_texts, i));
 }
 
+Test(slice, equals_only_the_same_string) {
+        cr_expect(slice_equal_string(S("abc"), "abc"));
+        cr_expect(slice_equal_string(S(""), ""));
+        cr_expect_not(slice_equal_string(S("ab"), "abc"));
+        cr_expect_not(slice_equal_string(S("abc"), "ab"));
+        cr_expect_not(slice_equal_string(S("abd"), "abc"));
+        cr_expect_not(slice_equal_string(S("ab\0"), "ab"));
+}
+
 Test(slice, skip_drops_the_first_bytes) {
         cr_expect(slice_equal(slice_skip(S("abc"), 0), S("abc")));
         cr_expect(slice_equal(slice_skip(S("abc"), 2), S("c")));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_line.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Parsing of welcome and of connection numbers (common/protocol/companion.h). */
+/* Parsing of welcome (common/protocol/companion.h). */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -85,11 +85,4 @@ Test(welcome, is_rejected_if_any_part_is_malformed) {
                 cr_expect_null(welcome.connections, ROW(unreadable, i));
                 cr_expect_eq(welcome.n_connections, 99, ROW(unreadable, i));
         }
-}
-
-Test(connection_text, is_a_nul_terminated_number) {
-        cr_expect_str_eq(connection_text(1).text, "1");
-        cr_expect_eq(connection_text(1).length, 1);
-        cr_expect_str_eq(connection_text(UINT64_MAX).text, "18446744073709551615");
-        cr_expect_eq(connection_text(UINT64_MAX).length, 20);
 }
