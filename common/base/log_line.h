@@ -7,7 +7,8 @@
 
 /*
  * A log line under construction, key=value or JSON. It is always one line of valid UTF-8 that can be parsed: a field that does
- * not fit is omitted, and a message that does not fit is truncated. Only log.c calls these functions.
+ * not fit is omitted, and a message that does not fit is truncated. Only log.c calls these functions, except
+ * log_printable_length().
  */
 #define LOG_LINE_MAX 1024
 

@@ -34,8 +34,9 @@ static void set_policy(struct server *server, struct policy **policy) {
 }
 
 static int open_control(struct server *server) {
-        log_warning("--control: all clients of the broker can empty this store, move its clock and inject "
-                    "faults; use it for tests only");
+        log_warning("--control: all clients of the broker can empty this store, move its clock, inject "
+                    "faults, and read the requests of other clients with their keys and values, whatever "
+                    "the policy grants; use it for tests only");
         return control_new(&server->control, server->pipeline);
 }
 

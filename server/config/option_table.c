@@ -257,8 +257,9 @@ const struct option config_options[] = {
                 "stop when the parent process ends, or when stdin is a pipe and is closed",
                 option_set_switch, FIELD(exit_with_parent), RESTART),
         SETTING("process", "control", "--control", NULL, "off", "on or off",
-                "let tests empty the store, move its clock and inject faults", option_set_switch,
-                FIELD(control), RESTART),
+                "for tests: let all clients empty the store, move its clock, inject faults, and read the "
+                "requests of other clients with their keys and values, whatever the policy grants",
+                option_set_switch, FIELD(control), RESTART),
         SETTING("log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
                 "least severe level to log on stderr", set_log_level, 0, LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",

@@ -9,7 +9,7 @@
 
 static const char get_help[] =
         "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
-        "version follows on a line of its own, and control characters are escaped.\n"
+        "version follows on a line of its own, and control and invisible characters are escaped.\n"
         "\n"
         "  statestorectl get greeting\n"
         "  level=$(statestorectl get level) || level=unknown\n"
@@ -43,9 +43,9 @@ static const char vdel_help[] =
         "  statestorectl vdel lock me               release a lock, unless another client has it\n";
 
 static const char scan_help[] =
-        "Prints one key per line. A key with control characters is printed escaped; --json and --hex\n"
-        "print every key exactly. The pattern must match the whole key: * matches any number of\n"
-        "characters, ? one character, [abc] [a-z] [!a] one character of a set, [*] a star. A key that\n"
+        "Prints one key per line. A key with control or invisible characters is printed escaped; --json\n"
+        "and --hex print every key exactly. The pattern must match the whole key: * matches any number\n"
+        "of characters, ? one character, [abc] [a-z] [!a] one character of a set, [*] a star. A key that\n"
         "is deleted and set during the scan may be printed twice.\n"
         "\n"
         "  statestorectl scan\n"
@@ -55,7 +55,8 @@ static const char scan_help[] =
 static const char watch_help[] =
         "Prints one line per change, with fields separated by tabs: SET, version, key, value; or\n"
         "DELETE, version, key. An expired key is reported as deleted. The keys need not exist. Keys\n"
-        "and values with control characters are printed escaped; --json and --hex print them exactly.\n"
+        "and values with control or invisible characters are printed escaped; --json and --hex print\n"
+        "them exactly.\n"
         "\n"
         "  statestorectl watch lock\n"
         "  statestorectl watch lock | head -n 1     wait for the next change\n"

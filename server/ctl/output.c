@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log_line.h"
+
 static int output_errno;
 
 void complain(const char *format, ...) {
@@ -58,22 +60,22 @@ enum exit_code output_finish(enum exit_code exit_code) {
         return EXIT_USAGE;
 }
 
-static bool is_plain(struct slice text, size_t at, bool keep_lines) {
-        uint8_t byte = text.data[at];
-
-        if (byte == '\n' || byte == '\t')
+/* Length of the character at the beginning of text; 0 if append_printable() escapes it. */
+static size_t plain_length(struct slice text, bool keep_lines) {
+        if (text.data[0] == '\n' || text.data[0] == '\t')
                 return keep_lines;
-        /* U+0080 to U+009F: control characters, which some terminals execute */
-        if (byte == 0xC2 && at + 1 < text.length && text.data[at + 1] < 0xA0)
-                return false;
-        return byte >= 0x20 && byte != 0x7F;
+        return log_printable_length(text);
 }
 
 bool is_printable(struct slice text, bool keep_lines) {
-        for (size_t i = 0; i < text.length; i++)
-                if (!is_plain(text, i, keep_lines))
+        while (text.length > 0) {
+                size_t length = plain_length(text, keep_lines);
+
+                if (length == 0)
                         return false;
-        return slice_is_utf8(text);
+                text = slice_skip(text, length);
+        }
+        return true;
 }
 
 void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
@@ -87,7 +89,7 @@ void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
 
                 if (byte == '\\')
                         buf_append_string(buf, "\\\\");
-                else if (byte < 0x80 && is_plain(text, i, keep_lines))
+                else if (byte < 0x80 && plain_length(slice_skip(text, i), keep_lines) > 0)
                         buf_append(buf, &byte, 1);
                 else if (byte == '\n')
                         buf_append_string(buf, "\\n");

@@ -251,6 +251,7 @@ def test_without_control_requests_from_an_old_subscription_are_ignored(site):
 
 def test_control_logs_a_warning_at_start(started):
     assert 'level=warning msg="--control: all clients of the broker can empty this store' in started.log()
+    assert "read the requests of other clients with their keys and values, whatever the policy grants" in started.log()
 
 
 def test_fault_disconnect_needs_the_plugin(site):

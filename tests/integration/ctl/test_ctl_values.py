@@ -142,6 +142,16 @@ def test_scan_shows_a_key_with_control_characters_on_one_line(ctl, client, key):
     assert bytes.fromhex(ctl.ok("scan", f"{key}*", "--hex").decode()) == name.encode()
 
 
+@pytest.mark.parametrize("character", ["\u00ad", "\u200b", "\u2028", "\u202e", "\u2066", "\ufeff"])
+def test_scan_escapes_characters_that_make_a_key_look_like_another_one(ctl, client, key, character):
+    """Invisible characters, a line separator, and changes of the direction of text."""
+    client.request("SET", f"{key}-ü", "value")
+    client.request("SET", f"{key}-{character}ü", "value")
+
+    escaped = "".join(f"\\x{byte:02X}" for byte in f"{character}ü".encode())
+    assert set(ctl.ok("scan", f"{key}-*").decode().split("\n")) == {f"{key}-ü", f"{key}-{escaped}", ""}
+
+
 # ping
 
 

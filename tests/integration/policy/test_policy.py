@@ -255,6 +255,17 @@ def test_control_requests_need_no_rule(make_site, policy):
     assert client.ask("GET", "other") == DENIED
 
 
+def test_control_reads_the_requests_of_other_clients_without_a_rule(make_site, policy):
+    site = make_site()
+    site.start_store("--policy", policy, "--control")
+    assert site.connect("c1", kind=WireClient).ask("SET", "own/c1/a", "secret") == OK
+
+    control = site.connect("test", kind=Control)
+
+    assert control.request("GET", "own/c1/a").payload == DENIED
+    assert ["SET", "own/c1/a", "secret"] in [one["request"] for one in control.lines("requests")]
+
+
 def test_seeding_needs_no_rule(make_site, policy, tmp_path):
     seed = tmp_path / "seed.json"
     seed.write_text('{"key":"settings/a","value":"seeded"}\n{"key":"secret","value":"seeded"}\n')
