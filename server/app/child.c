@@ -32,7 +32,7 @@ struct child {
 /* Runs in the new process, between fork and exec. */
 static _Noreturn void exec_child(char *const *arguments, pid_t parent, int input_fd, int output_fd) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* without this, exec of a program that gains privileges, as by file capabilities, clears PR_SET_PDEATHSIG */
+        /* Otherwise exec of a program with file capabilities or a set-id bit clears PR_SET_PDEATHSIG. */
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (getppid() != parent)
                 _exit(EXIT_NOT_STARTED);

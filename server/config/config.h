@@ -50,7 +50,7 @@ struct config {
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* text of each option, by its index in config_options */
-        struct config_text *file_texts;         /* owned: those strings in values that the file gave */
+        struct config_text *file_texts;         /* owned: the strings in `values` that come from the file */
         const char *policy_file;                /* NULL: none, everything is allowed */
         bool allow_unverified;
         struct policy *policy;        /* owned: read from policy_file */

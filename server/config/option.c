@@ -126,7 +126,10 @@ static const struct option *find_option(const struct arguments *arguments, struc
         return NULL;
 }
 
-/* Skip the values after the option and return the first. NULL: a value is missing, or the value is optional: it needs '='. */
+/*
+ * Skip the values after the option and return the first. Return NULL if a value is missing, or if the value is optional: such a
+ * value must follow a '='.
+ */
 static const char *take_values(struct arguments *arguments, const struct option *option) {
         char *const *first = arguments->at;
 

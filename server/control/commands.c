@@ -330,7 +330,7 @@ static int wait_for(struct control_call *call) {
         };
         query.selection = (struct selection){ 0 };
         r = add_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* empty after 0 */
+        selection_deinit(&wanted.selection); /* empty if add_wait() has succeeded */
         if (r == -ENOSPC)
                 return refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;

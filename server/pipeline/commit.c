@@ -110,9 +110,9 @@ static void update_acknowledged_key_states(struct pipeline *pipeline) {
 }
 
 /*
- * Copy key_states to published_key_states. Call when all replies are published: after n_sent PUBACKs, the broker has
- * acknowledged all these replies. Do nothing while a message waits: its sequence number is in key_states already, but it has no
- * reply yet. Do nothing while the broker has not acknowledged the messages of the previous copy.
+ * Copy key_states to published_key_states. Call when all replies are published: when n_acknowledged reaches the present n_sent,
+ * the broker has acknowledged all these replies. Do nothing while a message waits: its sequence number is in key_states
+ * already, but it has no reply yet. Do nothing while the broker has not acknowledged the messages of the previous copy.
  */
 static void update_published_key_states(struct pipeline *pipeline) {
         update_acknowledged_key_states(pipeline);

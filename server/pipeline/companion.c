@@ -207,6 +207,7 @@ static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, str
         retained.n_connections = disconnect_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         serve(pipeline, BROKER_WITH_PLUGIN, now);
+        /* After serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
         identity_skip_to(&pipeline->key_states, welcome->sequence);
 }
 

@@ -26,9 +26,9 @@
 
 /*
  * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further messages. So a request that
- * arrives behind many requests of another client is executed after a few of them. The request that exceeds the limit is
- * completed. With slow storage a quantum lasts as long as the last commit, at most QUANTUM_NS_MAX: with shorter quanta, few
- * requests would share the cost of each commit.
+ * arrives behind many requests of another client is executed after a few of them, because the inbox serves the clients in turn.
+ * The request that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
+ * QUANTUM_NS_MAX: with shorter quanta, few requests would share the cost of each commit.
  */
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
@@ -57,7 +57,7 @@ static const struct {
         { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
         { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
         { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
-        /* The store subscribes on behalf of the plugin, which denies the delivery. A plain broker delivers the lines. */
+        /* Lines of the log, for COMPANION_SLOW_WATCHER: the plugin denies their delivery, a plain broker delivers them. */
         { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
 };
 
@@ -96,7 +96,7 @@ static struct reply execute(struct pipeline *pipeline, const struct invocation *
         struct reply reply = { .outcome = invocation->outcome };
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request, .reply = &reply };
 
-        if (invocation->outcome == OUTCOME_DONE) {
+        if (invocation->outcome == OUTCOME_DONE) { /* decoding found no error */
                 engine_step(pipeline->engine, &event, now, &pipeline->batch.effects);
         } else {
                 pipeline->counters.n_refused++;
@@ -280,7 +280,8 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 
 /*
  * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it is answered with an error. is_before_welcome: as for identity_check().
+ * dropped: it is answered with an error. is_before_welcome: the request arrived before WELCOME, so its MAC may have the former
+ * key.
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                    bool is_before_welcome, bool *ret_is_verified) {

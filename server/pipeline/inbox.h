@@ -11,10 +11,11 @@
  * alone in its client's queue waits for at most one message of each other queue.
  *
  * Limits: the argument n_bytes_max of inbox_add() is the size of the inbox. Each queue may always hold INBOX_RESERVED_BYTES.
- * Beyond that, a queue may use INBOX_SHARE times the free part of n_bytes_max. So one client alone can fill 4/5 of n_bytes_max.
- * If n clients fill their queues, the size of each queue approaches 4/(4n+1) of n_bytes_max. (Choudhury and Hahne, "Dynamic
- * queue length thresholds for shared-memory packet switches".) If a client sends too many messages, the inbox refuses messages
- * of this client only. All messages together are bounded by n_bytes_max + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
+ * Beyond that, a queue may use INBOX_SHARE times the part of n_bytes_max that remains free afterwards. So one client alone can
+ * fill 4/5 of n_bytes_max. If n clients fill their queues, the size of each queue approaches 4/(4n+1) of n_bytes_max.
+ * (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".) If a client sends too many
+ * messages, the inbox refuses messages of this client only. All messages together are bounded by n_bytes_max +
+ * (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
  *
  * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional queue, so a peer that sends
  * under many client ids gets a bounded part of each round. A client stays in the additional queue until this queue is empty,

@@ -93,9 +93,9 @@ struct pipeline {
         bool had_work_at_check;
 
         /*
-         * Digest of the persistence policy from before the last restart (engine/persistence.h). Compared with the present
-         * policy, it shows which keys the restart may have lost. PERSISTENCE_ALL: no key was lost, or the clients that watch
-         * the lost keys are already disconnected.
+         * Digest of the options --persist and --persist-pattern from before the last restart (engine/persistence.h). Compared
+         * with the present options, it shows which keys the restart may have lost. PERSISTENCE_ALL: no key was lost, or the
+         * clients that watch the lost keys are already disconnected.
          */
         uint64_t persistence_at_restart;
 
@@ -125,10 +125,10 @@ struct pipeline {
 
         /*
          * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request. A commit
-         * stores only `acknowledged_key_states`: after a restart the broker may deliver later requests again, and the store
-         * must accept them. `published_key_states` is a copy of `key_states` from a time when all replies were published, after
-         * published_n_sent messages. When the broker has acknowledged these messages, the copy becomes
-         * `acknowledged_key_states`.
+         * stores only `acknowledged_key_states`, the numbers of requests whose replies the broker has acknowledged: after a
+         * restart the broker may deliver the requests after them again, and the store must accept these. `published_key_states`
+         * is a copy of `key_states` from a time when all replies were published, after published_n_sent messages. When the
+         * broker has acknowledged these messages, the copy becomes `acknowledged_key_states`.
          */
         struct companion_key_states key_states, acknowledged_key_states, published_key_states;
         uint64_t published_n_sent;

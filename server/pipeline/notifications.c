@@ -210,7 +210,9 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
 
         if (pipeline->last_broker_kind != BROKER_WITH_PLUGIN)
                 publish_messages(pipeline, notification, &message, &recipients);
-        else if (recipients.length > 0 || !pipeline->is_volatile) /* an empty frame is also acknowledged */
+        else if (
+                recipients.length > 0 ||
+                !pipeline->is_volatile) /* the acknowledgement of an empty frame removes it from the storage */
                 do
                         publish_frame(pipeline, notification, &message, &recipients);
                 while (recipients.length > 0 && publish_has_room(pipeline));
@@ -267,7 +269,7 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 
         pipeline->delivered_deadline_ns = INT64_MAX;
         if (pipeline->outbox.n_published == 0)
-                return; /* no change has all its frames: publish_frame() sets the deadline with the next frame */
+                return; /* no change is published completely: publish_frame() sets the deadline with the next frame */
 
         pipeline->delivered_deadline_ns = now.mono_ns + DELIVERED_TIMEOUT_NS;
         send_frame(pipeline, &end, &message);

@@ -27,8 +27,10 @@ struct outbox {
         size_t n_bytes;                     /* of keys, values and recipients */
         size_t recipients_offset;        /* publishing continues at this byte of outbox_next()->recipients */
         uint32_t n_recipients_published; /* number of recipients before that byte; only with the plugin */
-        uint64_t last_sequence, published_sequence, delivered_sequence;
-        bool is_volatile; /* remove items when they are published */
+        uint64_t last_sequence;          /* of the last item that was staged */
+        uint64_t published_sequence;     /* of the last item that was published to all its recipients */
+        uint64_t delivered_sequence;     /* of the last item that is known to be delivered */
+        bool is_volatile;                /* remove items when they are published */
 };
 
 /*

@@ -25,6 +25,7 @@ static enum outcome step(struct engine *engine, const struct request *request, s
 
 enum outcome seeding_set(struct engine *engine, const struct key_record *record,
                          enum set_condition condition, struct now now, struct effects *effects) {
+        /* is_own: no policy applies */
         struct request get = { .verb = VERB_GET, .key = buf_slice(&record->key), .is_own = true };
         struct request set = {
                 .verb = VERB_SET, .key = get.key, .value = SLICE_LITERAL(""), .is_own = true
@@ -97,7 +98,7 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
-        /* The notifications of these changes are dropped. Instead, make the watching clients register again. */
+        /* The notifications of these changes are dropped. Instead, disconnect_stale() disconnects the watching clients. */
         if (pipeline->batch.effects.n_notifications > 0)
                 pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
         r = store(pipeline, now);
