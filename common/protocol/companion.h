@@ -111,10 +111,10 @@
  * sequence than the position.
  *
  * If the plugin has no memory for a frame, it drops the frame, and the broker closes the store's connection. When the store
- * reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. These frames may follow the
- * dropped frame: delivering them would move the position beyond it. So between a dropped frame and HELLO, and on each new
- * connection until HELLO, the plugin drops all frames that request an acknowledgement. The store sends them again after
- * WELCOME.
+ * reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. The dropped frame may be
+ * missing from them, because mosquitto sends a PUBACK for it, too. Delivering later frames would move the position beyond it.
+ * So between a dropped frame and HELLO, and on each new connection until HELLO, the plugin drops all frames that request an
+ * acknowledgement. The store sends them again after WELCOME.
  */
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
@@ -124,7 +124,8 @@
  *
  * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
  *   the store served another broker, or while the plugin did not answer.
- * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost.
+ * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost: with
+ *   --persist, a store with data need not store every key.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `disconnect` applies to a request of the connection.
  */
@@ -197,8 +198,9 @@
  *
  * The broker drops DISCONNECTED if the queue of the store's session is full. So the plugin repeats it until UNTRACK
  * acknowledges it, or until the next HELLO: WELCOME does not list the connection. At most once a second, the plugin repeats
- * DISCONNECTED for the 100 connections that ended first; only for the first one, if no acknowledgement has arrived since the
- * last repetition. It repeats nothing while the store is not connected. mosquitto before 2.0.15 with per_listener_settings
+ * DISCONNECTED for the 100 connections that ended first. If no acknowledgement has arrived since the last repetition, the
+ * messages may still wait in the store's queue: then the plugin repeats DISCONNECTED only for the connection that ended
+ * first. It repeats nothing while the store is not connected. mosquitto before 2.0.15 with per_listener_settings
  * sends no ticks (MOSQ_EVT_TICK) to plugins, so there DISCONNECTED is not repeated.
  */
 #define COMPANION_DISCONNECTED COMPANION_SYS "disconnected"
@@ -250,8 +252,9 @@
  * broker has acknowledged. After a restart it accepts higher sequence numbers again, because the broker may redeliver these
  * requests. Therefore the store accepts a copy, published as a will, in two cases:
  *
- * - A request was copied out of the store's session just before a crash, and the copy is published before the store has
- *   restarted. The store treats it as a redelivery: because of the remembered replies it does not execute the request twice.
+ * - A client that can read requests (THREATS.md) copied one just before a crash of the store, and the copy is published
+ *   before the store has restarted. The store treats it as a redelivery: because of the remembered replies it does not
+ *   execute the request twice.
  * - A store without data has no sequence number after a restart. It executes a copy that was published while it was down.
  */
 #define COMPANION_PROPERTY           "statestore-"

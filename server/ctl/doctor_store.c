@@ -275,10 +275,10 @@ void doctor_check_notifications(struct doctor *doctor) {
 }
 
 /*
- * Check whether another client of the same user can read the doctor's replies: subscribe to them over a second connection. For
- * a doctor with client id ID, its client id is ID/statestorectl, so an access rule for clients/%c/# permits the subscription to
- * clients/ID/statestorectl/#. The result does not apply to other users. Skip the check without a user: without users, access
- * rules do not separate clients.
+ * Check whether another client of the same user can read the doctor's replies: subscribe to them over a second connection. If
+ * the doctor's client id is ID, that of the second connection is ID/statestorectl, so an access rule for clients/%c/# permits
+ * the subscription to clients/ID/statestorectl/#. The result does not apply to other users. Skip the check without a user:
+ * without users, access rules do not separate clients.
  */
 void doctor_check_replies(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };

@@ -85,7 +85,7 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return usage_error(options, name, "no such option");
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        if (!argument->value) { /* only --nex may have no VALUE: set() fails for the other options */
+        if (!argument->value) { /* only --nex may have none: a switch has "on", and set() fails for other options */
                 parser->has_nex_word =
                         options->command && rest->at < rest->end && argument_is_word(*rest->at);
                 parser->nex_word = options->n_words;

@@ -7,8 +7,8 @@
  *
  * Each recorded response topic is replaced by a new one, which belongs to the connection. The store compares response topics
  * to detect repetitions of a request. If the recording contains a repetition, its topic is replaced by the same new topic, so
- * the store detects it again. The new topic differs from the recorded one, so the store executes the request even if it still
- * remembers the recorded one.
+ * the store detects it again. The new topic differs from the recorded topic, so the store executes the request even if it
+ * still remembers the recorded request.
  */
 
 #include <errno.h>

@@ -74,10 +74,10 @@ enum event_type {
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
 
         /*
-         * Only without the plugin. EVENT_DELIVERED: a notification of `registration` had a subscriber. EVENT_NOT_DELIVERED: it
-         * had none. This ends the registration if an earlier notification to its client had a subscriber. Otherwise it starts
-         * a timeout: all registrations of the client end when the client has sent no request for registration_timeout_ns. A
-         * later EVENT_DELIVERED for the client stops the timeout.
+         * Only without the plugin in the broker (common/protocol/companion.h). EVENT_DELIVERED: a notification of
+         * `registration` had a subscriber. EVENT_NOT_DELIVERED: it had none. This ends the registration if an earlier
+         * notification to its client had a subscriber. Otherwise it starts a timeout: all registrations of the client end when
+         * the client has sent no request for registration_timeout_ns. A later EVENT_DELIVERED for the client stops the timeout.
          */
         EVENT_DELIVERED,
         EVENT_NOT_DELIVERED,

@@ -55,7 +55,7 @@
         "the request " what " is too far in the future; "                                                   \
         "ensure that the client and broker system clocks are synchronized"
 
-/* than: the word "than"; "that" in the document dialect, as in the published documentation. */
+/* than: the word "than"; in the document dialect "that", because the published documentation has this spelling error. */
 #define OUTCOME_FENCE_LOWER(than)                                                                           \
         "the request fencing token is a lower version " than " the fencing token protecting the resource"
 
@@ -77,7 +77,7 @@ const char *outcome_name(enum outcome outcome);
 int outcome_from_name(struct slice name, enum outcome *ret_outcome);
 
 /*
- * Return whether a request with this verb can have this outcome; VERB_UNKNOWN: its verb was not decoded. A fault that a test
- * injects (--control) can give an error of quota or storage to any verb.
+ * Return whether a request with this verb can have this outcome; VERB_UNKNOWN: its verb was not decoded. This ignores faults
+ * that a test injects (--control): they can give an error of quota or storage to any verb.
  */
 bool outcome_is_possible(enum verb verb, enum outcome outcome);

@@ -94,8 +94,8 @@ static bool may_read(struct scan *scan, struct slice key) {
 }
 
 /*
- * The policy is asked before the pattern: the steps of a match decide where a page ends, so a client could learn the names of
- * keys that it may not read from the number of pages.
+ * Ask the policy before the pattern. The steps of a match decide where a page ends. Otherwise, a client could learn from the
+ * number of pages the names of keys that it may not read.
  */
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);

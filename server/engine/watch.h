@@ -86,8 +86,8 @@ struct watch_names watch_names(const struct watch *watch, struct slice client, s
 /*
  * Register the client for the key. It must not be registered yet: check with watch_find(). user: its user name; empty: none.
  * connection: the number of the client's connection; 0 if unknown. The watch indexes a client by one connection only, so the
- * caller must first remove the client's registrations of former connections. Returns the registration, borrowed, or NULL if
- * out of memory.
+ * caller must first remove the client's registrations of former connections. Only restored registrations of a client may belong
+ * to several connections. Returns the registration, borrowed, or NULL if out of memory.
  */
 struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
                                uint64_t connection);

@@ -24,7 +24,7 @@ struct pending_reply {
         int64_t arrived_ns;
         enum verb verb;  /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
         uint64_t number; /* for the hook `reply` */
-        /* Number of changes in the batch, up to those of this request. Their notifications precede the reply. */
+        /* Number of changes of watched keys in the batch, up to this request's own. Their notifications precede the reply. */
         size_t n_preceding_changes;
         struct reply reply; /* owned */
 };

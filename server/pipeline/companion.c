@@ -228,7 +228,7 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
 
         if (!pipeline->is_plugin_detected || pipeline->hello.state == HELLO_PENDING ||
             !pipeline_batch_is_open(pipeline))
-                return; /* no HELLO was sent; or WELCOME is late and a batch is in flight: ignore it */
+                return; /* no HELLO awaits an answer, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {

@@ -7,7 +7,8 @@ struct seed;
 
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from the hooks of
- * pipeline/hooks.h: they bypass the batch and the storage.
+ * pipeline/hooks.h: all but pipeline_set_seed() and pipeline_expire_keys() bypass the batch. With test control, the storage
+ * stores nothing.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

@@ -57,7 +57,7 @@ static const struct {
         { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
         { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
         { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
-        /* Lines of the log, for COMPANION_SLOW_WATCHER: the plugin denies their delivery, a plain broker delivers them. */
+        /* The broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER). A plain broker delivers lines. */
         { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
 };
 

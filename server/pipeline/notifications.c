@@ -212,7 +212,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
                 publish_messages(pipeline, notification, &message, &recipients);
         else if (
                 recipients.length > 0 ||
-                !pipeline->is_volatile) /* the acknowledgement of an empty frame removes it from the storage */
+                !pipeline->is_volatile) /* no recipients: DELIVERED for the empty frame removes the notification */
                 do
                         publish_frame(pipeline, notification, &message, &recipients);
                 while (recipients.length > 0 && publish_has_room(pipeline));

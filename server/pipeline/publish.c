@@ -205,16 +205,16 @@ bool publish_batch(struct pipeline *pipeline, struct now now) {
 /* 4. Packet limits */
 
 /*
- * Return the size of a packet whose key, value or topic is still empty; the caller adds the sizes of these parts. The packet's
- * two length fields count with their maximum size, because the parts may lengthen them.
+ * Return the size of a packet in which the topic, key, value or Correlation Data are still empty; the caller adds their sizes.
+ * Remaining Length and Property Length count with their maximum size, because these parts may lengthen them.
  */
 static uint64_t size_without_parts(const struct message *message) {
         return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
 }
 
 /*
- * Calculate packet_limits.notification_bytes for a plain broker. A frame for the plugin is smaller: it has the key once, and no
- * notify topic.
+ * Calculate packet_limits.notification_bytes, the size of a notification without key and value, for a plain broker. A frame
+ * for the plugin is smaller: it has the key once, and no notify topic.
  */
 static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
         static const struct version longest = { INT64_MAX, INT32_MAX };
@@ -236,7 +236,7 @@ static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) 
         return 0;
 }
 
-/* Calculate packet_limits.reply_bytes. */
+/* Calculate packet_limits.reply_bytes, the size of a reply without payload, response topic and Correlation Data. */
 static int measure_reply(struct encoder *encoder, uint64_t *ret_n_bytes) {
         struct reply reply = { .outcome = OUTCOME_DONE,
                                .has_version = true,
