@@ -7,8 +7,9 @@
 
 /*
  * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and allocates no memory. A line longer
- * than LOG_LINE_MAX (base/log_line.h) is truncated and can still be parsed. Characters that a terminal does not show as themselves are escaped,
- * so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
+ * than LOG_LINE_MAX (base/log_line.h) is truncated and can still be parsed. Characters that a terminal does not show as
+ * themselves are escaped, so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both
+ * limit its length.
  *
  * The functions are marked cold, so that the compiler moves the code that calls them out of the hot path.
  */

@@ -42,7 +42,10 @@ struct config {
         uint64_t max_bytes;
         uint64_t max_registrations;
         uint64_t max_remembered_bytes; /* of replies that are kept for repeated requests */
-        /* Without the plugin: an unreachable client that sends no request for this long loses its registrations. */
+        /*
+         * Without the plugin: a client that has not subscribed to its notifications, and sends no request for this long, loses
+         * its registrations.
+         */
         int64_t registration_timeout_ms;
         const char *data_dir; /* NULL: store in memory */
         enum persist persist;

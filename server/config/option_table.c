@@ -221,8 +221,8 @@ const struct option config_options[] = {
                 FIELD(max_remembered_bytes), LIVE),
         SETTING("store", "registration-timeout", "--registration-timeout", "DURATION", "1h",
                 "a duration from 1s to 365d",
-                "without the plugin: time without requests after which an unreachable client loses its "
-                "registrations",
+                "without the plugin: end the registrations of a client that has not subscribed to its "
+                "notifications and has sent no request for this long",
                 set_registration_timeout, FIELD(registration_timeout_ms), LIVE),
         SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
                 "before serving, set the keys in this file that the store lacks", option_set_text,
