@@ -182,8 +182,8 @@ def site_with_rules(make_site, tmp_path):
     def make(*rules, store=("topic readwrite #",)):
         (tmp_path / "acl").write_text("\n".join([*rules, "user statestored", *store, ""]))
         (tmp_path / "password").write_text("secret\n")
-        subprocess.run(["mosquitto_passwd", "-b", "-c", tmp_path / "passwords", "statestored", "secret"], check=True)
-        site = make_site(f"acl_file {tmp_path}/acl", f"password_file {tmp_path}/passwords", plugin=False)
+        users = passwords(tmp_path, statestored="secret")
+        site = make_site(f"acl_file {tmp_path}/acl", f"password_file {users}", plugin=False)
         site.start_store("--user", "statestored", "--password-file", str(tmp_path / "password"))
         return site
 
