@@ -2,8 +2,8 @@
 """Fixtures for a broker with a store: shared, or for one test.
 
 `shared` is a broker and a store that all tests of one worker use, so each test uses its own keys and client ids there.
-`client` is connected to it. `site` is a broker for one test, which may stop, flood or fill it. With the plugin in the
-broker: `proven_shared` and `make_site`.
+`client` is connected to it. `site` is a broker for one test, which starts a store with site.start_store() and may stop,
+flood or fill both. `shared_plugin_site` is like `shared`, and `make_site` like `site`, with the plugin in the broker.
 """
 
 import sys
@@ -101,7 +101,7 @@ def shared(sites, dialect):
 
 
 @pytest.fixture
-def proven_shared(sites):
+def shared_plugin_site(sites):
     site = sites("sdk", plugin=True)
     yield site
     site.disconnect_all()

@@ -19,10 +19,10 @@ N_KEYS = 200
 N_WATCHED = 2
 
 REQUESTS_PER_S = 150
-LEAVINGS_PER_S = 8
+DISCONNECTS_PER_S = 8
 
 SESSION_EXPIRY_S = 1000
-KEEPALIVE_S = 3  # of clients that leave by it
+KEEPALIVE_S = 3  # of the clients that disconnect by keepalive
 
 GONE = (Disconnected, OSError)
 
@@ -77,7 +77,7 @@ class Churn:
         self.n_steps = 0
         self.next_at = time.monotonic()
 
-    # Coming and going
+    # Connecting and disconnecting
 
     def connect(self, client_id, _kind=None, **more):
         """Connect a client. The functions of disconnects.py that take over a client id call this as site.connect()."""
@@ -117,7 +117,7 @@ class Churn:
     def leave(self):
         client = self.random.choice(list(self.clients.values()))
         if client.way is disconnects.by_keepalive:
-            return  # when the broker notices
+            return  # the broker ends its connection
         self.n_left[client.way] += 1
         self.selector.unregister(client)
         del self.clients[client.id]
@@ -142,7 +142,7 @@ class Churn:
     def request(self):
         client = self.random.choice(list(self.clients.values()))
         if client.way is disconnects.by_keepalive:
-            return  # it keeps silent
+            return  # sends nothing, so that its keepalive expires
         key, dice = f"key-{self.random.randrange(N_KEYS)}", self.random.random()
         if dice < 0.5:
             words = "SET", key, self.random.randbytes(64)
@@ -178,7 +178,7 @@ class Churn:
         if len(self.clients) < N_CONNECTED:
             with contextlib.suppress(*GONE):
                 self.join()
-        elif self.n_steps % (REQUESTS_PER_S // LEAVINGS_PER_S) == 0:
+        elif self.n_steps % (REQUESTS_PER_S // DISCONNECTS_PER_S) == 0:
             self.leave()
         if self.clients:
             self.request()

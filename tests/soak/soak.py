@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that come and go, for minutes or hours; started by tests/soak.sh.
+"""Clients that connect and disconnect, for minutes or hours; started by tests/soak.sh.
 
 usage: soak.py [MINUTES | --quick] [--durable]
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent / "bench")]
 
-from churn import LEAVINGS_PER_S, N_CONNECTED, N_IDS, REQUESTS_PER_S, Churn  # noqa: E402
+from churn import DISCONNECTS_PER_S, N_CONNECTED, N_IDS, REQUESTS_PER_S, Churn  # noqa: E402
 from subjects import Subject, resident_bytes  # noqa: E402
 
 # Memory grows for the first two minutes, because answers are remembered for that long. One more is a margin.
@@ -32,7 +32,7 @@ KIB = 1024
 
 @dataclasses.dataclass
 class Minute:
-    broker_life: int
+    broker_life: int  # number of restarts of the broker before this minute
     store_bytes: int
     broker_bytes: int
     store_descriptors: int
@@ -61,7 +61,7 @@ def percentile(values, part):
     return sorted(values)[int(len(values) * part)] * 1000
 
 
-def look(subject, churn, life):
+def measure(subject, churn, life):
     latencies, churn.latencies = churn.latencies, []
     broker_pid = subject.broker.child.pid
     return Minute(life, subject.resident_bytes(), resident_bytes(broker_pid), n_descriptors(subject.pid),
@@ -87,7 +87,7 @@ def run(subject, churn, n_minutes, minute_s):
             restart_broker(subject)
             life += 1
         churn.run_for(minute_s)
-        minute = look(subject, churn, life)
+        minute = measure(subject, churn, life)
         minutes.append(minute)
         print(f"{n + 1:7}{minute.store_bytes / KIB ** 2:11.2f}{minute.store_descriptors:6}"
               f"{minute.broker_bytes / KIB ** 2:12.2f}{minute.broker_descriptors:6}{minute.p50_ms:9.2f}"
@@ -118,10 +118,10 @@ def stayed_flat(minutes):
     return is_flat
 
 
-def did_well(subject, churn):
+def has_no_errors(subject, churn):
     is_well = all(churn.n_left.values())
     print("left: " + ", ".join(f"{way.__name__.removeprefix('by_')} {n}" for way, n in churn.n_left.items()))
-    for what, n in (("notifications that came twice", churn.n_repeated), ("requests that were refused", churn.n_wrong),
+    for what, n in (("repeated notifications", churn.n_repeated), ("requests that were refused", churn.n_wrong),
                     ("errors in the store's log", subject.responder.log().count(" level=error "))):
         print(f"{'ok' if n == 0 else 'WRONG':5} {n} {what}")
         is_well &= n == 0
@@ -131,15 +131,15 @@ def did_well(subject, churn):
 def main():
     parser = argparse.ArgumentParser(prog="soak.sh")
     parser.add_argument("minutes", nargs="?", type=int, default=60)
-    parser.add_argument("--quick", action="store_true", help="minutes of two seconds: whether it works, not whether "
-                                                             "anything grows")
+    parser.add_argument("--quick", action="store_true", help="minutes of two seconds: checks that the test works; growth "
+                                                             "is not checked")
     parser.add_argument("--durable", action="store_true", help="with a data directory")
     arguments = parser.parse_args()
     n_minutes, minute_s = (QUICK_MINUTES, QUICK_MINUTE_S) if arguments.quick else (arguments.minutes, MINUTE_S)
     if n_minutes < MINUTES_MIN:
         parser.error(f"{MINUTES_MIN} minutes at least: the first {WARM_UP_MINUTES} are not compared")
 
-    print(f"{N_IDS} client ids, {N_CONNECTED} connected, {REQUESTS_PER_S} requests and {LEAVINGS_PER_S} leavings a "
+    print(f"{N_IDS} client ids, {N_CONNECTED} connected, {REQUESTS_PER_S} requests and {DISCONNECTS_PER_S} disconnects a "
           f"second; the broker is restarted after {n_minutes // 2} minutes", flush=True)
     with tempfile.TemporaryDirectory() as directory:
         subject = Subject("soak", directory, flags=["--data-dir", f"{directory}/data"] if arguments.durable else [])
@@ -147,11 +147,11 @@ def main():
         try:
             minutes = run(subject, churn, n_minutes, minute_s)
             is_flat = arguments.quick or stayed_flat(minutes)
-            is_well = did_well(subject, churn)
+            is_well = has_no_errors(subject, churn)
         finally:
             churn.close()
             subject.stop()
-    print("all as it should be" if is_flat and is_well else "NOT as it should be")
+    print("soak passed" if is_flat and is_well else "soak FAILED")
     return 0 if is_flat and is_well else 1
 
 

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /*
- * A VFS of SQLite that fails on request. It wraps the real VFS and becomes the default. Syncs are counted, not executed.
+ * A VFS of SQLite that fails on request. It wraps the real VFS and becomes the default. Syncs are reported to the
+ * observer, not executed.
  */
 
 enum fault_call {

@@ -170,6 +170,9 @@ class Peer(Connection):
 
 
 class Site:
+    """A broker with the plugin, and connections that speak MQTT packet by packet. support.site.Site has a store, and clients of
+    the state store protocol."""
+
     def __init__(self, broker):
         self.broker = broker
         self.connections = []

@@ -82,9 +82,12 @@ class Process:
         child, self.child = self.child, None
         return child.wait(PATIENCE)
 
+    def send_signal(self, number):
+        self.child.send_signal(number)
+
     def signal_and_wait(self, number):
+        self.send_signal(number)
         child, self.child = self.child, None
-        child.send_signal(number)
         try:
             return child.wait(PATIENCE)
         except subprocess.TimeoutExpired:

@@ -73,10 +73,10 @@ func checkNotification(t *testing.T, store *StateStore, expected Notification) {
 	select {
 	case notification := <-store.Notifications:
 		if notification != expected {
-			t.Fatalf("told of %v", notification)
+			t.Fatalf("unexpected notification: %v", notification)
 		}
 	case <-time.After(patience):
-		t.Fatal("told of nothing")
+		t.Fatal("no notification")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLeaseIsFreeAgainAfterItsTime(t *testing.T) {
 	checkLease(t, store, "you", true)
 }
 
-func TestWhoWatchesALeaseIsToldThatItIsOver(t *testing.T) {
+func TestWatcherIsNotifiedWhenALeaseEnds(t *testing.T) {
 	store := newStore(t)
 	checkLease(t, store, "me", true)
 	check(t, store.Watch("lease"))
@@ -117,14 +117,14 @@ func TestWhoWatchesALeaseIsToldThatItIsOver(t *testing.T) {
 	checkNotification(t, store, Notification{"lease", "DELETE"})
 }
 
-func TestValueIsNotTakenForAnEvent(t *testing.T) {
+func TestSetOfTheValueDeleteIsNotifiedAsSet(t *testing.T) {
 	store := newStore(t)
 	check(t, store.Watch("state"))
 	check(t, store.Set("state", "DELETE"))
 	checkNotification(t, store, Notification{"state", "SET"})
 }
 
-func TestWhatWasWaitedForInVainIsAnError(t *testing.T) {
+func TestWaitForThatTimesOutIsAnError(t *testing.T) {
 	store := newStore(t)
 	check(t, store.Set("greeting", "hello"))
 	check(t, store.Control("wait-for", "verb", "SET"))

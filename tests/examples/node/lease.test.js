@@ -39,7 +39,7 @@ test('a watcher is notified when a lease ends', async ({ store }) => {
   expect(await store.nextNotification()).toEqual({ key: 'lease', event: 'DELETE' })
 })
 
-test('a value is not taken for an event', async ({ store }) => {
+test('a SET of the value DELETE is notified as SET', async ({ store }) => {
   await store.watch('state')
   await store.set('state', 'DELETE')
   expect(await store.nextNotification()).toEqual({ key: 'state', event: 'SET' })

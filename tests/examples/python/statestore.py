@@ -62,7 +62,7 @@ class StateStore:
     def _receive(self, _client, _userdata, message):
         if message.topic == self.answers:
             answer = self.pending.pop(getattr(message.properties, "CorrelationData", None), None)
-            if answer:  # else it is one that has come before, or is not for us
+            if answer:  # otherwise it is a repeated reply, or has other Correlation Data
                 answer.put(message.payload)
             return
         key = bytes.fromhex(message.topic[len(self.notified):]).decode()

@@ -20,13 +20,13 @@ def test_a_lease_is_free_again_after_its_time(store):
     assert store.take_lease("lease", "you", HOUR)
 
 
-def test_an_answer_that_comes_twice_does_no_harm(store):
+def test_a_repeated_reply_is_not_taken_for_the_next_one(store):
     store.control("fault", "answer-twice", "verb", "SET", "count", 1)
     store.set("greeting", "hello")
     assert store.get("greeting") == b"hello"
 
 
-def test_who_watches_a_lease_is_told_that_it_is_over(store):
+def test_a_watcher_is_notified_when_a_lease_ends(store):
     store.take_lease("lease", "me", HOUR)
     store.watch("lease")
 
@@ -34,7 +34,7 @@ def test_who_watches_a_lease_is_told_that_it_is_over(store):
     assert store.next_notification() == ("lease", b"DELETE")
 
 
-def test_a_value_is_not_taken_for_an_event(store):
+def test_a_set_of_the_value_delete_is_notified_as_set(store):
     store.watch("state")
     store.set("state", "DELETE")
     assert store.next_notification() == ("state", b"SET")

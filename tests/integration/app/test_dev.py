@@ -126,7 +126,7 @@ def test_the_broker_ends_with_the_store_and_no_file_is_left(double_of, tmp_path,
 
 
 def test_a_broker_of_another_group_ends_with_the_killed_store(double_of, tmp_path):
-    """By default the kernel does not kill a program that changes its group together with its parent."""
+    """The program is set-group-ID: the kernel clears the parent-death signal of such a program."""
     program = tmp_path / "mosquitto"
     shutil.copy(shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin"), program)
     if os.geteuid() == 0:
@@ -239,7 +239,7 @@ def test_without_mosquitto_the_error_says_how_to_install_it(double_of, tmp_path)
     assert "apt-get install mosquitto" in double.log()
 
 
-def test_mosquitto_is_found_in_the_sbin_beside_a_bin(double_of):
+def test_mosquitto_is_found_in_usr_sbin_if_path_has_only_usr_bin(double_of):
     double_of(environment={"PATH": "/usr/bin"}).start()
 
 

@@ -28,6 +28,8 @@ def with_clock(properties):
     return {name: ahead if value is AHEAD else value for name, value in properties.items()}
 
 
+# The numbers in the comments are those of the table in PROTOCOL.md "Errors".
+
 WORDS = [
     # 2, 3: the verb and the number of its arguments
     (["FOO"], VERB),

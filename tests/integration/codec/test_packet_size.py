@@ -21,7 +21,7 @@ def site(make_site, request):
 
 
 @pytest.fixture
-def proven(make_site):
+def plugin_site(make_site):
     site = make_site(f"max_packet_size {MAX}")
     site.start_store()
     return site
@@ -71,9 +71,9 @@ def test_the_limit_of_values_does_not_depend_on_watchers(site):
     assert watcher.changes() == [was_set("v" * length)]
 
 
-def test_a_watcher_with_a_long_client_id_is_notified_with_the_plugin(proven):
+def test_a_watcher_with_a_long_client_id_is_notified_with_the_plugin(plugin_site):
     """The plugin composes the topic, and the broker's maximum applies only to packets that it receives."""
-    writer, watcher, huge = connect(proven), connect(proven), connect(proven, "h" * 400)
+    writer, watcher, huge = connect(plugin_site), connect(plugin_site), connect(plugin_site, "h" * 400)
     watcher.register("key")
     huge.register("key")
     length = largest_value(writer, "another")
@@ -84,18 +84,18 @@ def test_a_watcher_with_a_long_client_id_is_notified_with_the_plugin(proven):
     assert huge.changes() == [was_set("v" * length)]
 
 
-def test_long_client_ids_do_not_close_the_stores_connection(proven):
+def test_long_client_ids_do_not_close_the_stores_connection(plugin_site):
     """The broker closes a connection that sends a packet above the maximum by a single byte."""
-    writer = connect(proven)
+    writer = connect(plugin_site)
     length = largest_value(writer, "key")
-    n_before = proven.broker.log().count("as statestored")
+    n_before = plugin_site.broker.log().count("as statestored")
 
     for n in range(120, 220):
-        connect(proven, "h" * n).register("key")
+        connect(plugin_site, "h" * n).register("key")
     assert writer.ask("SET", "key", "v" * length) == OK
 
     assert writer.still_works()
-    assert proven.broker.log().count("as statestored") == n_before
+    assert plugin_site.broker.log().count("as statestored") == n_before
 
 
 def test_a_reply_that_is_too_large_is_an_error(site):

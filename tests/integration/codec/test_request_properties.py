@@ -111,10 +111,10 @@ def test_the_first_of_repeated_properties_counts(client, key):
 
 # The client id: without the plugin notifications go to the client that the request names.
 
-def notified_topic(watcher, changer, key, **who):
+def notified_topic(watcher, changer, key, **identity):
     """Return the topic of the notification of this key after a KEYNOTIFY with these properties."""
     watcher.subscribe("clients/statestore/#")
-    answer = watcher.request("KEYNOTIFY", key, **who)
+    answer = watcher.request("KEYNOTIFY", key, **identity)
     assert answer.payload == b"+OK\r\n"
     changer.request("SET", key, "value")
     while True:
@@ -124,16 +124,16 @@ def notified_topic(watcher, changer, key, **who):
 
 
 def test_the_source_id_is_the_client_id(shared, client, key):
-    assert notified_topic(client, shared.connect(), key, source="someone") == notify_topic("someone", key)
+    assert notified_topic(client, shared.connect(), key, source="client-2") == notify_topic("client-2", key)
 
 
 def test_the_source_id_takes_precedence_over_the_response_topic(shared, client, key):
     topic = "clients/another/services/statestore/answers"
     client.subscribe(topic)
 
-    where = notified_topic(client, shared.connect(), key, source="someone", response_topic=topic)
+    where = notified_topic(client, shared.connect(), key, source="client-2", response_topic=topic)
 
-    assert where == notify_topic("someone", key)
+    assert where == notify_topic("client-2", key)
 
 
 @pytest.mark.parametrize("level", ["plain", "636C69656E74", "with space", "é"])

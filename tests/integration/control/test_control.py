@@ -89,7 +89,7 @@ def test_reset_removes_seeded_keys(tmp_path):
         double.close()
 
 
-def test_reset_restarts_the_numbers(tmp_path):
+def test_reset_sets_the_metrics_to_zero(tmp_path):
     port = free_port()
     double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
     try:

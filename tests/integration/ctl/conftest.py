@@ -12,7 +12,7 @@ def ctl(shared):
 
 
 @pytest.fixture
-def own(site):
+def site_ctl(site):
     """statestorectl with a broker and a store that no other test uses."""
     site.start_store()
     return Ctl(site.broker.port)

@@ -185,10 +185,10 @@ def test_a_closed_pipe_ends_the_command_without_an_error_text(ctl, key):
 
 
 @pytest.mark.parametrize("closed, arguments", [(1, ["get", "key"]), (0, ["set", "key", "-"])])
-def test_a_closed_descriptor_is_not_reused_for_the_broker(own, closed, arguments):
-    own.ok("set", "key", "value")
+def test_a_closed_descriptor_is_not_reused_for_the_broker(site_ctl, closed, arguments):
+    site_ctl.ok("set", "key", "value")
 
-    ended = own.run(*arguments, preexec_fn=lambda: os.close(closed))
+    ended = site_ctl.run(*arguments, preexec_fn=lambda: os.close(closed))
 
     assert ended.returncode == USAGE
-    assert own.ok("get", "key") == b"value"
+    assert site_ctl.ok("get", "key") == b"value"

@@ -119,8 +119,8 @@ def test_an_interrupted_watch_exits_with_0(ctl, key, watch, number):
     assert watch(ctl, key).stop(number) == DONE
 
 
-def test_watch_registers_again_after_a_restart_of_the_broker(site, own, watch):
-    watching = watch(own, "one", "two")
+def test_watch_registers_again_after_a_restart_of_the_broker(site, site_ctl, watch):
+    watching = watch(site_ctl, "one", "two")
 
     site.broker.kill()
     watching.wait_for_note("changes are being missed")
@@ -134,8 +134,8 @@ def test_watch_registers_again_after_a_restart_of_the_broker(site, own, watch):
     assert watching.stop() == DONE
 
 
-def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, own, watch):
-    watching = watch(own, "key")
+def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, site_ctl, watch):
+    watching = watch(site_ctl, "key")
 
     site.broker.kill()
     watching.wait_for_note("changes are being missed")
@@ -143,8 +143,8 @@ def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, own, watch):
     assert watching.stop() == DONE
 
 
-def test_watch_registers_again_after_a_restart_of_the_store(site, own, watch):
-    watching = watch(own, "key", "--timeout", "2s")
+def test_watch_registers_again_after_a_restart_of_the_store(site, site_ctl, watch):
+    watching = watch(site_ctl, "key", "--timeout", "2s")
 
     site.store.stop()
     watching.wait_for_note("changes are being missed")

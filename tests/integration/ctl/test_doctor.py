@@ -176,14 +176,14 @@ def test_a_wrong_clock_is_reported(make_site, tmp_path, ahead_s, severity, said)
 
 
 @pytest.fixture
-def guarded(make_site, tmp_path):
+def site_with_rules(make_site, tmp_path):
     """Start a broker with these access rules for anonymous clients, and with rules for the store's user."""
 
     def make(*rules, store=("topic readwrite #",)):
         (tmp_path / "acl").write_text("\n".join([*rules, "user statestored", *store, ""]))
         (tmp_path / "password").write_text("secret\n")
-        subprocess.run(["mosquitto_passwd", "-b", "-c", tmp_path / "passwords", "statestored", "secret"], check=True)
-        site = make_site(f"acl_file {tmp_path}/acl", f"password_file {tmp_path}/passwords", plugin=False)
+        users = passwords(tmp_path, statestored="secret")
+        site = make_site(f"acl_file {tmp_path}/acl", f"password_file {users}", plugin=False)
         site.start_store("--user", "statestored", "--password-file", str(tmp_path / "password"))
         return site
 
@@ -207,8 +207,8 @@ NO_PLUGIN = {"plugin": "warn"}
     ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/statestorectl/#"], {"notifications": "fail"},
      "no notification arrived"),
 ])
-def test_access_rules_that_suppress_messages_are_reported(guarded, rules, store, expected, said):
-    site = guarded(*rules, **({"store": store} if store else {}))
+def test_access_rules_that_suppress_messages_are_reported(site_with_rules, rules, store, expected, said):
+    site = site_with_rules(*rules, **({"store": store} if store else {}))
 
     def is_as_expected(found):
         return wrong(found) == NO_PLUGIN | expected and (not said or any(said in found[check][1] for check in expected))

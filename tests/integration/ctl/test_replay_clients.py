@@ -64,15 +64,15 @@ def test_replay_reconnects_a_disconnected_client(recorded, replay):
     assert (ended.returncode, ended.stderr) == (DONE, b"")
 
 
-def test_replay_shares_one_connection_beyond_the_maximum(recording, replay):
+def test_a_replay_sends_clients_beyond_the_maximum_over_one_connection(recording, replay):
     lines = []
     for n in range(103):
-        who = {"time": 1, "qos": 1, "correlation_data": str(n), "properties": []}
+        common = {"time": 1, "qos": 1, "correlation_data": str(n), "properties": []}
         answers = f"clients/{n}/answers"
-        lines += [who | {"type": "request", "client": str(n), "topic": INVOKE, "response_topic": answers, "verb": "GET",
-                         "key": "key", "payload": "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"},
-                  who | {"type": "answer", "topic": answers, "payload": "$-1\r\n",
-                         "properties": [{"name": "__stat", "value": "200"}]}]
+        lines += [common | {"type": "request", "client": str(n), "topic": INVOKE, "response_topic": answers, "verb": "GET",
+                            "key": "key", "payload": "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"},
+                  common | {"type": "answer", "topic": answers, "payload": "$-1\r\n",
+                            "properties": [{"name": "__stat", "value": "200"}]}]
     recording.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     ended = replay()

@@ -195,7 +195,7 @@ class Machine:
                 process.stop()
 
 
-def in_place_of(file, places):
+def replace_in(file, places):
     text = file.read_text()
     for usual, here in places.items():
         assert usual in text, f"{file} has no {usual}"
@@ -214,14 +214,14 @@ def machine(terminal, tmp_path):
                                         check=True).stdout)
     prefix, = (option["value"] for option in options if option["name"] == "prefix")
     machine = Machine(terminal, root)
-    in_place_of(root / "etc/statestored/statestored.conf", {
+    replace_in(root / "etc/statestored/statestored.conf", {
         "host = 127.0.0.1": f"host = 127.0.0.1\nport = {terminal.ports[1883]}",
         "/run/credentials/statestored.service/password": f"{root}/etc/statestored/password",
         "= /etc/": f"= {root}/etc/",
         "= /var/": f"= {root}/var/",
         "127.0.0.1:9464": f"127.0.0.1:{terminal.ports[9464]}",
     })
-    in_place_of(root / prefix.lstrip("/") / "share/doc/statestored/examples/mosquitto.conf", {
+    replace_in(root / prefix.lstrip("/") / "share/doc/statestored/examples/mosquitto.conf", {
         "listener 1883 ": f"listener {terminal.ports[1883]} ",
         f"plugin {prefix}/": f"plugin {root}{prefix}/",
     })

@@ -15,12 +15,12 @@ def outcome(request, monkeypatch):
     return pytest.fail.Exception if request.param else pytest.skip.Exception
 
 
-def test_packages_that_cannot_be_downloaded(outcome):
+def test_missing_packages_skip_a_test_and_fail_it_in_ci(outcome):
     with pytest.raises(outcome, match="no mirror"):
         unavailable("no mirror")
 
 
-def test_a_program_that_is_not_installed(outcome):
+def test_a_missing_program_skips_a_test_and_fails_it_in_ci(outcome):
     require_program("sh")
     with pytest.raises(outcome, match="no-such-program is not installed"):
         require_program("no-such-program")

@@ -31,7 +31,7 @@ def test_the_image_serves_at_the_port_of_the_examples():
     assert checked.returncode == 0, checked.stderr
 
 
-def test_compose():
+def test_the_compose_example_uses_the_image_and_the_port_of_the_double():
     folder = EXAMPLES / "compose"
     services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
     build = services["statestore"]["build"]
@@ -47,13 +47,13 @@ def test_compose():
     assert inside == tests["working_dir"] and (folder / mounted / "requirements.txt").exists()
 
 
-def test_github_actions():
+def test_the_github_actions_example_uses_the_port_of_the_double():
     [job] = yaml.safe_load((EXAMPLES / "github-actions" / "test.yml").read_text())["jobs"].values()
     assert job["services"]["statestore"]["ports"] == [f"{DOUBLE_PORT}:{DOUBLE_PORT}"]
     assert job["env"]["STATESTORE_URL"] == f"mqtt://127.0.0.1:{DOUBLE_PORT}"
 
 
-def test_testcontainers():
+def test_the_testcontainers_example_uses_the_image_and_the_port_of_the_double():
     text = (EXAMPLES / "testcontainers" / "conftest.py").read_text()
     compile(text, "conftest.py", "exec")
     services = yaml.safe_load((EXAMPLES / "compose" / "compose.yaml").read_text())["services"]

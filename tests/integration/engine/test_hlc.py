@@ -129,7 +129,7 @@ def test_every_command_with_a_timestamp_moves_the_clock(alone):
         assert alone.request("SET", "key", "value").ts > ts
 
 
-def test_the_limit_of_a_minute_applies_to_the_wall_clock(site):
+def test_timestamps_are_accepted_up_to_a_minute_ahead_of_the_wall_clock(site):
     site.start_store("--control")
     client = site.connect(kind=Control)
     client.do("clock", "freeze")

@@ -137,7 +137,7 @@ def test_registering_twice_notifies_once(client, key):
     assert_notified_of_nothing_more(client, key)
 
 
-def test_the_older_form_with_get_registers_too(client, key):
+def test_keynotify_with_the_older_argument_get_registers_too(client, key):
     client.watch(key + "-x")
     assert client.request("KEYNOTIFY", key, "GET").payload == OK
 

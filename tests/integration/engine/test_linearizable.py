@@ -158,13 +158,13 @@ def end(recorders):
     return operations_of(recorders)
 
 
-def test_without_faults(recorders):
+def test_a_history_without_faults_is_linearizable(recorders):
     running = recorders(8)
     wait_for_progress(running, 500)
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_with_kills_of_the_store(site, recorders, tmp_path):
+def test_a_history_with_kills_of_the_store_is_linearizable(site, recorders, tmp_path):
     running = recorders(6, "--data-dir", tmp_path / "data")
     for _ in range(3):
         wait_for_progress(running)
@@ -172,7 +172,7 @@ def test_with_kills_of_the_store(site, recorders, tmp_path):
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_with_kills_of_the_broker(site, recorders, tmp_path):
+def test_a_history_with_kills_of_broker_and_store_is_linearizable(site, recorders, tmp_path):
     running = recorders(6, "--data-dir", tmp_path / "data")
     for kill in (kill_broker, kill_store, kill_broker):
         wait_for_progress(running)

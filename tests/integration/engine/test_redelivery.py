@@ -186,7 +186,7 @@ def test_the_reply_to_a_copy_has_the_expiry_of_the_copy(client, key):
     assert 4_900 <= copy.expiry <= 5_000
 
 
-def test_a_redelivered_get_is_read_again_or_gets_its_first_reply(client, key):
+def test_a_redelivered_get_is_executed_again_or_gets_its_first_reply(client, key):
     client.request("SET", key, "old")
     request = Request(client, "GET", key)
     request.send()

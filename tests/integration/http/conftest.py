@@ -36,7 +36,7 @@ class Pages:
                 samples[name] = float(value)
         return samples
 
-    def metrics_if_heard(self):
+    def metrics_or_none(self):
         """The metrics, or None: a full backlog makes the kernel drop connections silently."""
         with contextlib.suppress(OSError):
             return self.metrics()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What conf/mosquitto.conf and conf/mosquitto-acl.conf limit: the memory that one client takes, and who reads which reply."""
+"""What conf/mosquitto.conf and conf/mosquitto-acl.conf limit: the memory that a client takes, and the replies that it reads."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def resident_bytes(process):
 
 @pytest.fixture
 def limited(make_site):
-    """A broker with the limits of conf/mosquitto.conf, or some in their place."""
+    """A broker with the limits of conf/mosquitto.conf. Arguments of make() replace some of them."""
 
     def make(**instead):
         site = make_site(*(f"{name} {value}" for name, value in {**LIMITS, **instead}.items()))
@@ -40,7 +40,7 @@ def limited(make_site):
 
 
 def encoded(properties):
-    """With their length, as MQTT's variable byte integer of four digits."""
+    """Return the properties behind their length, a variable byte integer of four bytes."""
     length = len(properties)
     digits = bytes([length >> 7 * n & 0x7F | (0x80 if n < 3 else 0) for n in range(4)])
     return digits + properties
@@ -76,7 +76,7 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
     ({"max_inflight_bytes": MIB, "max_queued_bytes": 4 * MIB}, True),
     ({"max_inflight_bytes": 0, "max_queued_bytes": 0}, False),
 ])
-def test_a_client_that_reads_no_replies_takes_no_more_than_the_two_limits(limited, instead, is_bounded):
+def test_a_client_that_reads_no_replies_takes_at_most_max_inflight_and_max_queued_bytes(limited, instead, is_bounded):
     """With smaller limits than those of the file. Without limits the memory grows by all replies."""
     n_requests = 60
     site = limited(**instead)
@@ -120,7 +120,7 @@ def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, in
     assert "identity claimed" not in site.store.log()
 
 
-# Who reads which reply
+# Access to replies
 
 
 USERS = {"statestored": "of the store", "alice": "of alice", "pump": "of pump"}

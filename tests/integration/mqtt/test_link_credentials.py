@@ -42,7 +42,7 @@ class Accounts:
 @pytest.fixture
 def accounts(tmp_path):
     accounts = Accounts(tmp_path)
-    accounts.set("right", someone="anything")
+    accounts.set("right", alice="anything")
     accounts.give("right")
     return accounts
 
@@ -52,8 +52,8 @@ def site(make_site, accounts):
     return make_site(*accounts.lines(), f"plugin_opt_statestored_username {USER}")
 
 
-def someone(site, **more):
-    return site.connect(None, WireClient, username="someone", password="anything", **more)
+def connect_alice(site, **more):
+    return site.connect(None, WireClient, username="alice", password="anything", **more)
 
 
 def assert_ends_with_one_line(store, *patterns):
@@ -72,7 +72,7 @@ def test_the_first_line_of_the_file_is_the_password(site, accounts, text):
     store = site.start_store(*accounts.flags())
 
     store.wait_for_log("identity verified, delivery direct, presence exact")
-    assert someone(site).ask("GET", "key") == b"$-1\r\n"
+    assert connect_alice(site).ask("GET", "key") == b"$-1\r\n"
 
 
 @pytest.mark.parametrize("text", ["wrong", " right", "right ", "x" * 5000], ids=lambda text: repr(text[:10]))
@@ -93,7 +93,7 @@ def test_the_credentials_of_another_user_end_the_start(site, accounts):
     """The plugin lets only the store's user read requests."""
     accounts.give("anything")
 
-    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file, "--client-id", "other")
+    store = site.launch_store("--user", "alice", "--password-file", accounts.store_file, "--client-id", "other")
 
     assert_ends_with_one_line(store, "refuses the subscription to the invoke topic")
 
@@ -101,7 +101,7 @@ def test_the_credentials_of_another_user_end_the_start(site, accounts):
 def test_another_user_cannot_connect_with_the_client_id_of_the_store(site, accounts):
     accounts.give("anything")
 
-    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)
+    store = site.launch_store("--user", "alice", "--password-file", accounts.store_file)
 
     assert_ends_with_one_line(store, "refused the connection: not authorized")
 
@@ -156,24 +156,24 @@ def test_an_unusable_password_file_is_named_and_read_again(site, accounts, make,
 
 def test_a_password_that_was_changed_while_the_broker_restarted_is_read_again(site, accounts):
     store = site.start_store(*accounts.flags())
-    client = someone(site)
+    client = connect_alice(site)
     client.ask("SET", "key", "value")
 
     for password in ("another", "yet another"):
         seen = len(store.log())
         site.broker.stop()
-        accounts.set(password, someone="anything")
+        accounts.set(password, alice="anything")
         accounts.give(password)
         site.broker.start_again()
         store.wait_for_log("ready: ", after=seen)
 
-    assert someone(site).ask("GET", "key") == b"$5\r\nvalue\r\n"
+    assert connect_alice(site).ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
 def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, accounts):
     store = site.start_store(*accounts.flags())
     site.broker.stop()
-    accounts.set("another", someone="anything")
+    accounts.set("another", alice="anything")
     seen = len(store.log())
     site.broker.start_again()
     store.wait_for_log("refused the connection", after=seen)
@@ -184,7 +184,7 @@ def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, ac
     accounts.give("another")
 
     store.wait_for_log("ready: ", after=seen)
-    assert someone(site).ask("GET", "key") == b"$-1\r\n"
+    assert connect_alice(site).ask("GET", "key") == b"$-1\r\n"
 
 
 # Access rules of clients: their reply topics, and the invoke topic
@@ -235,7 +235,7 @@ def site_with_rules(make_site, accounts, tmp_path):
 def test_the_documented_rules_are_sufficient(site_with_rules, accounts, plugin, rules):
     site = site_with_rules(rules, plugin)
     store = site.start_store(*accounts.flags())
-    holder, writer = someone(site), someone(site)
+    holder, writer = connect_alice(site), connect_alice(site)
     holder.subscribe_to_notifications()
 
     holder.register("key")
@@ -249,7 +249,7 @@ def test_the_documented_rules_are_sufficient(site_with_rules, accounts, plugin, 
 def test_clients_may_do_only_what_their_rules_grant(site_with_rules, accounts):
     site = site_with_rules(OF_THE_STORE)
     site.start_store(*accounts.flags())
-    client, other = someone(site), someone(site)
+    client, other = connect_alice(site), connect_alice(site)
     other.subscribe("#")
 
     assert client.publish("other/topic", b"x") == 0x87

@@ -31,7 +31,7 @@ def assert_served(site):
     assert site.connect().request("GET", "key").payload == MISSING
 
 
-def test_a_unix_socket(make_site, tmp_path):
+def test_a_broker_at_a_unix_socket_is_served(make_site, tmp_path):
     path = tmp_path / "mosquitto"
     site = make_site(listeners=[f"listener 0 {path}"])
 
@@ -41,7 +41,7 @@ def test_a_unix_socket(make_site, tmp_path):
     assert_served(site)
 
 
-def test_a_unix_socket_whose_broker_restarts(make_site, tmp_path):
+def test_a_broker_at_a_unix_socket_is_served_again_after_its_restart(make_site, tmp_path):
     path = tmp_path / "mosquitto"
     site = make_site(listeners=[f"listener 0 {path}"])
     store = site.start_store("--host", path)
@@ -70,7 +70,7 @@ def test_the_store_waits_for_a_missing_unix_socket(make_site, tmp_path):
 
 @pytest.mark.parametrize("address", LOOPBACKS)
 @pytest.mark.parametrize("form", ["with its port", "bare"])
-def test_an_address(make_site, address, form):
+def test_a_broker_at_an_address_is_served(make_site, address, form):
     site = make_site(listeners=[f"listener {{port}} {address}"])
     text = f"[{address}]" if ":" in address else address
 

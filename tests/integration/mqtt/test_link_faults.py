@@ -18,7 +18,7 @@ DISCONNECT_PROTOCOL_ERROR = bytes.fromhex("e0 02 82 00")
 BEGIN_OF_A_PUBLISH = bytes.fromhex("32 7f 00 05 68 65")
 DISCONNECT_AND_END_SESSION = bytes.fromhex("00 05 11 00 00 00 00")  # Session Expiry Interval 0
 
-N_FAULTS = 3
+N_FAULTS = 3  # malformed messages in succession after which the store ends its session: FAULTS_MAX in link.c
 
 
 def invocation(properties, topic=INVOKE.encode(), payload=b""):
@@ -75,7 +75,7 @@ def test_a_malformed_message_in_the_session_is_discarded_with_the_session(fake_b
     store.wait_for_log("level=error msg=\"the broker passes on a message that is not valid in MQTT")
 
 
-def test_a_malformed_message_on_an_established_connection_counts(fake_broker, store_of):
+def test_malformed_messages_on_established_connections_end_the_session_too(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     for _ in range(N_FAULTS):
         expect_service(fake_broker, CONNACK_SESSION_PRESENT)
@@ -85,7 +85,7 @@ def test_a_malformed_message_on_an_established_connection_counts(fake_broker, st
     expect_end_of_session(fake_broker)
 
 
-def test_each_new_malformed_message_needs_as_many_faults(fake_broker, store_of):
+def test_after_the_end_of_the_session_faults_are_counted_from_zero(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     for _ in range(2):
         for _ in range(N_FAULTS):
@@ -93,7 +93,7 @@ def test_each_new_malformed_message_needs_as_many_faults(fake_broker, store_of):
         expect_end_of_session(fake_broker)
 
 
-def test_the_session_is_ended_later_if_the_connection_fails_before(fake_broker, store_of):
+def test_if_a_connection_fails_the_next_one_ends_the_session(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     for _ in range(N_FAULTS):
         fail(fake_broker)

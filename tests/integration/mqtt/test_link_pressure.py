@@ -22,7 +22,7 @@ PUBLISH, PUBACK = 3, 4
 AT_MOST_MIB = 1000 if sanitizer_libraries() else 300
 
 
-def stays_as_it_is(process, seconds):
+def check_keeps_running(process, seconds):
     """Checks that the process does not end within this time."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.child.wait(seconds)
@@ -45,7 +45,7 @@ def test_no_request_is_lost_when_the_broker_stops_for_two_seconds_under_load(mak
 
     with site.broker.paused():
         changes = [writer.send("SET", "key", n) for n in range(500)]
-        stays_as_it_is(store, 2)
+        check_keeps_running(store, 2)
 
     assert {change.result(PATIENCE).payload for change in changes} == {b"+OK\r\n"}
     assert [resp.read(watcher.notification().payload)[-1] for _ in range(500)] == [b"%d" % n for n in range(500)]
@@ -99,7 +99,7 @@ def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_sit
     wait_until(lambda: memory_mib(store, "VmHWM") > before + 20, "replies are in memory")
     with site.broker.paused():
         reader.ask("key", 100)
-        stays_as_it_is(store, 2)
+        check_keeps_running(store, 2)
     reader.read(200, 5 * MIB)
 
     assert memory_mib(store, "VmHWM") < AT_MOST_MIB
@@ -119,7 +119,7 @@ def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_si
     reader.ask("key", 16)
     writes = [writer.begin("SET", "another key", b"y" * (5 * MIB)) for _ in range(60)]
     writer.ping()  # the broker has received all requests
-    stays_as_it_is(store, 1)
+    check_keeps_running(store, 1)
     assert memory_mib(store, "VmHWM") < AT_MOST_MIB
     proxy.mend()
 

@@ -11,7 +11,7 @@ GRANTED, NOT_AUTHORIZED = b"\x01", b"\x87"
 N_MANY = 2000
 
 
-def take_up(fake_broker):
+def accept_store(fake_broker):
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
     fake_broker.publish_something()
@@ -37,7 +37,7 @@ def test_many_packets_in_one_read_are_all_served(fake_broker, store_of):
 def test_packets_split_at_any_byte_are_read(fake_broker, store_of):
     """Each part is the rest of a packet, a whole packet, and the begin of a packet."""
     store_of(fake_broker.port).launch()
-    take_up(fake_broker)
+    accept_store(fake_broker)
     packet = publish_packet(1)
     for split in range(1, len(packet)):
         fake_broker.send(packet[:split])
@@ -50,7 +50,7 @@ def test_packets_split_at_any_byte_are_read(fake_broker, store_of):
 def test_large_packets_between_small_packets_are_read(fake_broker, store_of):
     """One is larger than the buffer of the read-ahead, one is larger than the socket's buffer."""
     store_of(fake_broker.port).launch()
-    take_up(fake_broker)
+    accept_store(fake_broker)
 
     fake_broker.send(publish_packet(1) + publish_packet(2, b"x" * 20_000) + publish_packet(3)
                      + publish_packet(4, b"x" * 8_000_000) + publish_packet(5))
@@ -62,11 +62,11 @@ def test_a_disconnect_among_many_packets_leaves_no_bytes_to_the_next_connection(
     store_of(fake_broker.port).launch()
     many = b"".join(publish_packet(n) for n in range(1, N_MANY + 1))
     for _ in range(2):
-        take_up(fake_broker)
+        accept_store(fake_broker)
         with contextlib.suppress(ConnectionError):  # the store may close the connection before all bytes are sent
             fake_broker.send(many + DISCONNECT_SERVER_BUSY + many + BEGIN_OF_A_PUBLISH)
 
-    take_up(fake_broker)
+    accept_store(fake_broker)
 
 
 def test_packets_after_a_refused_subscription_do_not_prevent_the_disconnect(fake_broker, store_of):
@@ -85,7 +85,7 @@ def test_bytes_after_a_disconnect_do_not_belong_to_the_next_connection(fake_brok
     store_of(fake_broker.port).launch()
 
     for _ in range(3):
-        take_up(fake_broker)
+        accept_store(fake_broker)
         fake_broker.send(DISCONNECT_SERVER_BUSY + BEGIN_OF_A_PUBLISH)
 
 

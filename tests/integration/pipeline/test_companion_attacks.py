@@ -37,7 +37,7 @@ USERS = {"statestored": "of the store", "operator": "of the operator", "alice": 
 
 
 class Guarded:
-    """A broker that authenticates and a store with a policy, as in "In production" of the README."""
+    """A broker that authenticates and a store with a policy, as in conf/OPERATIONS.md."""
 
     def __init__(self, site, directory):
         self.site = site
@@ -69,14 +69,14 @@ class Guarded:
         return self.site.connect(client_id, kind, username=user, password=USERS[user], **more)
 
 
-def rules_of_the_readme(directory):
+def authentication_lines(directory):
     return ["allow_anonymous false", f"password_file {passwords(directory, **USERS)}",
             "plugin_opt_statestored_username statestored"]
 
 
 @pytest.fixture
 def guarded(make_site, tmp_path):
-    return Guarded(make_site(*rules_of_the_readme(tmp_path)), tmp_path)
+    return Guarded(make_site(*authentication_lines(tmp_path)), tmp_path)
 
 
 def make_unguarded(make_site, directory, *lines):
@@ -116,8 +116,8 @@ def set_admin(user):
     return resp.request("SET", "settings/admin", "alice"), properties.pack()
 
 
-def identity_of_the_operator(proof):
-    return [("statestore-mac", proof), ("statestore-client-id", "operator-1"),
+def identity_of_the_operator(mac):
+    return [("statestore-mac", mac), ("statestore-client-id", "operator-1"),
             ("statestore-username", "operator")]
 
 
@@ -253,7 +253,7 @@ def test_the_published_log_does_not_contain_a_random_client_id_before_hello(make
 def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_guarded):
     """Neither with a client id like the store's, nor with one like a random client id of a store."""
     lines = ["log_dest stderr", "log_dest topic"]
-    guarded = (Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path) if is_guarded else
+    guarded = (Guarded(make_site(*authentication_lines(tmp_path), *lines), tmp_path) if is_guarded else
                make_unguarded(make_site, tmp_path, *lines)).start_store()
     operator = guarded.connect("operator")
     operator.subscribe("$SYS/broker/log/N", 0)
@@ -270,7 +270,7 @@ def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_
 @pytest.mark.parametrize("is_named", [True, False], ids=["named", "not named"])
 def test_after_a_broker_restart_another_client_id_of_the_store_is_protected_if_the_options_name_it(make_site, tmp_path, is_named):
     lines = ["plugin_opt_statestored_client_id mystore"] if is_named else []
-    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *lines), tmp_path).start_store("--client-id", "mystore")
+    guarded = Guarded(make_site(*authentication_lines(tmp_path), *lines), tmp_path).start_store("--client-id", "mystore")
     broker = guarded.site.broker
     assert ("another user can take the store's client id" in broker.log()) == (not is_named)
     with pytest.raises(AssertionError, match="refused: 0x87"):
@@ -480,7 +480,7 @@ def test_a_will_whose_response_topic_has_many_levels_is_dropped(guarded):
 def test_the_broker_counts_only_the_payloads_of_unread_replies(make_site, tmp_path):
     """All replies wait, although their Correlation Data exceeds the limits of the broker."""
     limits = "max_inflight_bytes 1000000", "max_queued_bytes 1000000"
-    guarded = Guarded(make_site(*rules_of_the_readme(tmp_path), *limits), tmp_path).start_store()
+    guarded = Guarded(make_site(*authentication_lines(tmp_path), *limits), tmp_path).start_store()
     alice, operator = guarded.connect("alice"), guarded.connect("operator")
     sent = [alice.begin("GET", "settings/none", correlation=n.to_bytes(65535, "big")) for n in range(60)]
     for _ in range(2 * len(sent)):  # the requests of both clients are served in turns
@@ -501,7 +501,7 @@ def test_an_anonymous_client_cannot_connect_where_the_broker_refuses_it(guarded)
 
 
 def test_an_anonymous_client_has_no_user_name_and_cannot_forge_one(make_site, tmp_path):
-    lines = rules_of_the_readme(tmp_path)
+    lines = authentication_lines(tmp_path)
     guarded = Guarded(make_site("allow_anonymous true", *lines[1:]), tmp_path).start_store()
     anonymous = guarded.site.connect("operator", WireClient)
 
@@ -525,8 +525,9 @@ topic read cmd/#
 
 @pytest.fixture
 def ruled(make_site, tmp_path):
+    """`guarded` with a running store, at a broker with access rules."""
     (tmp_path / "acl").write_text(ACL)
-    return Guarded(make_site(*rules_of_the_readme(tmp_path), f"acl_file {tmp_path / 'acl'}"), tmp_path).start_store()
+    return Guarded(make_site(*authentication_lines(tmp_path), f"acl_file {tmp_path / 'acl'}"), tmp_path).start_store()
 
 
 def test_access_rules_that_deny_requests_apply_to_wills(ruled):
@@ -619,7 +620,7 @@ def test_access_rules_keep_replies_to_other_clients_secret(ruled):
 def overruled(make_site, tmp_path):
     """The other plugin grants every access, so the broker does not ask the companion plugin."""
     other = build_plugin(tmp_path, ACL_CHECK, ACCEPT)
-    allow, *lines = rules_of_the_readme(tmp_path)
+    allow, *lines = authentication_lines(tmp_path)
     return Guarded(make_site(allow, "max_inflight_bytes 1000000", f"plugin {other}", f"plugin {PLUGIN}", *lines,
                              plugin=False), tmp_path)
 

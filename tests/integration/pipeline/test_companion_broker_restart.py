@@ -30,7 +30,7 @@ def come_back(site, client):
     return site.connect(client.id, WireClient, clean_start=False, session_expiry=1000)
 
 
-def test_registrations_end(site, restart_broker):
+def test_a_broker_restart_ends_registrations(site, restart_broker):
     site.start_store()
     holders = [site.connect(None, WireClient, session_expiry=1000) for _ in range(3)]
     for holder in holders:

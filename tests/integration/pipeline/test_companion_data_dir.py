@@ -81,9 +81,9 @@ def n_registrations(data):
 
 
 @pytest.mark.parametrize("n_before", [0, 1], ids=["its first", "its second"])
-def test_a_committed_registration_without_reply_is_answered_after_the_restart(make_site, data, proxy_of,
-                                                                                          n_before):
-    """The plugin has not received TRACK, so welcome does not list the connection: the remembered reply is invalid."""
+def test_a_committed_registration_without_reply_is_answered_after_the_restart(make_site, data, proxy_of, n_before):
+    """The plugin has not received TRACK, so WELCOME does not list the connection, and its registrations end. The store must
+    execute the repeated KEYNOTIFY again, and not send the remembered reply."""
     site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--data-dir", data, "--port", proxy.port)

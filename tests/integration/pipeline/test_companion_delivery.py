@@ -20,13 +20,13 @@ def kind(request):
 
 
 @pytest.fixture
-def client(proven_shared, kind):
-    return proven_shared.connect(kind=kind)
+def client(shared_plugin_site, kind):
+    return shared_plugin_site.connect(kind=kind)
 
 
 @pytest.fixture
-def writer(proven_shared):
-    return proven_shared.connect()
+def writer(shared_plugin_site):
+    return shared_plugin_site.connect()
 
 
 def test_a_watcher_is_notified_of_every_kind_of_change_once(client, writer, key):
@@ -61,8 +61,8 @@ def test_a_notification_is_the_same_with_and_without_the_plugin(client, writer, 
 
 @pytest.mark.parametrize("filters", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
                                      ["$share/group/{topic}"]], ids=" ".join)
-def test_a_client_that_subscribed_gets_each_notification_once(proven_shared, writer, key, filters):
-    client = proven_shared.connect(kind=published.GoClient)
+def test_a_client_that_subscribed_gets_each_notification_once(shared_plugin_site, writer, key, filters):
+    client = shared_plugin_site.connect(kind=published.GoClient)
     for each in filters:
         client.subscribe(each.format(topic=notify_topic(client.id, key)))
     client.watch(key, key + "-marker")
@@ -85,11 +85,11 @@ def test_after_stop_no_notification_arrives(client, writer, key):
     assert [client.next_change() for _ in range(2)] == [was_set("before"), was_set("marker")]
 
 
-def test_changes_under_load_are_notified_to_each_watcher_in_order(proven_shared, key):
-    watchers = [proven_shared.connect(kind=kind) for kind in published.ALL * 2]
+def test_changes_under_load_are_notified_to_each_watcher_in_order(shared_plugin_site, key):
+    watchers = [shared_plugin_site.connect(kind=kind) for kind in published.ALL * 2]
     for watcher in watchers:
         watcher.watch(key)
-    writers = [proven_shared.connect() for _ in range(4)]
+    writers = [shared_plugin_site.connect() for _ in range(4)]
 
     answers = [writers[n % 4].send("SET", key, n) for n in range(600)]
     versions = sorted(answer.result(PATIENCE).ts for answer in answers)
@@ -159,8 +159,8 @@ def take_turns(client, lock, turn, n_turns):
         assert client.request("VDEL", lock, client.id).payload == b":1\r\n"
 
 
-def test_eight_clients_that_never_subscribed_hand_a_lock_over(proven_shared, key):
-    clients = [proven_shared.connect(kind=kind) for kind in (published.GoClient, published.DotnetClient) * 4]
+def test_eight_clients_that_never_subscribed_hand_a_lock_over(shared_plugin_site, key):
+    clients = [shared_plugin_site.connect(kind=kind) for kind in (published.GoClient, published.DotnetClient) * 4]
     turn = Turn()
 
     with ThreadPoolExecutor(len(clients)) as pool:
@@ -170,8 +170,8 @@ def test_eight_clients_that_never_subscribed_hand_a_lock_over(proven_shared, key
     assert sorted(turn.taken) == sorted(client.id for client in clients for _ in range(10))
 
 
-def test_a_lock_of_a_disconnected_owner_is_handed_over_when_it_expires(proven_shared, key, kind):
-    owner, successor = proven_shared.connect(kind=kind), proven_shared.connect(kind=kind)
+def test_a_lock_of_a_disconnected_owner_is_handed_over_when_it_expires(shared_plugin_site, key, kind):
+    owner, successor = shared_plugin_site.connect(kind=kind), shared_plugin_site.connect(kind=kind)
     owner.request("SET", key, owner.id, "NX", "PX", "100")
     owner.close()
 

@@ -10,26 +10,26 @@ from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
 
 @pytest.fixture
-def writer(proven_shared):
-    return proven_shared.connect(kind=WireClient)
+def writer(shared_plugin_site):
+    return shared_plugin_site.connect(kind=WireClient)
 
 
-def holder_that_will(shared, leave, **more):
+def connect_holder(shared, leave, **more):
     return shared.connect(None, WireClient, keepalive=disconnects.keepalive(leave), **more)
 
 
 @pytest.mark.parametrize("leave", disconnects.WAYS, ids=disconnects.name)
-def test_a_disconnected_client_leaves_no_registration(proven_shared, writer, key, leave):
-    holders = [holder_that_will(proven_shared, leave, session_expiry=expiry) for expiry in (0, 1000)]
+def test_a_disconnected_client_leaves_no_registration(shared_plugin_site, writer, key, leave):
+    holders = [connect_holder(shared_plugin_site, leave, session_expiry=expiry) for expiry in (0, 1000)]
     for holder in holders:
         holder.subscribe_to_notifications()
         holder.register(key)
 
-    came_back = [leave(proven_shared, holder) for holder in holders]
+    came_back = [leave(shared_plugin_site, holder) for holder in holders]
     assert writer.ask("SET", key, "value") == b"+OK\r\n"
 
     for holder, again in zip(holders, came_back):
-        again = again or proven_shared.connect(holder.id, WireClient, clean_start=False)
+        again = again or shared_plugin_site.connect(holder.id, WireClient, clean_start=False)
         again.subscribe_to_notifications()
         assert writer.ask("SET", key, "value") == b"+OK\r\n"
         assert again.stop(key) == NOT_REGISTERED
@@ -41,14 +41,14 @@ def leave(request):
     return request.param
 
 
-def test_a_disconnect_ends_the_registrations_of_that_client_only(proven_shared, writer, key, leave):
+def test_a_disconnect_ends_the_registrations_of_that_client_only(shared_plugin_site, writer, key, leave):
     keys = [f"{key}-{n}" for n in range(5)]
-    other = proven_shared.connect(kind=WireClient)
+    other = shared_plugin_site.connect(kind=WireClient)
     other.register(*keys)
-    holder = proven_shared.connect(kind=WireClient)
+    holder = shared_plugin_site.connect(kind=WireClient)
     holder.register(*keys)
 
-    again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+    again = leave(shared_plugin_site, holder) or shared_plugin_site.connect(holder.id, WireClient)
 
     for each in keys:
         assert again.stop(each) == NOT_REGISTERED
@@ -89,11 +89,11 @@ def test_a_disconnect_that_the_broker_drops_is_reported_again(make_site):
         wait_until(lambda: other.ask("KEYNOTIFY", f"key-{n}") == b"+OK\r\n", "a registration has ended")
 
 
-def test_a_client_that_reconnects_and_registers_again_is_notified_once(proven_shared, writer, key, leave):
-    holder = proven_shared.connect(kind=WireClient)
+def test_a_client_that_reconnects_and_registers_again_is_notified_once(shared_plugin_site, writer, key, leave):
+    holder = shared_plugin_site.connect(kind=WireClient)
     holder.subscribe_to_notifications()
     holder.register(key)
-    again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+    again = leave(shared_plugin_site, holder) or shared_plugin_site.connect(holder.id, WireClient)
 
     again.subscribe_to_notifications()
     again.register(key)
@@ -102,13 +102,12 @@ def test_a_client_that_reconnects_and_registers_again_is_notified_once(proven_sh
     assert again.changes() == [was_set("value")]
 
 
-def test_a_client_that_reconnects_before_disconnected_arrives_has_no_registrations(proven_shared, key, leave,
-                                                                                           writer):
-    holder = proven_shared.connect(kind=WireClient)
+def test_a_client_that_reconnects_before_disconnected_arrives_has_no_registrations(shared_plugin_site, writer, key, leave):
+    holder = shared_plugin_site.connect(kind=WireClient)
     holder.register(key)
 
-    with proven_shared.store.paused():
-        again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+    with shared_plugin_site.store.paused():
+        again = leave(shared_plugin_site, holder) or shared_plugin_site.connect(holder.id, WireClient)
         change = writer.begin("SET", key, "value")
         stop = again.begin("KEYNOTIFY", key, "STOP")
 
@@ -117,12 +116,12 @@ def test_a_client_that_reconnects_before_disconnected_arrives_has_no_registratio
     assert again.changes() == []
 
 
-def test_keynotify_of_a_disconnected_client_registers_nothing(proven_shared, writer, key):
-    with proven_shared.store.paused():
-        holder = proven_shared.connect(kind=WireClient)
+def test_keynotify_of_a_disconnected_client_registers_nothing(shared_plugin_site, writer, key):
+    with shared_plugin_site.store.paused():
+        holder = shared_plugin_site.connect(kind=WireClient)
         holder.begin_and_disconnect("KEYNOTIFY", key)
         change = writer.begin("SET", key, "value")
-        again = proven_shared.connect(holder.id, WireClient)
+        again = shared_plugin_site.connect(holder.id, WireClient)
         stop = again.begin("KEYNOTIFY", key, "STOP")
 
     assert writer.answer_to(change).payload == b"+OK\r\n"
@@ -131,11 +130,11 @@ def test_keynotify_of_a_disconnected_client_registers_nothing(proven_shared, wri
 
 
 def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_next_one(
-        proven_shared, writer, key):
-    with proven_shared.store.paused():
-        holder = proven_shared.connect(kind=WireClient)
+        shared_plugin_site, writer, key):
+    with shared_plugin_site.store.paused():
+        holder = shared_plugin_site.connect(kind=WireClient)
         holder.begin_and_disconnect("KEYNOTIFY", key)
-        again = proven_shared.connect(holder.id, WireClient)
+        again = shared_plugin_site.connect(holder.id, WireClient)
         registered = again.begin("KEYNOTIFY", key)
     assert again.answer_to(registered).payload == b"+OK\r\n"
     assert again.still_works(), "the store has processed the disconnect of the first connection by now"
@@ -145,19 +144,19 @@ def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_
     assert again.changes() == [was_set("value")]
 
 
-def test_hundreds_of_simultaneous_disconnects_leave_no_registration(proven_shared, writer, key):
-    holders = [proven_shared.connect(kind=WireClient) for _ in range(200)]
+def test_hundreds_of_simultaneous_disconnects_leave_no_registration(shared_plugin_site, writer, key):
+    holders = [shared_plugin_site.connect(kind=WireClient) for _ in range(200)]
     for holder in holders:
         holder.begin("KEYNOTIFY", key)
     for holder in holders:
         holder.ping()
-    stays = proven_shared.connect(kind=WireClient)
+    stays = shared_plugin_site.connect(kind=WireClient)
     stays.register(key)
 
     for n, holder in enumerate(holders):
         holder.cut() if n % 2 else holder.disconnect()
 
     for holder in holders:
-        assert proven_shared.connect(holder.id, WireClient).stop(key) == NOT_REGISTERED
+        assert shared_plugin_site.connect(holder.id, WireClient).stop(key) == NOT_REGISTERED
     writer.ask("SET", key, "value")
     assert stays.changes() == [was_set("value")]

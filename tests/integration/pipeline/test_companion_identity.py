@@ -14,13 +14,13 @@ OK = b"+OK\r\n"
 
 
 @pytest.fixture
-def client(proven_shared):
-    return proven_shared.connect(kind=WireClient)
+def client(shared_plugin_site):
+    return shared_plugin_site.connect(kind=WireClient)
 
 
 @pytest.fixture
-def victim(proven_shared, key):
-    victim = proven_shared.connect(kind=WireClient)
+def victim(shared_plugin_site, key):
+    victim = shared_plugin_site.connect(kind=WireClient)
     victim.register(key)
     return victim
 
@@ -85,7 +85,7 @@ def test_notifications_have_the_notify_topic_of_the_verified_client(client, vict
 
 @pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"], ["SET", "{key}", "x"]],
                          ids=" ".join)
-def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, client, victim, key, words):
+def test_a_will_that_the_plugin_does_not_see_is_not_executed(shared_plugin_site, client, victim, key, words):
     """The broker publishes a will without calling the plugin."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(client.clock.now())), ("__srcId", victim.id),
@@ -93,8 +93,8 @@ def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, clie
     properties.ResponseTopic, properties.CorrelationData = victim.response_topic, b"of the will"
     will = INVOKE, resp.request(*(word.format(key=key) for word in words))
 
-    ghost = proven_shared.connect(None, WireClient, will=will, will_properties=properties.pack())
-    disconnects.by_cut(proven_shared, ghost)
+    ghost = shared_plugin_site.connect(None, WireClient, will=will, will_properties=properties.pack())
+    disconnects.by_cut(shared_plugin_site, ghost)
 
     client.ask("SET", key, "value")
     client.ask("SET", key + "-2", "value")
@@ -109,9 +109,8 @@ FORBIDDEN = [INVOKE, f"clients/{SERVICE}", notify_topic("victim", "key"), f"{NOT
 
 
 @pytest.mark.parametrize("topic", FORBIDDEN)
-def test_a_forbidden_response_topic_disconnects_only_its_sender(proven_shared, client, key,
-                                                                                             topic):
-    offender = proven_shared.connect(kind=WireClient)
+def test_a_forbidden_response_topic_disconnects_only_its_sender(shared_plugin_site, client, key, topic):
+    offender = shared_plugin_site.connect(kind=WireClient)
     offender.register(key)
     client.register(key)
     before = [client.begin("GET", key) for _ in range(20)]
@@ -122,17 +121,17 @@ def test_a_forbidden_response_topic_disconnects_only_its_sender(proven_shared, c
     assert offender.wait_until_closed() == KICKED
     assert {client.answer_to(request).payload for request in before + after} == {b"$-1\r\n"}
     assert client.changes() == []
-    again = proven_shared.connect(offender.id, WireClient)
+    again = shared_plugin_site.connect(offender.id, WireClient)
     assert again.stop(key) == NOT_REGISTERED
 
 
-def test_requests_before_a_forbidden_response_topic_are_answered_after_the_reconnect(proven_shared, key):
-    offender = proven_shared.connect(None, WireClient, session_expiry=1000)
-    with proven_shared.store.paused():
+def test_requests_before_a_forbidden_response_topic_are_answered_after_the_reconnect(shared_plugin_site, key):
+    offender = shared_plugin_site.connect(None, WireClient, session_expiry=1000)
+    with shared_plugin_site.store.paused():
         answered = offender.begin("SET", key, "value")
         offender.begin("GET", key, response_topic="#")
         assert offender.wait_until_closed() == KICKED
-        again = proven_shared.connect(offender.id, WireClient, clean_start=False, session_expiry=1000)
+        again = shared_plugin_site.connect(offender.id, WireClient, clean_start=False, session_expiry=1000)
 
     assert again.answer_to(answered).payload == OK
 
@@ -148,8 +147,8 @@ def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client
 
 @pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+",
                                    "$share/group/#", "$share/group/statestore/#", "$share/group/+/+/+/+/+"])
-def test_no_other_client_receives_requests_or_notifications(proven_shared, client, key, topic):
-    listener = proven_shared.connect(kind=WireClient)
+def test_no_other_client_receives_requests_or_notifications(shared_plugin_site, client, key, topic):
+    listener = shared_plugin_site.connect(kind=WireClient)
     assert listener.subscribe(topic) == 1
 
     client.register(key)

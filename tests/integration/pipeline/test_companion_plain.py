@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker without the plugin: registrations end by acknowledgements without subscribers and by presence topics
-(PROTOCOL.md "Broker abilities")."""
+"""A broker without the plugin. The store ends a registration when a notification had no subscriber (reason code 0x10 of its
+PUBACK), or when the presence topic reports the disconnect of the client (PROTOCOL.md "Broker abilities")."""
 
 import pytest
 

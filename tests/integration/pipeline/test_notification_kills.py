@@ -27,7 +27,7 @@ WATCHED = [KEYS, ["k0"], ["k1", "k2"]]  # by each watcher
 
 
 class Killer:
-    """The store is connected to the broker through the proxy."""
+    """Kills the store, the broker or both at a random moment. The store is connected to the broker through the proxy."""
 
     def __init__(self, site, proxy, dice):
         self.site = site
@@ -42,7 +42,7 @@ class Killer:
         kill_store(self.site)
 
     def held_store(self):
-        """What the store commits from now on is not published before it is killed."""
+        """Kill the store while the proxy holds its messages, so that committed changes may be unpublished."""
         self.proxy.hold()
         self.wait()
         self.site.store.kill()
@@ -63,7 +63,7 @@ class Killer:
 
 
 class Request:
-    """It is sent again until it is answered: the store executes it once."""
+    """A request, repeated until it is answered. The store executes it once."""
 
     def __init__(self, writer, number, dice):
         self.key = dice.choice(KEYS)

@@ -24,7 +24,7 @@ def pending(data):
         return [key for key, in database.execute("SELECT key FROM notifications ORDER BY sequence")]
 
 
-def held_site(make_site, data, proxy_of, *lines, **more):
+def proxied_site(make_site, data, proxy_of, *lines, **more):
     """A store behind a proxy."""
     site = make_site(*lines, **more)
     proxy = proxy_of(site)
@@ -41,14 +41,14 @@ def commit_unpublished(proxy, data, writer, *requests):
 
 
 def kill_before_publishing(proxy, store):
-    """What the store has sent since hold() is lost with it."""
+    """Kill the store. The broker never receives what the store has sent since hold()."""
     store.kill()
     proxy.cut()
     proxy.mend()
 
 
 def test_a_change_that_was_committed_but_not_published_is_notified_once_after_the_restart(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("lock")
     writer.ask("SET", "lock", "held")
@@ -66,7 +66,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
 
 
 def test_changes_of_several_commits_are_notified_in_order_and_before_later_changes(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, other, writer = (site.connect(kind=WireClient) for _ in range(3))
     watcher.register("a", "b")
     other.register("b")
@@ -82,7 +82,7 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
 
 
 def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stored(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
@@ -99,7 +99,7 @@ def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stor
 
 
 def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
@@ -112,8 +112,8 @@ def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, 
         wait_until(lambda: pending(data) == [], "the notification is delivered")
 
 
-def test_notifications_for_ended_connections_do_not_stay(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+def test_stored_notifications_for_ended_connections_are_removed(make_site, data, proxy_of):
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
@@ -126,8 +126,8 @@ def test_notifications_for_ended_connections_do_not_stay(make_site, data, proxy_
     wait_until(lambda: pending(data) == [], "there is nothing to deliver")
 
 
-def test_after_a_restart_of_the_broker_too_the_rows_are_removed(make_site, data, proxy_of):
-    site, proxy, store = held_site(make_site, data, proxy_of)
+def test_stored_notifications_are_removed_after_a_broker_restart(make_site, data, proxy_of):
+    site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
@@ -145,7 +145,7 @@ def test_after_a_restart_of_the_broker_too_the_rows_are_removed(make_site, data,
 
 
 def test_only_watched_keys_have_rows(make_site, data, proxy_of):
-    site, proxy, _store = held_site(make_site, data, proxy_of)
+    site, proxy, _store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("watched")
 
@@ -180,7 +180,7 @@ def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
 
 @pytest.mark.parametrize("n_changes", [1, 20])
 def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make_site, data, proxy_of, n_changes):
-    site, proxy, store = held_site(make_site, data, proxy_of, plugin=False)
+    site, proxy, store = proxied_site(make_site, data, proxy_of, plugin=False)
     watcher, writer = (site.connect(kind=WireClient, session_expiry=100) for _ in range(2))
     watcher.subscribe_to_notifications()
     watcher.register("key")
@@ -197,7 +197,7 @@ def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make
 def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, data, proxy_of):
     """The broker drops DELIVERED if the queue of the store's session is full, which any client can cause. Without a further
     acknowledgement, a full outbox would stop the store for ever."""
-    site, proxy, store = held_site(make_site, data, proxy_of, "max_inflight_bytes 100000", "max_queued_bytes 100000")
+    site, proxy, store = proxied_site(make_site, data, proxy_of, "max_inflight_bytes 100000", "max_queued_bytes 100000")
     watcher, writer, hostile = (site.connect(kind=WireClient) for _ in range(3))
     watcher.register("key")
 

@@ -150,7 +150,7 @@ def test_any_client_id_is_found(site, peer, client_id):
 
 
 def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, client):
-    """Delivered by client id: the broker leaves out what 3.1.1 has no room for."""
+    """The broker omits the properties, which MQTT 3.1.1 does not have."""
     arrived, connected = queue.SimpleQueue(), queue.SimpleQueue()
     old = paho.Client("old", protocol=paho.MQTTv311)
     old.on_connect = lambda *_: connected.put(True)
@@ -192,8 +192,8 @@ def test_a_topic_that_is_too_long_for_mqtt_is_skipped(peer, client):
     assert [message.topic for message in client.messages()] == [notify_topic(client.id, "key")]
 
 
-def again(site, peer):
-    """The same run over its next connection."""
+def reconnect(site, peer):
+    """Return a peer that continues the run of this peer over a new connection."""
     peer.cut()
     returned = site.peer(peer.id)
     returned.mac_key, returned.run, returned.n_hellos, returned.sequence = peer.mac_key, peer.run, peer.n_hellos, peer.sequence
@@ -206,7 +206,7 @@ def test_a_resent_frame_is_not_delivered_again(site, peer, client):
         peer.send(delivery)
     peer.ping()
 
-    peer = again(site, peer)
+    peer = reconnect(site, peer)
     for delivery in deliveries:  # the broker has not received the third one
         peer.send(delivery)
     assert peer.hello() == {client.number}
@@ -220,15 +220,15 @@ def part(peer, clients, sequence, index, is_last):
                                    frame={"sequence": sequence, "index": index, "is_last": is_last}))
 
 
-def test_parts_of_a_change_that_are_cut_in_another_way_reach_each_recipient_once(site, peer, client):
-    """As when the broker's maximum packet size is another one after the store's restart."""
+def test_a_change_that_is_resent_in_other_parts_reaches_each_recipient_once(site, peer, client):
+    """A restarted store splits a change into other parts if the broker's maximum packet size has changed."""
     clients = [client, *(site.connect() for _ in range(4))]
     for each in clients[1:]:
         each.number = peer.number_of(each)
 
     part(peer, clients[:3], 1, 0, False)
     peer.ping()
-    peer = again(site, peer)
+    peer = reconnect(site, peer)
     peer.hello()
     assert peer.delivered == 0
     part(peer, clients[:2], 1, 0, False)
@@ -246,24 +246,24 @@ def test_parts_of_a_change_that_are_cut_in_another_way_reach_each_recipient_once
 
 
 def test_frames_are_acknowledged_when_they_are_delivered_completely(site, peer, client):
-    def told(*frames):
+    def acknowledged_after(*frames):
         peer.send(b"".join(peer.encode_delivery("key", [client.number], frame=frame) for frame in frames))
         return peer.reports("delivered")[-1:]
 
     asked = {"wants_acknowledgement": True}
-    assert told({"sequence": 1}) == []
-    assert told({"sequence": 2, **asked}) == ["2"]
-    assert told({"sequence": 4, "is_last": False, **asked}) == ["2"]
-    assert told({"sequence": 4, "index": 1, **asked}) == ["4"]
-    assert told(*({"sequence": n, **asked} for n in range(5, 30))) == ["29"]
-    assert told({"sequence": 7, **asked}) == ["29"], "a repeated frame is acknowledged too"
+    assert acknowledged_after({"sequence": 1}) == []
+    assert acknowledged_after({"sequence": 2, **asked}) == ["2"]
+    assert acknowledged_after({"sequence": 4, "is_last": False, **asked}) == ["2"]
+    assert acknowledged_after({"sequence": 4, "index": 1, **asked}) == ["4"]
+    assert acknowledged_after(*({"sequence": n, **asked} for n in range(5, 30))) == ["29"]
+    assert acknowledged_after({"sequence": 7, **asked}) == ["29"], "a repeated frame is acknowledged too"
     peer.hello()
     assert peer.delivered == 29
     peer.hello("instance-2")
     assert peer.delivered == 0
 
 
-def test_an_acknowledgement_of_a_frame_that_reaches_no_client(peer):
+def test_a_frame_that_reaches_no_client_is_acknowledged(peer):
     peer.deliver("key", 1, frame={"wants_acknowledgement": True})
     assert peer.next_report("delivered") == "1"
     peer.deliver("key", frame={"wants_acknowledgement": True})
@@ -276,7 +276,7 @@ def test_a_resent_hello_does_not_repeat_deliveries(site, peer, client):
     peer.send(hello + delivery)
     peer.ping()
 
-    peer = again(site, peer)
+    peer = reconnect(site, peer)
     peer.send(hello + delivery)
     peer.hello()
 
@@ -297,7 +297,7 @@ def test_sequences_continue_in_the_next_run_of_an_instance(site, peer, client):
 
 
 def test_sequences_start_again_with_each_instance(site, peer):
-    """The store's own connection stays when the instance changes: it watches here."""
+    """The watcher is the fake store itself, because a new instance disconnects other tracked clients."""
     number = peer.number_of(peer)
     for _ in range(3):
         peer.deliver("key", number)
@@ -317,7 +317,7 @@ def test_each_client_gets_its_own_notifications_in_any_order(site, peer, client)
     assert [len(one.messages()) for one in (client, other)] == [3, 3]
 
 
-def test_strangers_deliver_nothing(site, peer, client):
+def test_a_deliver_message_of_another_client_is_ignored(site, peer, client):
     stranger = site.connect()
     stranger.publish(CONTROL + "deliver", companion.frame(1, b"key", [client.number], b"x"))
 

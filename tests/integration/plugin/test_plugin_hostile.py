@@ -21,7 +21,7 @@ VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=defi
 
 
 @pytest.fixture
-def watched_with(site_with):
+def memory_checked_site(site_with):
     """Start a broker under valgrind, or with sanitizers, which detect the same errors."""
     if sanitizer_libraries():
         return lambda *lines, **more: site_with(*lines, count_leaks=True, **more)
@@ -85,9 +85,9 @@ def attack(site, client_id, n_packets, seed):
 
 
 @pytest.mark.parametrize("client_id", ["stranger", "statestored"])
-def test_hostile_packets(watched_with, client_id):
+def test_the_broker_survives_hostile_packets(memory_checked_site, client_id):
     """Also from a client with the store's client id, at a broker that does not authenticate."""
-    site = watched_with()
+    site = memory_checked_site()
     attack(site, client_id, 400, seed=client_id)
 
     peer = site.served()
@@ -98,8 +98,8 @@ def test_hostile_packets(watched_with, client_id):
     assert len(client.messages()) == 1
 
 
-def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(watched_with):
-    site = watched_with()
+def test_the_broker_survives_reloads_while_clients_connect_and_disconnect_in_every_way(memory_checked_site):
+    site = memory_checked_site()
     peer = site.served(session_expiry=1000)
     rng = random.Random(1)
     clients = {}
@@ -125,15 +125,15 @@ def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(wa
     peer.ping()
 
 
-def test_clients_that_disconnect_while_they_are_notified(watched_with):
-    site = watched_with()
+def test_the_broker_survives_clients_that_disconnect_while_they_are_notified(memory_checked_site):
+    site = memory_checked_site()
     peer = site.served()
     for _ in range(5):
         client = site.connect()
         disconnect_while_notified(site, peer, client, peer.number_of(client))
 
 
-# After the load, one in EVERY allocations of the plugin fails.
+# Once the plugin is loaded, one in EVERY of its allocations fails.
 SHORT_OF_MEMORY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -183,11 +183,11 @@ def impatient(site):
 
 @pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers have their own allocator")
 @pytest.mark.parametrize("every", [3, 5, 10])
-def test_the_broker_survives_failed_allocations_of_the_plugin(watched_with, tmp_path, every):
+def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_site, tmp_path, every):
     shortage = tmp_path / "shortage.so"
     compiler = ["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", f"-DEVERY={every}", "-x", "c", "-o", shortage, "-"]
     subprocess.run(compiler, input=SHORT_OF_MEMORY.encode(), check=True)
-    site = watched_with(preload=[shortage])
+    site = memory_checked_site(preload=[shortage])
     peer, n_delivered = None, 0
 
     for turn in range(100):
@@ -206,8 +206,8 @@ def test_the_broker_survives_failed_allocations_of_the_plugin(watched_with, tmp_
     assert 0 < n_delivered < 100
 
 
-def test_the_broker_survives_its_memory_limit(watched_with):
-    site = watched_with("memory_limit 2000000")
+def test_the_broker_survives_its_memory_limit(memory_checked_site):
+    site = memory_checked_site("memory_limit 2000000")
     peer, client, hoarder = site.served(), site.connect("client"), site.connect("hoarder")
     peer.number_of(client)
 
@@ -222,8 +222,8 @@ def test_the_broker_survives_its_memory_limit(watched_with):
 
 
 @pytest.mark.parametrize("n_reloads", [0, 1, 10])
-def test_reload_and_stop_leak_nothing(watched_with, n_reloads):
-    site = watched_with("plugin_opt_statestored_username store")
+def test_reload_and_stop_leak_nothing(memory_checked_site, n_reloads):
+    site = memory_checked_site("plugin_opt_statestored_username store")
     client = site.connect()
     for _ in range(n_reloads):
         site.broker.reload()

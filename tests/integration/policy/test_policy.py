@@ -46,7 +46,7 @@ def policy(tmp_path):
 
 
 @pytest.fixture
-def proven(make_site, policy):
+def plugin_site(make_site, policy):
     site = make_site()
     site.start_store("--policy", policy)
     return site
@@ -59,45 +59,45 @@ def replace(store, policy, text, said="SIGHUP: configuration reloaded"):
     store.wait_for_log(rf"(?s)(?:{said}.*){{{n + 1}}}")
 
 
-def test_requests_that_no_rule_grants_are_denied(proven):
-    client = proven.connect("c1", kind=WireClient)
+def test_requests_that_no_rule_grants_are_denied(plugin_site):
+    client = plugin_site.connect("c1", kind=WireClient)
 
     assert client.ask("GET", "settings/a") == NO_VALUE
     assert client.ask("SET", "settings/a", 1) == DENIED
     assert client.ask("GET", "other") == DENIED
     assert re.search('msg="request refused" client=c1 verb=get reason="not authorized" .* user="" identity=verified',
-                     proven.store.log())
+                     plugin_site.store.log())
     assert client.ask("KEYNOTIFY", "other") == DENIED
     assert client.ask("SET", "own/c1/a", 1) == OK
     assert client.ask("SET", "own/c2/a", 1) == DENIED
     assert client.ask("SET", "own/c2/a", 1, source="c2") == DENIED
 
 
-def test_a_user_rule_applies_to_the_user_name_at_the_broker(proven):
-    gateway = proven.connect("g", kind=WireClient, username="gateway")
-    other = proven.connect("gateway", kind=WireClient)
+def test_a_user_rule_applies_to_the_user_name_at_the_broker(plugin_site):
+    gateway = plugin_site.connect("g", kind=WireClient, username="gateway")
+    other = plugin_site.connect("gateway", kind=WireClient)
 
     assert gateway.ask("SET", "anything", 1) == OK
     assert other.ask("GET", "anything") == DENIED
     assert other.ask("GET", "anything", user=[("statestore-username", "gateway")]) == DENIED
 
 
-def test_wildcards_in_a_client_id_are_literal(proven):
-    victim = proven.connect("victim", kind=WireClient)
+def test_wildcards_in_a_client_id_are_literal(plugin_site):
+    victim = plugin_site.connect("victim", kind=WireClient)
     assert victim.ask("SET", "own/victim/a", 1) == OK
 
     for client_id in "*", "[a-z]", "v?ctim", "[!x]*", "victi[m]":
-        hostile = proven.connect(client_id, kind=WireClient)
+        hostile = plugin_site.connect(client_id, kind=WireClient)
         assert hostile.ask("GET", "own/victim/a") == DENIED
         assert hostile.ask("SET", f"own/{client_id}/a", 1) == OK
 
 
-def test_scan_lists_only_readable_keys(proven):
-    gateway = proven.connect("g", kind=WireClient, username="gateway")
+def test_scan_lists_only_readable_keys(plugin_site):
+    gateway = plugin_site.connect("g", kind=WireClient, username="gateway")
     for key in "own/c1/a", "own/c2/a", "settings/a", "secret":
         assert gateway.ask("SET", key, 1) == OK
 
-    client = proven.connect("c1", kind=WireClient)
+    client = plugin_site.connect("c1", kind=WireClient)
     page = client.ask("SCAN", "*")
 
     assert b"own/c1/a" in page and b"settings/a" in page
@@ -148,13 +148,13 @@ def test_allow_unverified_grants_access_by_the_claimed_id(site, policy):
     assert client.request("SET", "own/c2/a", 1).payload == DENIED
 
 
-def test_a_new_policy_ends_registrations_that_it_does_not_grant(proven, policy):
-    gateway = proven.connect("g", kind=WireClient, username="gateway")
-    client = proven.connect("c1", kind=WireClient)
+def test_a_new_policy_ends_registrations_that_it_does_not_grant(plugin_site, policy):
+    gateway = plugin_site.connect("g", kind=WireClient, username="gateway")
+    client = plugin_site.connect("c1", kind=WireClient)
     client.register("settings/a")
     client.register("own/c1/a")
 
-    replace(proven.store, policy, RULES.replace("settings/*", "settings/public/*"))
+    replace(plugin_site.store, policy, RULES.replace("settings/*", "settings/public/*"))
     assert gateway.ask("SET", "settings/a", 1) == OK
     assert gateway.ask("SET", "own/c1/a", 2) == OK
 
@@ -162,10 +162,10 @@ def test_a_new_policy_ends_registrations_that_it_does_not_grant(proven, policy):
     assert client.ask("GET", "settings/a") == DENIED
 
 
-def test_an_invalid_policy_changes_nothing(proven, policy):
-    client = proven.connect("c1", kind=WireClient)
+def test_an_invalid_policy_changes_nothing(plugin_site, policy):
+    client = plugin_site.connect("c1", kind=WireClient)
 
-    replace(proven.store, policy, RULES + "\n[wrong]\n", "the previous one stays in effect")
+    replace(plugin_site.store, policy, RULES + "\n[wrong]\n", "the previous one stays in effect")
 
     assert client.ask("GET", "settings/a") == NO_VALUE
     assert client.ask("GET", "other") == DENIED

@@ -114,7 +114,7 @@ def test_requests_replies_and_notifications_are_recorded(site, recording):
     assert [line["type"] for line in rest].count("notification") == 1
 
 
-def test_what_the_plugin_did_not_verify_is_not_recorded_in_the_name_of_another(make_site, recording, fresh):
+def test_an_unverified_client_id_is_not_recorded(make_site, recording, fresh):
     site = make_site()
     site.start_store("--record", str(recording))
     victim = site.connect("victim", WireClient)
@@ -147,7 +147,7 @@ def test_a_replay_at_an_empty_store_has_no_differences(site, recording, fresh):
     n_asked = ask_everything(site)
     assert site.store.stop() == 0  # the line of the last reply may be written after the reply is sent
 
-    # includes the last two: without correlation data, and with another protocol version
+    # n_asked includes the requests without Correlation Data and with another protocol version
     result = replay(fresh, recording)
     assert result.stdout == f"{n_asked} equal, 0 different, 0 without a recorded reply, 0 skipped\n"
     assert (result.returncode, result.stderr) == (0, "")
@@ -261,7 +261,7 @@ def test_after_kill_9_the_file_contains_every_answered_request(site, recording, 
     store = site.start_store("--record", str(recording))
     client = site.connect("client-1")
     for i in range(n_before):
-        client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # 7.0 is answered without a batch
+        client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # version 7.0 is refused before it reaches a batch
     futures = [client.send("SET", f"l{i}", "v" * 300) for i in range(n_at_once)]
     if futures:
         futures[n_at_once // 5].result(PATIENCE)
@@ -415,11 +415,11 @@ def test_replay_sends_only_valid_requests(fresh, recording):
 
 
 def test_a_reply_with_a_version_differs_from_one_without(fresh, recording):
-    who = {"time": 1, "qos": 1, "correlation_data": "1"}
+    common = {"time": 1, "qos": 1, "correlation_data": "1"}
     answered = {"type": "answer", "topic": "r", "properties": [{"name": "__stat", "value": "200"}], "payload": "+OK\r\n"}
     asked = {"type": "request", "topic": INVOKE, "response_topic": "r", "properties": [],
              "payload": "*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\nk\r\n"}
-    recording.write_text("".join(json.dumps(who | line) + "\n" for line in (asked, answered)))
+    recording.write_text("".join(json.dumps(common | line) + "\n" for line in (asked, answered)))
     result = replay(fresh, recording)
 
     assert result.returncode == 1

@@ -15,7 +15,7 @@ from support.process import CTL
 ANOTHER_USER = 65534
 KEY, VALUE, PASSWORD = "settings/secret-key", "a-secret-value", "the-password-of-the-store"
 
-# Prints the files that it can open. A directory is opened by its list of names.
+# Prints the paths that it can read. It reads a directory by listing it.
 TRY_EACH = """
 import json, os, sys
 opened = []
@@ -54,7 +54,7 @@ def open_directory():
 
 @pytest.fixture
 def no_mask():
-    """Programs that the test starts hide nothing by their umask."""
+    """Set umask 0, so that only the modes that the programs pass to open() and mkdir() protect files."""
     former = os.umask(0)
     yield
     os.umask(former)
