@@ -73,7 +73,7 @@ class Churn:
         self.selector = selectors.DefaultSelector()
         self.latencies = []
         self.n_notifications = self.n_repeated = self.n_wrong = 0
-        self.n_left = dict.fromkeys(WAYS, 0)
+        self.n_disconnected = dict.fromkeys(WAYS, 0)
         self.n_steps = 0
         self.next_at = time.monotonic()
 
@@ -105,7 +105,7 @@ class Churn:
         try:
             yield
         except GONE:
-            self.n_left[disconnects.by_keepalive] += client.way is disconnects.by_keepalive
+            self.n_disconnected[disconnects.by_keepalive] += client.way is disconnects.by_keepalive
             self.forget(client)
 
     def forget(self, client):
@@ -118,7 +118,7 @@ class Churn:
         client = self.random.choice(list(self.clients.values()))
         if client.way is disconnects.by_keepalive:
             return  # the broker ends its connection
-        self.n_left[client.way] += 1
+        self.n_disconnected[client.way] += 1
         self.selector.unregister(client)
         del self.clients[client.id]
         with contextlib.suppress(*GONE):

@@ -80,9 +80,9 @@ def restart_broker(subject):
 def run(subject, churn, n_minutes, minute_s):
     minutes, life = [], 0
 
-    print(" minute  store MiB   fds  broker MiB   fds   p50 ms   p99 ms  requests   left  notified", flush=True)
+    print(" minute  store MiB   fds  broker MiB   fds   p50 ms   p99 ms  requests  disconnected  notified", flush=True)
     for n in range(n_minutes):
-        n_steps, n_left, n_notifications = churn.n_steps, sum(churn.n_left.values()), churn.n_notifications
+        n_steps, n_disconnected, n_notifications = churn.n_steps, sum(churn.n_disconnected.values()), churn.n_notifications
         if n == n_minutes // 2:
             restart_broker(subject)
             life += 1
@@ -91,7 +91,7 @@ def run(subject, churn, n_minutes, minute_s):
         minutes.append(minute)
         print(f"{n + 1:7}{minute.store_bytes / KIB ** 2:11.2f}{minute.store_descriptors:6}"
               f"{minute.broker_bytes / KIB ** 2:12.2f}{minute.broker_descriptors:6}{minute.p50_ms:9.2f}"
-              f"{minute.p99_ms:9.2f}{churn.n_steps - n_steps:10}{sum(churn.n_left.values()) - n_left:7}"
+              f"{minute.p99_ms:9.2f}{churn.n_steps - n_steps:10}{sum(churn.n_disconnected.values()) - n_disconnected:14}"
               f"{churn.n_notifications - n_notifications:10}", flush=True)
     return minutes
 
@@ -119,8 +119,8 @@ def stayed_flat(minutes):
 
 
 def has_no_errors(subject, churn):
-    is_well = all(churn.n_left.values())
-    print("left: " + ", ".join(f"{way.__name__.removeprefix('by_')} {n}" for way, n in churn.n_left.items()))
+    is_well = all(churn.n_disconnected.values())
+    print("left: " + ", ".join(f"{way.__name__.removeprefix('by_')} {n}" for way, n in churn.n_disconnected.items()))
     for what, n in (("repeated notifications", churn.n_repeated), ("requests that were refused", churn.n_wrong),
                     ("errors in the store's log", subject.responder.log().count(" level=error "))):
         print(f"{'ok' if n == 0 else 'WRONG':5} {n} {what}")

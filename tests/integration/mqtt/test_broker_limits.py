@@ -128,7 +128,7 @@ GO_ID = "pump-1"
 
 
 @pytest.fixture
-def ruled(make_site, tmp_path):
+def site_with_acl(make_site, tmp_path):
     """A broker with conf/mosquitto-acl.conf, in which the example for a Go client is in effect."""
     rules = (CONF / "mosquitto-acl.conf").read_text()
     example = f"# user pump\n# topic read clients/{base16(GO_ID)}/#"
@@ -148,8 +148,8 @@ def of(user):
 @pytest.mark.parametrize("kind, client_id, user", [
     (RustClient, "rust-1", "alice"), (DotnetClient, "dotnet-1", "alice"), (GoClient, GO_ID, "pump"),
 ])
-def test_the_published_clients_work_with_the_rules(ruled, kind, client_id, user):
-    client = ruled.connect(client_id, kind, **of(user))
+def test_the_published_clients_work_with_the_rules(site_with_acl, kind, client_id, user):
+    client = site_with_acl.connect(client_id, kind, **of(user))
 
     assert client.request("SET", "key", 1).payload == b"+OK\r\n"
     client.watch("key")
@@ -159,9 +159,9 @@ def test_the_published_clients_work_with_the_rules(ruled, kind, client_id, user)
 
 @pytest.mark.parametrize("client_id", ["thief", "+", "#", "alice-1/+", "clients", "$share", "alice-1/answers",
                                        "alice-1/services", "alice-1/statestorectl", "alice-1/"])
-def test_no_client_id_reads_the_replies_to_another(ruled, client_id):
-    victim = ruled.connect("alice-1", WireClient, **of("alice"))
-    thief = Connection(ruled.broker.port, client_id, **of("pump"))
+def test_no_client_id_reads_the_replies_to_another(site_with_acl, client_id):
+    victim = site_with_acl.connect("alice-1", WireClient, **of("alice"))
+    thief = Connection(site_with_acl.broker.port, client_id, **of("pump"))
     for topic in ("clients/#", "#", "clients/+/answers", f"clients/{client_id.rstrip('+#')}/#", victim.response_topic, "$share/group/clients/#"):
         thief.subscribe(topic)
 

@@ -524,24 +524,24 @@ topic read cmd/#
 
 
 @pytest.fixture
-def ruled(make_site, tmp_path):
+def site_with_acl(make_site, tmp_path):
     """`guarded` with a running store, at a broker with access rules."""
     (tmp_path / "acl").write_text(ACL)
     return Guarded(make_site(*authentication_lines(tmp_path), f"acl_file {tmp_path / 'acl'}"), tmp_path).start_store()
 
 
-def test_access_rules_that_deny_requests_apply_to_wills(ruled):
-    alice = ruled.connect("alice", "alice")
+def test_access_rules_that_deny_requests_apply_to_wills(site_with_acl):
+    alice = site_with_acl.connect("alice", "alice")
     assert alice.request() == NOT_AUTHORIZED
 
-    leave_will(ruled, *set_admin([]))
+    leave_will(site_with_acl, *set_admin([]))
 
-    assert ruled.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
-    assert 'cause="unverified"} 0' in ruled.page("metrics")
+    assert site_with_acl.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+    assert 'cause="unverified"} 0' in site_with_acl.page("metrics")
 
 
-def test_replies_are_published_only_where_the_broker_lets_the_store_publish(ruled):
-    operator, alice = ruled.connect("operator"), ruled.connect("alice", "alice")
+def test_replies_are_published_only_where_the_broker_lets_the_store_publish(site_with_acl):
+    operator, alice = site_with_acl.connect("operator"), site_with_acl.connect("alice", "alice")
     alice.subscribe("cmd/door")
 
     operator.begin("SET", "settings/admin", 1, response_topic="cmd/door")
@@ -601,9 +601,9 @@ def test_a_refused_request_without_a_mac_is_logged_without_a_client_id(guarded):
     assert "client=operator-1" not in guarded.site.store.log()
 
 
-def test_access_rules_keep_replies_to_other_clients_secret(ruled):
+def test_access_rules_keep_replies_to_other_clients_secret(site_with_acl):
     """The store's policy applies to requests. Only the broker's rules decide which client receives a reply."""
-    operator, alice = ruled.connect("operator", "operator-1"), ruled.connect("alice", "alice")
+    operator, alice = site_with_acl.connect("operator", "operator-1"), site_with_acl.connect("alice", "alice")
     for topic in ("clients/#", "#", "$share/group/clients/#"):
         alice.subscribe(topic)
 
@@ -617,7 +617,7 @@ def test_access_rules_keep_replies_to_other_clients_secret(ruled):
 
 
 @pytest.fixture
-def overruled(make_site, tmp_path):
+def site_with_permissive_plugin(make_site, tmp_path):
     """The other plugin grants every access, so the broker does not ask the companion plugin."""
     other = build_plugin(tmp_path, ACL_CHECK, ACCEPT)
     allow, *lines = authentication_lines(tmp_path)
@@ -625,9 +625,9 @@ def overruled(make_site, tmp_path):
                              plugin=False), tmp_path)
 
 
-def test_if_an_earlier_plugin_grants_every_access_clients_read_requests(overruled):
-    overruled.start_store()
-    alice, operator = overruled.connect("alice"), overruled.connect("operator", "operator-1")
+def test_if_an_earlier_plugin_grants_every_access_clients_read_requests(site_with_permissive_plugin):
+    site_with_permissive_plugin.start_store()
+    alice, operator = site_with_permissive_plugin.connect("alice"), site_with_permissive_plugin.connect("operator", "operator-1")
 
     assert alice.subscribe(INVOKE) == 1
 
@@ -635,22 +635,22 @@ def test_if_an_earlier_plugin_grants_every_access_clients_read_requests(overrule
     assert alice.message(INVOKE).prop("statestore-client-id") == "operator-1"
 
 
-def test_if_an_earlier_plugin_grants_every_access_wills_forge_notifications(overruled):
-    overruled.start_store()
-    alice, operator = overruled.connect("alice"), overruled.connect("operator", "operator-1")
+def test_if_an_earlier_plugin_grants_every_access_wills_forge_notifications(site_with_permissive_plugin):
+    site_with_permissive_plugin.start_store()
+    alice, operator = site_with_permissive_plugin.connect("alice"), site_with_permissive_plugin.connect("operator", "operator-1")
     operator.subscribe_to_notifications()
     topic = notify_topic("operator-1", "key")
     assert alice.publish(topic, b"forged by PUBLISH") == NOT_AUTHORIZED
 
-    overruled.connect("alice", will=(topic, b"forged by a will")).cut()
+    site_with_permissive_plugin.connect("alice", will=(topic, b"forged by a will")).cut()
 
     assert operator.message(topic).payload == b"forged by a will"
 
 
-def test_a_store_that_requires_the_plugin_does_not_serve_without_it_after_a_backlog(overruled):
+def test_a_store_that_requires_the_plugin_does_not_serve_without_it_after_a_backlog(site_with_permissive_plugin):
     """The SUBACKs do not show the plugin, and the banner waits behind the backlog."""
-    overruled.start_store("--require-plugin", "on")
-    store, alice, operator = overruled.site.store, overruled.connect("alice"), overruled.connect("operator")
+    site_with_permissive_plugin.start_store("--require-plugin", "on")
+    store, alice, operator = site_with_permissive_plugin.site.store, site_with_permissive_plugin.connect("alice"), site_with_permissive_plugin.connect("operator")
     store.kill()
     for _ in range(10):
         alice.begin("SET", "settings/admin", "v" * 3_000_000)
