@@ -62,7 +62,7 @@ static void send_vouched(const char *verb, const char *key, const char *value, c
         broker_flush(&broker);
 }
 
-/* Let several HELLOs of this connection time out. The store never serves without the plugin. */
+/* Let several HELLOs of this connection time out. Meanwhile the store must not serve. */
 static void time_out_hellos(void) {
         for (int i = 0; i < 10; i++) {
                 cr_expect_eq(broker.n_serving, 0);
@@ -88,7 +88,7 @@ Test(hello, hello_that_cannot_be_published_is_repeated) {
         broker_deinit(&broker);
 }
 
-/* Another plugin may grant the subscription that shows the plugin, and the banner waits behind other messages. */
+/* Another plugin may grant the subscription to COMPANION_PROBE. Then only the banner shows the plugin, and may arrive late. */
 Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         struct pipeline_config config = broker_config();
 
@@ -427,7 +427,7 @@ static const struct {
         const char *name;
         char key;
         const char *welcome;
-        const char *notified; /* of two connections, 7 and 8 */
+        const char *notified; /* the frame after a SET; the connections 7 and 8 registered */
 } returns[] = {
         { "both connected", KEY, ALL "8\n7\n", FRAME("1:0-end:7,8") },
         { "one connected", KEY, ALL "8\n", FRAME("1:0-end:8") },
