@@ -12,11 +12,11 @@ import tools
 from figures import Series
 from subjects import Redis, Subject
 
-# Replies are remembered for 60 s; the rest is for forgetting them.
+# Replies are remembered for 60 s. In the remaining 5 s the store forgets them.
 REMEMBERED_S = 65
 
 POLICIES = [("100", "GET, 100 rules"), ("1000", "GET, 1,000 rules"),
-            ("100_wildcards", "100 that begin with a star"), ("1000_wildcards", "1,000 that do")]
+            ("100_wildcards", "GET, 100 rules, star first"), ("1000_wildcards", "GET, 1,000 rules, star first")]
 
 RATES = [("get_uniform", "GET, uniform"), ("get_zipf", "GET, zipf"), ("set_uniform", "SET, uniform"),
          ("set_zipf", "SET, zipf")]
@@ -40,7 +40,7 @@ def engine(figures, directory, effort):
     for name, label in RATES:
         figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"], [("reads", rates["reads_per_s"])])
 
-    figures.section("What it allocates, and how long it makes others wait")
+    figures.section("Allocations, and how long one step makes other requests wait")
     for name, label in RATES:
         figures.row(f"allocations a {label}", f"engine_{name}_allocations", "1", rates[f"{name}_allocations"])
 
@@ -91,14 +91,15 @@ def memory(figures, directory, effort):
         begin = time.monotonic()
         fill_redis(redis, effort.n_resident)
         figures.section(f"Memory, {effort.n_resident:,} keys of 20 bytes with values of 100", ("redis",))
-        loaded, kept = (Series([process.resident_bytes() / 2**20]) for process in (subject, redis))
-        figures.row("resident, answers remembered", "memory_resident_loaded", "MiB", loaded, [("redis", kept)],
-                    ("<=", 1.30))
+        loaded, redis_loaded = (Series([process.resident_bytes() / 2**20]) for process in (subject, redis))
+        figures.row("resident, answers remembered", "memory_resident_loaded", "MiB", loaded,
+                    [("redis", redis_loaded)], ("<=", 1.30))
         alone = part("memory", effort.n_resident, 1)
         if effort.waits_for_answers:
             time.sleep(max(0, begin + REMEMBERED_S - time.monotonic()))
         forgotten = Series([subject.resident_bytes() / 2**20])
-        figures.row("resident, answers forgotten", "memory_resident", "MiB", forgotten, [("redis", kept)], ("<=", 1.10))
+        figures.row("resident, answers forgotten", "memory_resident", "MiB", forgotten,
+                    [("redis", redis_loaded)], ("<=", 1.10))
     finally:
         redis.stop()
         subject.stop()

@@ -4,7 +4,7 @@
 
 void answer_fill(struct message *message) {
         *message = (struct message){
-                /* +OK has 5 bytes with its end of line, a value of 100 has 108 */
+                /* 56 bytes: the mean of +OK (5 with its line end) and of a value of 100 bytes (108 with its length) */
                 .payload = SLICE_LITERAL("$49\r\n0123456789012345678901234567890123456789012345678\r\n"),
                 .qos = 1,
                 .has_expiry = true,

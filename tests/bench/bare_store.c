@@ -13,7 +13,7 @@
 #include "protocol/topics.h"
 
 #define NODE_ID "StateStore"
-#define PROOF   "1:1:01234567890123456789012345678901"
+#define MAC     "1:1:01234567890123456789012345678901"
 
 /* Payloads are formatted once; each request overwrites the key, and PX if it has one. */
 #define KEY_IN_GET (sizeof("*2\r\n$3\r\nGET\r\n$20\r\n") - 1)
@@ -56,7 +56,7 @@ static struct message new_request(const struct bare_store *store, struct slice p
                         { SLICE_LITERAL("__ts"), SLICE_LITERAL("001696374425000:00000:Client1") },
                         { SLICE_LITERAL("__srcId"), SLICE_LITERAL("bench-1") },
                         { SLICE_LITERAL("__protVer"), SLICE_LITERAL("1.0") },
-                        { SLICE_LITERAL(COMPANION_PROPERTY_MAC), SLICE_LITERAL(PROOF) },
+                        { SLICE_LITERAL(COMPANION_PROPERTY_MAC), SLICE_LITERAL(MAC) },
                         { SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID), SLICE_LITERAL("bench-1") },
                 },
         };

@@ -86,7 +86,7 @@ static void set(struct asker *asker, struct slice key, size_t value_size) {
                 wait_for_replies(asker);
 }
 
-/* Set the keys that the flood needs: a number, then the same letter repeated. */
+/* Set the keys that the flood needs. The text of a key is a number, then the same letter repeated. */
 static void fill(struct asker *asker, const struct flood_kind *kind) {
         char key[LONG_KEY_SIZE];
 

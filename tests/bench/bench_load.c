@@ -47,7 +47,7 @@ static void add_usage(struct usage *sum, const struct usage *begin, const struct
         sum->load_ns += end->load_ns - begin->load_ns;
 }
 
-/* A turn without an answer has no latency to print. */
+/* Wait for the first answer of the turn: without an answer there is no latency to print. */
 static void await_answer(struct load *load, uint64_t n_answered) {
         int64_t until_ns = stopwatch_ns() + LOAD_PATIENCE_NS;
 

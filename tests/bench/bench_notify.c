@@ -202,8 +202,8 @@ int main(int n_arguments, char **arguments) {
                 samples_add(&samples, (uint64_t)run_round(&notify));
 
         samples_sort(&samples);
-        printf("last_told_us %.1f\n", (double)samples_percentile(&samples, 0.5) / 1000);
-        printf("last_told_max_us %.1f\n", (double)samples_percentile(&samples, 1) / 1000);
+        printf("last_notified_us %.1f\n", (double)samples_percentile(&samples, 0.5) / 1000);
+        printf("last_notified_max_us %.1f\n", (double)samples_percentile(&samples, 1) / 1000);
         deinit(&notify);
         return 0;
 }

@@ -21,7 +21,7 @@ TTLS_MS = range(40, 157, 13)
 
 def measure(subject, n_watchers, n_repeated, *flags):
     return tools.run("bench_notify", "--port", subject.port, "--watchers", n_watchers, "--rounds", n_repeated,
-                     *flags)["last_told_us"][0]
+                     *flags)["last_notified_us"][0]
 
 
 def reply_time(null, effort):
@@ -51,17 +51,17 @@ def notifications(figures, directory, effort):
     try:
         for n_watchers, n_repeated, ratio in WATCHERS[:effort.n_watcher_sizes]:
             for subject, label, flags in subjects:
-                told, fanned, answered = [], [], []
+                notified, fanned_out, replied = [], [], []
                 for _ in range(effort.n_rounds):
-                    told.append(measure(subject, n_watchers, n_repeated, *flags))
-                    fanned.append(measure(subject, n_watchers, n_repeated, "--fan-out"))
+                    notified.append(measure(subject, n_watchers, n_repeated, *flags))
+                    fanned_out.append(measure(subject, n_watchers, n_repeated, "--fan-out"))
                     if n_watchers == 1:
-                        answered.append(reply_time(null, effort))
-                yardsticks = [("fan_out", Series(fanned))]
-                if answered:
-                    yardsticks.append(("null", Series(answered)))
+                        replied.append(reply_time(null, effort))
+                yardsticks = [("fan_out", Series(fanned_out))]
+                if replied:
+                    yardsticks.append(("null", Series(replied)))
                 figures.row(f"{n_watchers} watchers, {label}", f"notify_{n_watchers}_{label.replace(' ', '_')}", "us",
-                            Series(told), yardsticks,
+                            Series(notified), yardsticks,
                             target=("<=", ratio) if "--direct" in flags else None)
         figures.section("From a deadline to its notification, at an idle store")
         for subject, label, _ in subjects:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The least that any responder costs: a blocking socket, one read and one write for all available requests, no library, a
+ * The yardstick with the lowest cost: a blocking socket, one read and one write for all available requests, no library, a
  * fixed reply.
  */
 

@@ -3,8 +3,8 @@
 #
 # Measure statestored and yardsticks that run in the same minutes. Prints tables, then lines `name value unit`.
 #
-#   sh tests/bench/run.sh            under ten minutes; run nothing else meanwhile
-#   sh tests/bench/run.sh --quick    about one: whether it works, not how well
+#   sh tests/bench/run.sh            about ten minutes; run nothing else meanwhile
+#   sh tests/bench/run.sh --quick    about a minute; checks only that the measurements work
 #
 # On Debian 12 it installs missing packages first, which requires root or sudo.
 

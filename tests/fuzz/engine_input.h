@@ -13,7 +13,7 @@
 extern const struct slice engine_values[N_VALUES];
 extern const struct slice engine_clients[N_CLIENTS];
 
-/* One of them does not fit a notify topic. */
+/* One of the N_KEYS keys is too long for a notify topic. */
 struct slice engine_key(size_t i);
 
 /* A request with the memory that it borrows. */

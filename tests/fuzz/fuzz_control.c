@@ -120,8 +120,8 @@ static struct now read_clock(struct world *world) {
         return now;
 }
 
-static void tell(struct world *world, const char *topic, const char *answers, const char *correlation,
-                 struct slice payload) {
+static void send_message(struct world *world, const char *topic, const char *answers,
+                         const char *correlation, struct slice payload) {
         struct message message = {
                 .topic = slice_from_string(topic),
                 .payload = payload,
@@ -153,8 +153,8 @@ static void ask_control(struct world *world, struct slice *input) {
                                                     : input_text(input));
         }
         world->n_asked++;
-        tell(world, TOPIC_CONTROL, "control-answers", "control",
-             payload.data ? buf_slice(&payload) : SLICE_LITERAL(""));
+        send_message(world, TOPIC_CONTROL, "control-answers", "control",
+                     payload.data ? buf_slice(&payload) : SLICE_LITERAL(""));
 }
 
 static void pass_time(struct world *world, uint64_t ms) {
@@ -179,8 +179,8 @@ static void step(struct world *world, struct slice *input) {
                 pass_time(world, input_number(input, 2));
                 break;
         default:
-                tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
-                     slice_from_string(requests[input_below(input, N_REQUESTS)]));
+                send_message(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
+                             slice_from_string(requests[input_below(input, N_REQUESTS)]));
         }
         if (input_chance(input, 60))
                 work(world);
@@ -195,13 +195,14 @@ static void finish(struct world *world) {
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
                 pipeline_tick(world->pipeline, read_clock(world));
         world->n_asked++;
-        tell(world, TOPIC_CONTROL, "control-answers", "control", reset);
+        send_message(world, TOPIC_CONTROL, "control-answers", "control", reset);
         pipeline_tick(world->pipeline, read_clock(world));
         pipeline_tick(world->pipeline, read_clock(world));
         ASSERT(world->n_answered == world->n_asked);
 
         n_sent = world->n_sent;
-        tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request", slice_from_string(requests[2]));
+        send_message(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
+                     slice_from_string(requests[2]));
         pipeline_wakeup_ended(world->pipeline, read_clock(world));
         ASSERT(world->n_sent == n_sent + 1);
 }

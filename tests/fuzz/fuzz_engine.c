@@ -15,7 +15,7 @@
 
 #define N_REQUESTS_MAX (MODEL_ANSWERS_MAX - 1)
 #define N_STEPS_MAX    600
-#define N_SEEN         4
+#define N_NOTIFIED     4
 #define WALL_MS        INT64_C(1696374425000)
 
 struct world {
@@ -26,8 +26,8 @@ struct world {
         struct disk disk;
         struct asked asked[N_REQUESTS_MAX];
         size_t n_asked;
-        struct registration *seen[N_SEEN]; /* whose notifications may be acknowledged */
-        size_t n_seen, n_versions;
+        struct registration *notified[N_NOTIFIED]; /* the latest; their notifications may be acknowledged */
+        size_t n_notified, n_versions;
 };
 
 static void world_init(struct world *world, struct slice *input) {
@@ -60,8 +60,8 @@ static void world_deinit(struct world *world) {
         disk_deinit(&world->disk);
         for (size_t i = 0; i < world->n_asked; i++)
                 asked_deinit(&world->asked[i]);
-        for (size_t i = 0; i < N_SEEN; i++)
-                registration_unref(world->seen[i]);
+        for (size_t i = 0; i < N_NOTIFIED; i++)
+                registration_unref(world->notified[i]);
 }
 
 /* 1. Steps */
@@ -93,7 +93,7 @@ static void ask(struct world *world, const struct request *request) {
                 world->around.versions[world->n_versions++ % 4] = reply->version;
 }
 
-static void ask_anew(struct world *world, struct slice *input) {
+static void ask_new(struct world *world, struct slice *input) {
         struct asked *asked = &world->asked[world->n_asked++];
 
         engine_take_request(input, &world->around, asked);
@@ -119,23 +119,23 @@ static void ask_again(struct world *world, struct slice *input) {
         ask(world, &asked->request);
 }
 
-static void remember_seen(struct world *world) {
+static void remember_notified(struct world *world) {
         const struct effects *effects = &world->both.effects;
 
         if (effects->n_notifications == 0)
                 return;
-        registration_unref(world->seen[world->n_seen % N_SEEN]);
-        world->seen[world->n_seen % N_SEEN] =
+        registration_unref(world->notified[world->n_notified % N_NOTIFIED]);
+        world->notified[world->n_notified % N_NOTIFIED] =
                 registration_ref(effects->notifications[effects->n_notifications - 1].registration);
-        world->n_seen++;
+        world->n_notified++;
 }
 
-static void depart(struct world *world, struct slice *input) {
+static void acknowledge_or_disconnect(struct world *world, struct slice *input) {
         uint64_t connections[N_CLIENTS];
         struct event event;
 
         if (input_chance(input, 20)) {
-                struct registration *registration = world->seen[input_below(input, N_SEEN)];
+                struct registration *registration = world->notified[input_below(input, N_NOTIFIED)];
 
                 if (registration)
                         both_acknowledge(&world->both, EVENT_DELIVERED + (int)input_below(input, 2),
@@ -311,7 +311,7 @@ static void step(struct world *world, struct slice *input) {
                 step_wall(world, input);
                 break;
         case 5:
-                depart(world, input);
+                acknowledge_or_disconnect(world, input);
                 break;
         case 6:
                 commit(world);
@@ -323,9 +323,9 @@ static void step(struct world *world, struct slice *input) {
                         restart(world);
                 break;
         default:
-                ask_anew(world, input);
+                ask_new(world, input);
         }
-        remember_seen(world);
+        remember_notified(world);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

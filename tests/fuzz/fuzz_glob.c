@@ -40,7 +40,7 @@ static bool decode(struct slice text, struct characters *ret_characters) {
 }
 
 /* With fewer steps than the match needs, the result is "no match". No more steps than allowed are taken. */
-static void afford(struct slice pattern, struct slice text, uint64_t budget, bool matches) {
+static void match_with_budget(struct slice pattern, struct slice text, uint64_t budget, bool matches) {
         uint64_t left = budget;
         bool result = glob_match(pattern, text, &left);
 
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
 
         result = glob_match(pattern, text, &budget);
-        afford(pattern, text, few, result);
+        match_with_budget(pattern, text, few, result);
 
         if (!decode(text, &text_characters)) {
                 ASSERT(!slice_is_utf8(text));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors", and
- * the options of SET must be decoded as by a list of all their forms.
+ * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors". The
+ * decoded options of SET must be those that a list of all valid forms gives.
  */
 
 #include <stdlib.h>
@@ -238,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         CLEANUP(buf_deinit) struct buf payload = { 0 };
         CLEANUP(cleanup_free) struct message *copy = NULL;
-        struct companion_request proven;
+        struct companion_request verified;
         struct message message = { 0 };
         struct decoder decoder = { .persistence_name = "aio-persistence",
                                    .persistence_value = SLICE_LITERAL("true") };
@@ -248,7 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         take_message(&input, &payload, &message);
         /* verified fields can be parsed */
         message.is_verified =
-                companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &proven) == 0;
+                companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &verified) == 0;
         copy = message_copy(&message);
         ASSERT(copy && message_size(copy) == message_size(&message));
         decode(&decoder, copy);

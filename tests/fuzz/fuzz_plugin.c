@@ -47,15 +47,15 @@ static uint64_t last_sequence;
 /* Since the plugin was loaded. */
 static uint64_t n_notified;       /* published notifications */
 static uint64_t n_recipients;     /* of all valid frames */
-static uint64_t highest_sent;     /* sequence of a valid frame */
+static uint64_t highest_sent;     /* highest sequence of a valid frame */
 static uint64_t first_connection; /* number of the connection of the first request; 0: no request yet */
 
-static const struct mosquitto *speaker; /* the sender of the present control message */
+static const struct mosquitto *control_sender; /* the sender of the present control message */
 
 /* The plugin has read a line of the log that names the client, or has refused a message of the client. */
 static bool may_be_kicked[N_CLIENTS];
 
-/* Each tick passes less than the interval at which the plugin repeats DISCONNECTED, which is 1 s. */
+/* A tick advances the time by less than the interval at which the plugin repeats DISCONNECTED (1 s). */
 #define TICK_NS (NS_PER_S / 3)
 static int64_t now_ns, repeated_ns; /* repeated_ns: the last tick that repeated DISCONNECTED */
 static size_t n_repeated;           /* by this tick */
@@ -137,7 +137,7 @@ void mosquitto_log_printf(int level, const char *format, ...) {
 
 int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         (void)with_will;
-        if (speaker == &clients[STORE])
+        if (control_sender == &clients[STORE])
                 return MOSQ_ERR_SUCCESS;
         for (size_t i = 0; i < N_CLIENTS; i++)
                 if (may_be_kicked[i] && strcmp(clients[i].id, client_id) == 0)
@@ -146,14 +146,14 @@ int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         return MOSQ_ERR_SUCCESS;
 }
 
-/* Only what a frame carried can be acknowledged. */
+/* The plugin acknowledges only sequences of frames that it received. */
 static void take_delivered(struct slice text) {
         uint64_t sequence;
 
         ASSERT(parse_uint64(text, &sequence) == 0 && sequence <= highest_sent);
 }
 
-/* The plugin repeats at most 100 in a second. */
+/* The plugin repeats DISCONNECTED at most 100 times in a second. */
 static void take_disconnected(struct slice text) {
         uint64_t number;
 
@@ -175,7 +175,7 @@ static void take_welcome(struct slice box) {
         free(text);
 }
 
-/* A client gets what is addressed to it, and no more properties than were sent. */
+/* A notification has a notify topic of its client, and no properties but user properties and the format indicator. */
 static void check_notification(const char *client_id, struct slice topic, mosquitto_property *properties) {
         struct buf prefix = { 0 };
 
@@ -341,13 +341,13 @@ struct seen {
         struct slice correlation_slice;
 };
 
-static void look(const mosquitto_property *list, struct seen *seen) {
+static void read_properties(const mosquitto_property *list, struct seen *seen) {
         struct companion_digest digest;
 
         companion_digest_init(&digest);
         for (; list; list = mosquitto_property_next(list)) {
                 int kind = mosquitto_property_identifier(list);
-                char *name, *value, **kept = NULL;
+                char *name, *value, **copy = NULL;
                 uint16_t length;
 
                 if (kind == MQTT_PROP_RESPONSE_TOPIC)
@@ -364,15 +364,15 @@ static void look(const mosquitto_property *list, struct seen *seen) {
                 companion_digest_add(&digest, slice_from_string(name), slice_from_string(value));
                 seen->n_reserved += strncmp(name, COMPANION_PROPERTY, strlen(COMPANION_PROPERTY)) == 0;
                 if (strcmp(name, COMPANION_PROPERTY_MAC) == 0)
-                        kept = &seen->mac;
+                        copy = &seen->mac;
                 else if (strcmp(name, COMPANION_PROPERTY_CLIENT_ID) == 0)
-                        kept = &seen->client_id;
+                        copy = &seen->client_id;
                 else if (strcmp(name, COMPANION_PROPERTY_USERNAME) == 0)
-                        kept = &seen->username;
+                        copy = &seen->username;
                 free(name);
-                if (kept) {
-                        ASSERT(!*kept);
-                        *kept = value;
+                if (copy) {
+                        ASSERT(!*copy);
+                        *copy = value;
                 } else {
                         free(value);
                 }
@@ -408,7 +408,7 @@ static void check_identity(const struct mosquitto_evt_message *message, const st
 static void check_request(const struct mosquitto_evt_message *message) {
         struct seen seen = { 0 };
 
-        look(message->properties, &seen);
+        read_properties(message->properties, &seen);
         ASSERT(!message->retain);
         check_identity(message, &seen);
         free(seen.mac);
@@ -462,9 +462,9 @@ static void control(struct slice *input, struct mosquitto *client) {
         if (payload.length > sizeof(hello_key) && client == &clients[STORE])
                 memcpy(hello_key, payload.data, sizeof(hello_key));
         note_frame(topic, payload);
-        speaker = client;
+        control_sender = client;
         happen(MOSQ_EVT_CONTROL, topic, &message);
-        speaker = NULL;
+        control_sender = NULL;
         ASSERT(n_notified <= n_recipients);
         mosquitto_property_free_all(&properties);
         buf_deinit(&bytes);

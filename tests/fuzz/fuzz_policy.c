@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         policy = policy_file_read(input_file(buf_slice(&file)), model.allows_unverified, &sink);
         ASSERT(!policy == (n_faults > 0));
-        ASSERT(!policy == !policy_model_is_right(&model));
+        ASSERT(!policy == !policy_model_is_valid(&model));
         for (size_t i = 0; policy && i < N_QUESTIONS_MAX && (i == 0 || input.length > 0); i++)
                 ask(policy, &model, &input);
         policy_free(policy);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the inputs that fuzzing begins with, and that every test run repeats: seeds/TARGET/NAME.
 
-Names that it does not know are left alone: inputs that once made a target fail are kept beside these.
+It changes no other file there: inputs that once made a target fail are stored in the same folders.
 """
 
 import pathlib
@@ -137,7 +137,7 @@ POLICY = numbered(
 )
 
 INVOCATION = numbered(*(
-    # odd: the broker has the plugin or not; the words; QoS, response topic, correlation, expiry; the properties
+    # whether the broker has the plugin (0: yes); the words; QoS, response topic, correlation, expiry; the properties
     bytes([plugin]) + payload + bytes([0]) + bytes(rest)
     for plugin in (0, 255)
     for payload in (bytes([3, 0, 10, 11]), bytes([5, 0, 10, 11, 7, 8]), bytes([7, 0, 10, 11, 7, 11, 8, 15]),

@@ -38,8 +38,8 @@ static bool is_minute_ahead(struct hlc hlc, struct now now) {
 
 /* 2. Keys and notifications */
 
-static void tell(const struct model *model, struct slice key, struct slice value, struct version version,
-                 struct model_effects *effects) {
+static void add_change(const struct model *model, struct slice key, struct slice value,
+                       struct version version, struct model_effects *effects) {
         struct model_change *change = &effects->changes[effects->n_changes];
 
         *change = (struct model_change){ .key = key, .value = value, .version = version };
@@ -51,7 +51,7 @@ static void tell(const struct model *model, struct slice key, struct slice value
 }
 
 static void remove_key(struct model *model, struct model_key *key, struct model_effects *effects) {
-        tell(model, key->key, (struct slice){ 0 }, key->version, effects);
+        add_change(model, key->key, (struct slice){ 0 }, key->version, effects);
         *key = model->keys[--model->n_keys];
 }
 
@@ -167,7 +167,7 @@ static void do_set(struct model *model, const struct request *request, struct no
         if (!key)
                 key = &model->keys[model->n_keys++];
         *key = next;
-        tell(model, key->key, key->value, key->version, effects);
+        add_change(model, key->key, key->value, key->version, effects);
         model_answer(effects, OUTCOME_DONE, &model->clock);
 }
 

@@ -21,7 +21,7 @@ struct model_key {
         struct hlc fence;
 };
 
-/* What the acknowledgements of notifications say of a client: the same in all registrations of the client. */
+/* A client's state, from the acknowledgements of its notifications. All its registrations have the same copy. */
 struct model_delivery {
         bool is_subscribed, is_unreachable;
         int64_t idle_since_ns; /* if it is unreachable */
@@ -50,7 +50,7 @@ struct model {
 
         struct version clock;
         uint64_t disconnect_epoch; /* number of events that may have ended registrations */
-        uint64_t revocation_epoch; /* its value when a list of connections last ended a registration */
+        uint64_t revocation_epoch; /* disconnect_epoch when a list of connections last ended registrations */
         size_t n_keys, n_registrations, n_answers;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];

@@ -126,7 +126,7 @@ static bool expand(const struct model_line *line, const struct request_origin *o
         return text.length > 0 && n_placeholders <= POLICY_PLACEHOLDERS_MAX;
 }
 
-static bool is_right(const struct model_line *line) {
+static bool is_valid(const struct model_line *line) {
         const struct request_origin origin = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
         struct characters expanded;
         bool is_known;
@@ -153,24 +153,24 @@ static bool read_line(struct model_line *line, struct slice text) {
         struct slice trim = trimmed(text);
         size_t end = 0;
 
-        line->is_right = text.length <= LINE_LENGTH_MAX && !memchr(text.data, '\0', text.length);
-        if (line->is_right && (trim.length == 0 || trim.data[0] == '#' || trim.data[0] == ';'))
+        line->is_valid = text.length <= LINE_LENGTH_MAX && !memchr(text.data, '\0', text.length);
+        if (line->is_valid && (trim.length == 0 || trim.data[0] == '#' || trim.data[0] == ';'))
                 return false;
 
-        line->is_right &= slice_is_utf8(trim);
+        line->is_valid &= slice_is_utf8(trim);
         for (size_t i = 1; i < text.length; i++)
-                line->is_right &= !isspace(text.data[i - 1]) || text.data[i] != ';';
+                line->is_valid &= !isspace(text.data[i - 1]) || text.data[i] != ';';
         if (trim.length > 1 && trim.data[0] == '[' && trim.data[trim.length - 1] == ']') {
                 line->name = part(trim, 1, trim.length - 1);
                 line->value = (struct slice){ NULL, 0 };
         } else {
                 while (end < trim.length && trim.data[end] != '=' && trim.data[end] != ':')
                         end++;
-                line->is_right &= end < trim.length && trim.data[0] != '[';
+                line->is_valid &= end < trim.length && trim.data[0] != '[';
                 line->name = trimmed(part(trim, 0, end));
                 line->value = trimmed(part(trim, end < trim.length ? end + 1 : end, trim.length));
         }
-        line->is_right = line->is_right && is_right(line);
+        line->is_valid = line->is_valid && is_valid(line);
         return true;
 }
 
@@ -202,11 +202,11 @@ static size_t rule_end(const struct policy_model *model, size_t begin) {
 }
 
 static size_t count(const struct policy_model *model, size_t begin,
-                    bool (*is_one)(const struct model_line *line)) {
+                    bool (*is_counted)(const struct model_line *line)) {
         size_t n = 0;
 
         for (size_t i = begin + 1; i < rule_end(model, begin); i++)
-                n += is_one(&model->lines[i]);
+                n += is_counted(&model->lines[i]);
         return n;
 }
 
@@ -214,7 +214,7 @@ static bool is_access(const struct model_line *line) {
         return IS(line->name, "access");
 }
 
-static bool is_rule_right(const struct policy_model *model, size_t begin) {
+static bool is_rule_valid(const struct policy_model *model, size_t begin) {
         const struct model_line *lines = model->lines;
 
         for (size_t i = 0; i < begin; i++)
@@ -224,16 +224,16 @@ static bool is_rule_right(const struct policy_model *model, size_t begin) {
                count(model, begin, is_keys) > 0;
 }
 
-bool policy_model_is_right(const struct policy_model *model) {
+bool policy_model_is_valid(const struct policy_model *model) {
         for (size_t i = 0; i < model->n_lines; i++)
-                if (!model->lines[i].is_right || (i == 0 && !is_section(&model->lines[i])) ||
-                    (is_section(&model->lines[i]) && !is_rule_right(model, i)))
+                if (!model->lines[i].is_valid || (i == 0 && !is_section(&model->lines[i])) ||
+                    (is_section(&model->lines[i]) && !is_rule_valid(model, i)))
                         return false;
         return true;
 }
 
-static bool is_origin(const struct policy_model *model, const struct model_line *line,
-                      const struct request_origin *origin) {
+static bool line_names_origin(const struct policy_model *model, const struct model_line *line,
+                              const struct request_origin *origin) {
         if (!origin->is_verified && !model->allows_unverified)
                 return false;
         return IS(line->name, "any") ||
@@ -241,25 +241,26 @@ static bool is_origin(const struct policy_model *model, const struct model_line 
                (IS(line->name, "user") && slice_equal(line->value, origin->user));
 }
 
-static bool is_of_access(const struct model_line *line, enum access access) {
+static bool line_has_access(const struct model_line *line, enum access access) {
         return is_access(line) &&
                (IS(line->value, "readwrite") ||
                 (access == ACCESS_READ ? IS(line->value, "read") : IS(line->value, "write")));
 }
 
 /* Return whether the rule that begins at this line grants the origin this access to any key. */
-static bool gives(const struct policy_model *model, size_t begin, const struct request_origin *origin,
-                  enum access access) {
-        bool is_asked = false, is_accessed = false;
+static bool rule_grants(const struct policy_model *model, size_t begin, const struct request_origin *origin,
+                        enum access access) {
+        bool names_origin = false, has_access = false;
 
         for (size_t i = begin + 1; i < rule_end(model, begin); i++) {
-                is_asked |= is_origin(model, &model->lines[i], origin);
-                is_accessed |= is_of_access(&model->lines[i], access);
+                names_origin |= line_names_origin(model, &model->lines[i], origin);
+                has_access |= line_has_access(&model->lines[i], access);
         }
-        return is_asked && is_accessed;
+        return names_origin && has_access;
 }
 
-static bool is_about(const struct model_line *line, const struct request_origin *origin, struct slice key) {
+static bool line_matches_key(const struct model_line *line, const struct request_origin *origin,
+                             struct slice key) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         struct characters expanded, characters;
         bool is_known;
@@ -277,11 +278,11 @@ static bool is_about(const struct model_line *line, const struct request_origin 
 bool policy_model_grants(const struct policy_model *model, const struct request_origin *origin,
                          enum access access, struct slice key, unsigned int number) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin)) {
-                if (!gives(model, begin, origin, access))
+                if (!rule_grants(model, begin, origin, access))
                         continue;
                 for (size_t i = begin + 1; i < rule_end(model, begin); i++)
                         if (is_keys(&model->lines[i]) && (number == 0 || model->lines[i].number == number) &&
-                            is_about(&model->lines[i], origin, key))
+                            line_matches_key(&model->lines[i], origin, key))
                                 return true;
         }
         return false;
@@ -290,7 +291,7 @@ bool policy_model_grants(const struct policy_model *model, const struct request_
 bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *origin,
                              enum access access) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin))
-                if (gives(model, begin, origin, access))
+                if (rule_grants(model, begin, origin, access))
                         return true;
         return false;
 }

@@ -10,7 +10,7 @@
 struct model_line {
         struct slice name, value; /* a section has its name, and no value */
         unsigned int number;
-        bool is_right; /* judged by the line alone */
+        bool is_valid; /* by itself, without the other lines */
 };
 
 struct policy_model {
@@ -23,7 +23,7 @@ struct policy_model {
 bool policy_model_read(struct policy_model *model, struct slice text);
 
 /* Return whether each line of the file is valid, and the file as a whole. */
-bool policy_model_is_right(const struct policy_model *model);
+bool policy_model_is_valid(const struct policy_model *model);
 
 /* The following functions require a valid policy. */
 

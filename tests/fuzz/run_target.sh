@@ -20,7 +20,7 @@ status=0
 fixed=
 ! setarch -R true 2>/dev/null || fixed='setarch -R'
 quiet=0
-[ "$name" != config ] || quiet=3 # it says what is wrong with each
+[ "$name" != config ] || quiet=3 # this target prints a message for each invalid input
 
 rm -rf "$build/seeds/$name"
 mkdir -p "$build/corpus/$name" "$build/seeds/$name" "$build/failures" "${log%/*}"

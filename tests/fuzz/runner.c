@@ -3,7 +3,7 @@
 /*
  * Runs a fuzz target without libFuzzer: over every file of a directory, then over inputs of a deterministic generator.
  *
- * usage: runner DIRECTORY [N_MADE_UP]
+ * usage: runner DIRECTORY [N_GENERATED]
  */
 
 #include <dirent.h>
@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 
-#define INPUT_LENGTH_MAX (1 << 20)
-#define MADE_UP_MAX      400
+#define INPUT_LENGTH_MAX     (1 << 20)
+#define GENERATED_LENGTH_MAX 400
 
 static uint8_t input[INPUT_LENGTH_MAX];
 
@@ -71,11 +71,11 @@ static uint32_t next(uint64_t *state) {
 }
 
 /* Every second input has only bytes below 32: such bytes select an action or a word of a dictionary more often. */
-static void run_made_up(unsigned long n) {
+static void run_generated(unsigned long n) {
         uint64_t state = 1;
 
         for (unsigned long i = 0; i < n; i++) {
-                size_t length = next(&state) % MADE_UP_MAX;
+                size_t length = next(&state) % GENERATED_LENGTH_MAX;
 
                 for (size_t at = 0; at < length; at++)
                         input[at] = (uint8_t)(next(&state) & (i % 2 ? 0x1F : 0xFF));
@@ -87,7 +87,7 @@ int main(int n_arguments, char **arguments) {
         int r;
 
         if (n_arguments < 2 || n_arguments > 3) {
-                fprintf(stderr, "usage: %s DIRECTORY [N_MADE_UP]\n", arguments[0]);
+                fprintf(stderr, "usage: %s DIRECTORY [N_GENERATED]\n", arguments[0]);
                 return 2;
         }
 
@@ -96,8 +96,8 @@ int main(int n_arguments, char **arguments) {
                 fprintf(stderr, "%s: %s\n", arguments[1], r < 0 ? strerror(-r) : "no inputs");
                 return 1;
         }
-        fprintf(stderr, "made up\n");
-        run_made_up(n_arguments == 3 ? strtoul(arguments[2], NULL, 10) : 0);
+        fprintf(stderr, "generated inputs\n");
+        run_generated(n_arguments == 3 ? strtoul(arguments[2], NULL, 10) : 0);
         printf("%d files\n", r);
         return 0;
 }

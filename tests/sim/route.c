@@ -14,7 +14,7 @@
 
 #define NOTHING ((struct slice){ 0 })
 
-/* Shorter than in the plugin, so that a run has several repetitions. */
+/* Interval at which DISCONNECTED is repeated. Shorter than in the plugin, so that a run has several repetitions. */
 #define REPEAT_AFTER_NS INT64_C(200000000)
 
 static const char *number_text(uint64_t number, char text[24]) {
@@ -87,13 +87,13 @@ static void acknowledge_end(struct sim_broker *broker, uint64_t connection) {
                 broker->ended[at] = broker->ended[--broker->n_ended];
 }
 
-static void send_ended(struct world *world, uint64_t connection) {
+static void send_disconnected(struct world *world, uint64_t connection) {
         char text[24];
 
         send_to_store(world, COMPANION_DISCONNECTED, number_text(connection, text), NOTHING);
 }
 
-static void repeat_ends(struct world *world, struct timeline_event *happening);
+static void repeat_disconnected(struct world *world, struct timeline_event *happening);
 
 static void plan_repetition(struct world *world) {
         if (world->broker.is_repeating)
@@ -101,16 +101,16 @@ static void plan_repetition(struct world *world) {
         world->broker.is_repeating = true;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = world->now.mono_ns + REPEAT_AFTER_NS,
-                                               .happen = repeat_ends });
+                                               .happen = repeat_disconnected });
 }
 
-static void repeat_ends(struct world *world, struct timeline_event *happening) {
+static void repeat_disconnected(struct world *world, struct timeline_event *happening) {
         struct sim_broker *broker = &world->broker;
 
         (void)happening;
         broker->is_repeating = false;
         for (size_t i = 0; broker->is_up && i < broker->n_ended; i++)
-                send_ended(world, broker->ended[i]);
+                send_disconnected(world, broker->ended[i]);
         if (broker->n_ended > 0)
                 plan_repetition(world);
 }
@@ -125,7 +125,7 @@ static void report_end(struct world *world, uint64_t connection) {
         }
         plan_repetition(world);
         if (world->is_healed || !world->faults.drops_disconnected || !random_chance(&world->random, 50))
-                send_ended(world, connection);
+                send_disconnected(world, connection);
 }
 
 /* The client reconnects at once. */
@@ -269,7 +269,7 @@ bool broker_route(struct world *world, const struct message *message) {
         }
         if (slice_starts_with(message->topic, SLICE_LITERAL("answers/")))
                 return answer(world, message);
-        return random_chance(&world->random, 90); /* a notify topic: some client is not subscribed */
+        return random_chance(&world->random, 90); /* a notify topic: one of ten has no subscriber */
 }
 
 uint64_t broker_connection(struct world *world, size_t client) {

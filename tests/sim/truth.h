@@ -84,7 +84,7 @@ struct truth {
         uint64_t connection[N_CLIENTS][N_KEYS]; /* of the registration */
         /* Number of truth_begin_attempt() calls: after each, notifications may be published again. */
         uint64_t attempt;
-        /* 1 + the change of the last notification that was published to the client in this attempt; or that it received. */
+        /* 1 + the change of the last notification to the client: of those published in this attempt; of those it received. */
         size_t n_published[N_CLIENTS], n_received[N_CLIENTS];
         struct expected_notification *expected_notifications;
         size_t n_expected_notifications, expected_notifications_capacity;

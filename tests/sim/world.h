@@ -57,12 +57,13 @@ struct sim_broker {
         uint64_t delivered;       /* sequence of the last complete change */
         struct message **waiting; /* for the pipeline, in order */
         size_t n_waiting, waiting_capacity;
-        size_t n_unacknowledged; /* the first of these, which were sent and have no PUBACK */
-        bool is_wake_planned;    /* the pipeline will read waiting messages */
+        size_t n_unacknowledged; /* of the waiting messages: the first ones, which were sent and have no PUBACK */
+        bool is_wake_planned; /* the pipeline will read waiting messages */
         struct sim_outgoing *outgoing;
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
-        int64_t last_to_broker_ns, last_to_store_ns; /* nothing overtakes on a connection */
+        /* Arrival of the last message in each direction: a connection keeps the order of messages. */
+        int64_t last_to_broker_ns, last_to_store_ns;
         size_t *owners; /* the client of each connection, including ended ones; the first entry is connection 1 */
         size_t n_connections, owners_capacity;
         uint64_t *ended; /* tracked connections that have ended, until UNTRACK or HELLO */

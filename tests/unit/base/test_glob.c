@@ -44,12 +44,12 @@ static const struct {
         { "two stars, out of order", S("*a*b"), S("ba"), false },
         { "a star matches slashes and dots", S("a*z"), S("a/./z"), true },
 
-        { "any one", S("?"), S("a"), true },
-        { "any one, none", S("?"), S(""), false },
-        { "any one, two", S("?"), S("ab"), false },
-        { "any one of two bytes", S("?"), S("\xC3\xA4"), true },
-        { "any one of three bytes", S("?"), S("\xE2\x82\xAC"), true },
-        { "any one of four bytes", S("?"), S("\xF0\x9F\x98\x80"), true },
+        { "a question mark, one character", S("?"), S("a"), true },
+        { "a question mark, no character", S("?"), S(""), false },
+        { "a question mark, two characters", S("?"), S("ab"), false },
+        { "a question mark, a character of two bytes", S("?"), S("\xC3\xA4"), true },
+        { "a question mark, a character of three bytes", S("?"), S("\xE2\x82\xAC"), true },
+        { "a question mark, a character of four bytes", S("?"), S("\xF0\x9F\x98\x80"), true },
         { "two question marks for one character of two bytes", S("??"), S("\xC3\xA4"), false },
         { "a question mark in the middle", S("a?c"),
           S("a\xC3\xA4"

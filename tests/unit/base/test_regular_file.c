@@ -45,8 +45,8 @@ Test(regular_file, is_read_up_to_its_limit) {
         buf_deinit(&content);
 }
 
-/* The length of such a file is not known before it is read. */
-Test(regular_file, of_the_kernel_has_the_same_limit) {
+/* The length of a file in /proc is not known before it is read. */
+Test(regular_file, file_in_proc_has_the_same_limit) {
         cr_expect_eq(regular_file_read("/proc/self/status", 3, &content), REGULAR_FILE_TOO_LONG);
         buf_deinit(&content);
 }

@@ -120,7 +120,7 @@ static const struct {
         struct version version;
         struct slice sdk, document;
 } versions[] = {
-        { "the page's",
+        { "the example of PROTOCOL.md",
           { 1696374425000, 0 },
           S("001696374425000:00000:StateStore"),
           S("1696374425000:0:StateStore") },
@@ -173,7 +173,7 @@ static struct entry *make(struct slice key, struct slice value) {
 
 static const struct {
         const char *name;
-        struct slice value, answer, told;
+        struct slice value, reply, notification;
 } values[] = {
         { "text", S("value"), S("$5\r\nvalue\r\n"),
           S("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$5\r\nvalue\r\n") },
@@ -191,7 +191,7 @@ Test(encoder, encodes_the_value_of_a_get) {
                 struct message message;
 
                 cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
-                cr_expect(slice_equal(message.payload, values[i].answer), ROW(values, i));
+                cr_expect(slice_equal(message.payload, values[i].reply), ROW(values, i));
                 entry_unref(reply.entry);
         }
 }
@@ -203,7 +203,7 @@ Test(encoder, notifies_of_a_set_with_value_and_version) {
                 struct message message;
 
                 cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
-                cr_expect(slice_equal(message.payload, values[i].told), ROW(values, i));
+                cr_expect(slice_equal(message.payload, values[i].notification), ROW(values, i));
                 cr_expect_eq(message.qos, 1);
                 cr_expect(has_property(&message, "__ts", S("001696374425000:00003:StateStore")));
                 cr_expect(has_property(&message, "__srcId", S("StateStore")));
@@ -356,7 +356,7 @@ Test(encoder, encodes_any_payload_as_a_reply) {
         cr_expect_null(message_property(&message, "__ts").data);
 }
 
-Test(encoder, gives_the_text_of_an_error_without_its_frame) {
+Test(encoder, gives_the_text_of_an_error_without_resp3) {
         cr_expect(slice_equal(encoder_error_text(OUTCOME_SYNTAX_ERROR), S("syntax error")));
         cr_expect(slice_equal(encoder_error_text(OUTCOME_STORAGE_FAILED), S("the storage has failed")));
 }

@@ -121,7 +121,7 @@ static const struct {
         bool has_fence;
 } clocks[] = {
         { "SET with a timestamp", PAYLOAD_SET, S("5:6:n"), { NULL, 0 }, OUTCOME_DONE, false },
-        { "SET with both", PAYLOAD_SET, S("5:6:n"), S("7:8:m"), OUTCOME_DONE, true },
+        { "SET with a timestamp and a token", PAYLOAD_SET, S("5:6:n"), S("7:8:m"), OUTCOME_DONE, true },
         { "SET without a timestamp",
           PAYLOAD_SET,
           { NULL, 0 },
@@ -149,7 +149,7 @@ static const struct {
         { "SET with a malformed token", PAYLOAD_SET, S("5:6:n"), S("7:8:"), OUTCOME_MALFORMED_TIMESTAMP,
           true },
         { "SET with an empty token", PAYLOAD_SET, S("5:6:n"), S(""), OUTCOME_MALFORMED_TIMESTAMP, true },
-        { "DEL without", PAYLOAD_DEL, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
+        { "DEL without a token", PAYLOAD_DEL, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
         { "DEL with a token", PAYLOAD_DEL, { NULL, 0 }, S("7:8:m"), OUTCOME_DONE, true },
         { "DEL with a malformed token",
           PAYLOAD_DEL,
@@ -169,7 +169,7 @@ static const struct {
           S("x"),
           OUTCOME_MALFORMED_TIMESTAMP,
           true },
-        { "GET without", PAYLOAD_GET, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
+        { "GET without a timestamp", PAYLOAD_GET, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
         { "GET with a malformed timestamp",
           PAYLOAD_GET,
           S("5:6:"),

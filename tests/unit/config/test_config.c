@@ -233,7 +233,7 @@ Test(config, dev_accepts_any_port) {
         config_deinit(&config);
 }
 
-/* The shipped file contains them. */
+/* conf/statestored.conf sets these options. */
 Test(config, dev_ignores_default_broker_options) {
         struct config config;
 

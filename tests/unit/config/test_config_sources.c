@@ -199,7 +199,7 @@ Test(file, sets_every_option) {
 static const struct {
         const char *name;
         const char *text;
-        const char *said; /* after the file name */
+        const char *message; /* after the file name */
 } wrong_files[] = {
         { "an unknown option", "[broker]\nhosts = a\n", ":2: no such option: [broker] hosts" },
         { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
@@ -222,7 +222,8 @@ Test(file, fault_has_file_and_line) {
 
                 write_file(wrong_files[i].text);
                 printed = errors_of(from_file);
-                snprintf(expected, sizeof(expected), "statestored: %s%s\n", file_name, wrong_files[i].said);
+                snprintf(expected, sizeof(expected), "statestored: %s%s\n", file_name,
+                         wrong_files[i].message);
                 cr_expect_str_eq(printed, expected, ROW(wrong_files, i));
                 free(printed);
         }
@@ -270,7 +271,7 @@ Test(file, length_is_limited) {
         close(fd);
 }
 
-Test(file, a_flood_of_faults_is_cut) {
+Test(file, number_of_reported_faults_is_limited) {
         char text[2000] = "", *printed;
 
         memset(text, '\n', sizeof(text) - 1);

@@ -20,7 +20,7 @@ struct reported_faults {
         size_t name_length;
 };
 
-static void keep(void *userdata, const char *where, const char *what) {
+static void append_fault(void *userdata, const char *where, const char *what) {
         struct reported_faults *said = userdata;
         size_t length = strlen(said->text);
 
@@ -29,7 +29,7 @@ static void keep(void *userdata, const char *where, const char *what) {
 }
 
 static struct policy *read_text(const char *text, size_t length, struct reported_faults *said) {
-        struct policy_file_sink sink = { .fault = keep, .userdata = said };
+        struct policy_file_sink sink = { .fault = append_fault, .userdata = said };
         int fd = memfd_create("policy", 0);
         struct policy *policy;
         char name[64];
@@ -159,7 +159,7 @@ Test(policy_file, rules_are_applied) {
 
 Test(policy_file, missing_file_is_a_fault) {
         struct reported_faults said = { .name_length = 0 };
-        struct policy_file_sink sink = { .fault = keep, .userdata = &said };
+        struct policy_file_sink sink = { .fault = append_fault, .userdata = &said };
 
         cr_expect_null(policy_file_read("/no/such/file", false, &sink));
         cr_expect_str_eq(said.text, "/no/such/file: No such file or directory\n");
@@ -202,7 +202,7 @@ Test(policy_file, line_length_is_limited) {
 /* SOURCE_ROOT: the directory of the project. */
 Test(policy_file, example_file_is_valid) {
         struct reported_faults said = { .name_length = 0 };
-        struct policy_file_sink sink = { .fault = keep, .userdata = &said };
+        struct policy_file_sink sink = { .fault = append_fault, .userdata = &said };
         struct policy *policy;
         char name[256];
 

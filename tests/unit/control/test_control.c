@@ -100,7 +100,7 @@ Test(control, bytes_of_delayed_answers_are_limited) {
                 broker_pass_ms(&broker, 5000);
                 broker_tick(&broker);
                 cr_expect_eq(broker.n_sent,
-                             round == 0 ? 63 : 1); /* each answer is slightly longer than its value */
+                             round == 0 ? 63 : 1); /* of 64 MiB: each answer is slightly longer than 1 MiB */
                 broker_forget(&broker);
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_flush(&broker);

@@ -143,14 +143,14 @@ Test(faults, request_and_notification_rules_are_separate) {
         fault_rules_clear(&faults);
 }
 
-static size_t count_applications(const char *rule, bool ret_struck[1000]) {
+static size_t count_applications(const char *rule, bool ret_is_applied[1000]) {
         struct fault_rules faults = { 0 };
         size_t n = 0;
 
         cr_assert_eq(add(&faults, rule), 0);
         for (size_t i = 0; i < 1000; i++) {
-                ret_struck[i] = ask(&faults, "c", VERB_GET, "k");
-                n += ret_struck[i];
+                ret_is_applied[i] = ask(&faults, "c", VERB_GET, "k");
+                n += ret_is_applied[i];
         }
         fault_rules_clear(&faults);
         return n;

@@ -152,7 +152,7 @@ static const struct {
         { "a wall clock at the epoch", 60000, 0, false },
 };
 
-Test(clock, rejects_a_timestamp_a_minute_ahead) {
+Test(clock, rejects_a_timestamp_more_than_a_minute_ahead) {
         for (size_t i = 0; i < N_ROWS(skews); i++)
                 cr_expect_eq(clock_is_too_far_ahead((struct hlc){ skews[i].remote_ms, 0, S("n") },
                                                     skews[i].wall_ms),

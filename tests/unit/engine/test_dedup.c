@@ -137,7 +137,7 @@ Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         dedup_deinit(&dedup);
 }
 
-/* 4 times the free part: see dedup.h. */
+/* One client can fill 4/5 of the memory: see DEDUP_SHARE in dedup.h. */
 Test(dedup, a_client_at_its_limit_drops_its_own_oldest_reply) {
         struct dedup dedup;
         uint64_t n_own_max;
@@ -148,7 +148,8 @@ Test(dedup, a_client_at_its_limit_drops_its_own_oldest_reply) {
         for (uint64_t i = 1; i <= 3 * dedup.n_records_max; i++)
                 remember_for(&dedup, 2, i, 1000);
 
-        cr_expect(is_remembered(&dedup, 0, 0), "although its deadline is the earliest");
+        cr_expect(is_remembered(&dedup, 0, 0), "client 1 is below its limit, so its reply must stay, "
+                                               "although its deadline is the earliest");
         cr_expect(is_remembered(&dedup, 3 * dedup.n_records_max, 0));
         cr_expect_not(is_remembered(&dedup, 1, 0));
         cr_expect_leq(dedup.n_records, n_own_max + 2);
@@ -220,8 +221,8 @@ Test(dedup, frees_all_memory_when_empty) {
         dedup_deinit(&dedup);
 }
 
-/* malloc() returns no address at the beginning of a page for a block: its own header comes first. */
-Test(dedup, maps_each_block_apart_from_the_heap) {
+/* Each block is mapped by itself: it begins at the start of a page. A block of malloc() does not: its header comes first. */
+Test(dedup, blocks_are_mapped_and_not_allocated_on_the_heap) {
         uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
         struct dedup dedup;
 

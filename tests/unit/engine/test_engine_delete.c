@@ -22,8 +22,8 @@ static const struct {
         { "VDEL, not found", VDEL("none", "v"), OUTCOME_NOTHING, false, true },
         { "DEL, not found, fenced", DEL("none", FENCE(1, 0, "c")), OUTCOME_NOTHING, false, true },
         { "VDEL, not found, fenced", VDEL("none", "v", FENCE(1, 0, "c")), OUTCOME_NOTHING, false, true },
-        { "DEL, a fencing token where there is none", DEL("k", FENCE(1, 0, "c")), OUTCOME_DELETED, true,
-          false },
+        { "DEL with a fencing token, of a key without one", DEL("k", FENCE(1, 0, "c")), OUTCOME_DELETED,
+          true, false },
 };
 
 Test(delete, replies_as_the_table_of_commands_specifies) {
@@ -46,7 +46,7 @@ Test(delete, replies_as_the_table_of_commands_specifies) {
         }
 }
 
-Test(delete, reports_nothing_the_second_time) {
+Test(delete, finds_nothing_if_repeated) {
         struct world world;
 
         world_init(&world, world_config());

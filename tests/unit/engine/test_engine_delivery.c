@@ -43,7 +43,7 @@ static void pass_and_tick(int64_t ms) {
         tick(&world);
 }
 
-Test(delivery, without_subscriber_ends_one_registration_of_a_subscribed_client) {
+Test(delivery, notification_without_subscriber_ends_that_registration_of_a_subscribed_client) {
         struct registration *registration;
 
         ask(&world, WATCH("a", "k"));
@@ -61,7 +61,7 @@ Test(delivery, without_subscriber_ends_one_registration_of_a_subscribed_client) 
         cr_expect_str_eq(notified(&world), "a:other=v ");
 }
 
-Test(delivery, without_subscriber_ends_no_registration_of_a_client_that_was_never_subscribed) {
+Test(delivery, notification_without_subscriber_ends_no_registration_of_a_never_subscribed_client) {
         uint64_t disconnect_epoch = engine_stats(world.engine).disconnect_epoch;
 
         ask(&world, WATCH("a", "k"));
@@ -75,7 +75,7 @@ Test(delivery, without_subscriber_ends_no_registration_of_a_client_that_was_neve
         cr_expect_str_eq(notified(&world), "a:k=v b:k=v ");
 }
 
-Test(delivery, without_subscriber_ends_the_registrations_of_a_client_that_then_stays_idle) {
+Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_registrations) {
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("a", "other"));
         ask(&world, WATCH("b", "k"));
@@ -94,7 +94,7 @@ Test(delivery, without_subscriber_ends_the_registrations_of_a_client_that_then_s
         cr_expect_str_eq(notified(&world), "b:k=v ");
 }
 
-Test(delivery, without_subscriber_does_not_extend_the_idle_time) {
+Test(delivery, next_notification_without_subscriber_does_not_extend_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS - 1);
@@ -103,7 +103,7 @@ Test(delivery, without_subscriber_does_not_extend_the_idle_time) {
         cr_expect_eq(n_registrations(), 0);
 }
 
-Test(delivery, of_an_idle_client_that_sends_any_request_keeps_its_registrations) {
+Test(delivery, any_request_of_the_client_restarts_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("b", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
@@ -119,7 +119,7 @@ Test(delivery, of_an_idle_client_that_sends_any_request_keeps_its_registrations)
         cr_expect_eq(n_registrations(), 0);
 }
 
-Test(delivery, to_a_subscriber_ends_the_wait_for_an_idle_client) {
+Test(delivery, notification_with_subscriber_stops_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         acknowledge_of(S("a"), S("k"), EVENT_DELIVERED);
@@ -128,7 +128,7 @@ Test(delivery, to_a_subscriber_ends_the_wait_for_an_idle_client) {
         cr_expect_eq(n_registrations(), 1);
 }
 
-Test(delivery, is_forgotten_with_the_last_registration_of_the_client) {
+Test(delivery, state_of_a_client_ends_with_its_last_registration) {
         ask(&world, WATCH("a", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         ask(&world, UNWATCH("a", "k"));
@@ -143,7 +143,7 @@ Test(delivery, is_forgotten_with_the_last_registration_of_the_client) {
 }
 
 /* The reply to the first KEYNOTIFY is remembered, but its registration has ended. */
-Test(delivery, to_no_subscriber_lets_the_same_keynotify_register_again) {
+Test(delivery, repeated_keynotify_registers_again_after_the_idle_timeout) {
         struct request request =
                 WATCH("a", "k", .payload = BYTES("p"), .correlation_data = BYTES("0123456789abcdef"));
 
@@ -155,7 +155,7 @@ Test(delivery, to_no_subscriber_lets_the_same_keynotify_register_again) {
         cr_expect_eq(n_registrations(), 1);
 }
 
-Test(delivery, of_many_registrations_of_an_idle_client_ends_them_in_several_ticks) {
+Test(delivery, many_registrations_of_an_idle_client_end_in_several_ticks) {
         char key[16];
 
         for (int i = 0; i < 2500; i++) {

@@ -121,21 +121,23 @@ static const struct {
         { "a fence over a minute ahead", SET("k", "v", FENCE(WORLD_WALL_MS + MINUTE + 1, 0, "m")),
           OUTCOME_FENCE_TOO_FAR },
         { "a fence at the end of time", DEL("k", FENCE(INT64_MAX, UINT64_MAX, "m")), OUTCOME_FENCE_TOO_FAR },
-        { "though there is no such key", VDEL("none", "v", FENCE(INT64_MAX, 0, "m")),
-          OUTCOME_FENCE_TOO_FAR },
+        { "a fence at the end of time, of a key that does not exist",
+          VDEL("none", "v", FENCE(INT64_MAX, 0, "m")), OUTCOME_FENCE_TOO_FAR },
         { "a timestamp a minute ahead", SET("k", "v", TS(WORLD_WALL_MS + MINUTE, 0, "c")), OUTCOME_DONE },
         { "a timestamp over a minute ahead", SET("k", "v", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")),
           OUTCOME_TIMESTAMP_TOO_FAR },
-        { "of a GET", GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")), OUTCOME_TIMESTAMP_TOO_FAR },
-        { "of a KEYNOTIFY", WATCH("c", "k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")),
+        { "a timestamp over a minute ahead, of a GET", GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")),
           OUTCOME_TIMESTAMP_TOO_FAR },
-        { "of a SCAN", SCAN("*", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")), OUTCOME_TIMESTAMP_TOO_FAR },
-        { "both: the timestamp first",
+        { "a timestamp over a minute ahead, of a KEYNOTIFY",
+          WATCH("c", "k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")), OUTCOME_TIMESTAMP_TOO_FAR },
+        { "a timestamp over a minute ahead, of a SCAN", SCAN("*", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")),
+          OUTCOME_TIMESTAMP_TOO_FAR },
+        { "both over a minute ahead: the timestamp is checked first",
           SET("k", "v", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c"), FENCE(WORLD_WALL_MS + MINUTE + 1, 0, "m")),
           OUTCOME_TIMESTAMP_TOO_FAR },
 };
 
-Test(skew, is_rejected_from_a_minute, .init = setup, .fini = teardown) {
+Test(skew, is_rejected_above_a_minute, .init = setup, .fini = teardown) {
         for (size_t i = 0; i < N_ROWS(ahead); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());

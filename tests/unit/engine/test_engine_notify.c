@@ -36,8 +36,8 @@ static const struct {
         { "VDEL", VDEL("k", "v"), "c:k gone " },
         { "SET by the watcher itself", SET("k", "w", .client = BYTES("c")), "c:k=w " },
         { "DEL by the watcher itself", DEL("k", .client = BYTES("c")), "c:k gone " },
-        { "SET with NX that did not", SET("k", "w", NX), "" },
-        { "SET with NEX that did not", SET("k", "w", NEX("x")), "" },
+        { "SET with NX that did not take effect", SET("k", "w", NX), "" },
+        { "SET with NEX that did not take effect", SET("k", "w", NEX("x")), "" },
         { "DEL of nothing", DEL("none"), "" },
         { "VDEL of nothing", VDEL("none", "v"), "" },
         { "VDEL of another value", VDEL("k", "w"), "" },
@@ -180,22 +180,22 @@ Test(notify, keeps_the_value_until_it_is_published) {
 static const struct {
         const char *name;
         struct event event;
-        const char *notified; /* notified clients after a SET of the key that all watch */
+        const char *notified; /* notifications after a SET of the key that the three clients watch */
 } disconnects[] = {
         /* "a" and "b" registered over the connections 1 and 2, "c" over one without a number */
         { "a client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("b") }, "a:k=v c:k=v " },
         { "a client without a number",
           { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") },
           "a:k=v b:k=v " },
-        { "a client that never was",
+        { "an unknown client",
           { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("x") },
           "a:k=v b:k=v c:k=v " },
         { "a connection", { .type = EVENT_CONNECTION_CLOSED, .connection = 1 }, "b:k=v c:k=v " },
-        { "a connection that never was",
+        { "an unknown connection",
           { .type = EVENT_CONNECTION_CLOSED, .connection = 3 },
           "a:k=v b:k=v c:k=v " },
         { "all", { .type = EVENT_ALL_DISCONNECTED }, "" },
-        { "all but none", { .type = EVENT_CONNECTIONS_RETAINED }, "" },
+        { "all, because no connection is retained", { .type = EVENT_CONNECTIONS_RETAINED }, "" },
 };
 
 Test(disconnect, ends_registrations) {
@@ -225,7 +225,7 @@ Test(disconnect, keeps_the_retained_connections, .init = setup, .fini = teardown
         cr_expect_str_eq(notified(&world), "b:k=v c:k=v ");
 }
 
-Test(disconnect, of_a_former_connection_is_seen_when_the_client_registers_over_the_next, .init = setup,
+Test(disconnect, registration_over_the_next_connection_ends_those_of_the_former, .init = setup,
      .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("a", "k2", .connection = 1));
@@ -237,7 +237,8 @@ Test(disconnect, of_a_former_connection_is_seen_when_the_client_registers_over_t
         cr_expect_str_eq(notified(&world), "a:other=v ");
 }
 
-Test(disconnect, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .fini = teardown) {
+Test(disconnect, stop_over_the_next_connection_finds_no_registration_of_the_former, .init = setup,
+     .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         cr_expect(asked(&world, UNWATCH("a", "k", .connection = 2), OUTCOME_NOTHING));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -347,10 +348,10 @@ static const struct {
 } restored[] = {
         { "none of the former connection", { 2, 2, 2 } },
         { "all of the former connection", { 1, 1, 1 } },
-        { "the former connection's first", { 1, 1, 2 } },
-        { "the former connection's last", { 2, 2, 1 } },
-        { "the former connection's between others", { 2, 1, 2 } },
-        { "the former connection's around another", { 1, 2, 1 } },
+        { "the first ones of the former connection", { 1, 1, 2 } },
+        { "the last one of the former connection", { 2, 2, 1 } },
+        { "the middle one of the former connection", { 2, 1, 2 } },
+        { "the outer ones of the former connection", { 1, 2, 1 } },
 };
 
 Test(disconnect, of_a_former_connection_ends_its_restored_registrations) {
@@ -416,7 +417,7 @@ Test(track_change, follows_the_client_to_its_next_connection, .init = setup, .fi
         cr_expect_str_eq(track_changes(), "+2 ");
 }
 
-Test(track_change, is_of_no_connection_without_a_number, .init = setup, .fini = teardown) {
+Test(track_change, does_not_occur_for_a_connection_without_a_number, .init = setup, .fini = teardown) {
         ask(&world, WATCH("a", "k"));
         cr_expect_str_eq(track_changes(), "");
         ask(&world, UNWATCH("a", "k"));

@@ -22,7 +22,10 @@ static void setup(void) {
 
 TestSuite(packets, .init = setup, .fini = teardown);
 
-/* 60 bytes, twice the key, and $30..\r\n..\r\n around the value. */
+/*
+ * With a key of 1 byte, a notification of this value has exactly 99 bytes: 60 (notification_bytes), twice the key, and
+ * "$30\r\n", the value, "\r\n".
+ */
 #define FITS     "012345678901234567890123456789"
 #define TOO_LONG FITS "0"
 

@@ -117,7 +117,7 @@ Test(engine_policy, limits_scan_to_readable_keys) {
         policy_free(policy);
 }
 
-/* The steps of a match must not depend on keys that the client may not read. */
+/* Otherwise a client could find out how many keys exist that it may not read. */
 Test(engine_policy, unreadable_keys_do_not_change_where_a_page_ends) {
         static uint8_t pattern[SCAN_PAGE_STEPS_MAX + 5]; /* one match uses up the page */
         struct policy *policy = make_policy("r*");

@@ -145,7 +145,7 @@ static const struct {
         { "a quarter of many", 4000, 1000 },
 };
 
-Test(quota, of_registrations_is_not_for_one_client) {
+Test(quota, of_registrations_limits_one_client_to_a_share) {
         for (size_t i = 0; i < N_ROWS(shares); i++) {
                 struct engine_config config = world_config();
                 unsigned n = (unsigned)shares[i].max_of_client;
@@ -177,7 +177,7 @@ Test(quota, of_registrations_is_not_for_one_client) {
 /* With a key of this length, 100 registrations exceed the minimum of the share. */
 #define LONG_KEY_LENGTH 6000
 
-Test(quota, of_bytes_is_not_for_the_registrations_of_one_client) {
+Test(quota, of_bytes_limits_the_registrations_of_one_client_to_a_share) {
         static uint8_t name[LONG_KEY_LENGTH];
         struct engine_config config = world_config();
         struct request request = WATCH("greedy", "");
@@ -304,8 +304,8 @@ static const struct {
         { "too many keys", SET("new", "w"), OUTCOME_QUOTA_EXCEEDED },
         { "too many bytes", SET("k", "a longer value", FENCE(60, 0, "m")), OUTCOME_QUOTA_EXCEEDED },
         { "too many registrations", WATCH("other", "k"), OUTCOME_QUOTA_EXCEEDED },
-        { "no client registers", WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN },
-        { "a page that never was", SCAN("*", .value = BYTES("token")), OUTCOME_SYNTAX_ERROR },
+        { "KEYNOTIFY without a client id", WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN },
+        { "SCAN with an invalid token", SCAN("*", .value = BYTES("token")), OUTCOME_SYNTAX_ERROR },
 };
 
 Test(failure, changes_nothing) {

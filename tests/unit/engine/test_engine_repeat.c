@@ -44,7 +44,7 @@ static const struct {
         { "another payload", SET("k", "v", NX, SENT, .payload = BYTES("payloaD")), false },
         { "another timestamp", SET("k", "v", NX, SENT, .timestamp_text = BYTES("1:1:c")), false },
         { "a fencing token", SET("k", "v", NX, SENT, .fence_text = BYTES("1:0:c")), false },
-        { "bytes moved over",
+        { "a byte moved from the response topic to the client id",
           SET("k", "v", NX, SENT, .client = BYTES("ca"), .response_topic = BYTES("nswers")), false },
         { "another connection", SET("k", "v", NX, SENT, .connection = 2), true },
 };
@@ -247,7 +247,7 @@ static const struct {
         struct event event;
 } disconnects[] = {
         { "this client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
-        { "some client: it may have been this one",
+        { "another client: any disconnect counts, because the connection is unknown",
           { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("other") } },
         { "all", { .type = EVENT_ALL_DISCONNECTED } },
 };

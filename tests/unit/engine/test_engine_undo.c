@@ -37,7 +37,7 @@ static void append_entry(struct buf *line, const struct keyspace *keyspace, stru
         buf_append_uint(line, (uint64_t)version_number(entry_version(entry)));
         buf_append_string(line, " deadline ");
         buf_append_uint(line, (uint64_t)keyspace_deadline(keyspace, entry));
-        buf_append_string(line, entry->is_persistent ? " kept" : "");
+        buf_append_string(line, entry->is_persistent ? " persistent" : "");
         if (entry_fence(entry, &fence)) {
                 buf_append_string(line, " fence ");
                 hlc_append(line, fence, HLC_UNPADDED);

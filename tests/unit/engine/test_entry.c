@@ -77,7 +77,7 @@ Test(entry, lives_until_its_last_reference_is_dropped) {
 
 static const size_t lengths[] = { 1, 9, 10, 11, 99, 100, 101, 65535, 1000000 };
 
-Test(entry, costs_what_was_computed_before_it_was_made) {
+Test(entry, cost_equals_the_cost_computed_from_its_lengths) {
         static uint8_t bytes[1000000];
         struct hlc fence = { 1, 2, S("node") };
         uint64_t before = 0;

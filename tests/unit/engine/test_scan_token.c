@@ -414,7 +414,7 @@ Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
 
         less_costly_keys_init(&keyspace, numbers);
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "the %d.", i);
+                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "key %d", i);
         keyspace_deinit(&keyspace);
 }
 
@@ -424,6 +424,6 @@ Test(scan, lists_keys_of_equal_hash_once_if_a_page_has_steps_left_for_one_of_the
 
         put_before(&keyspace, 1, 10, less_costly_keys_init(&keyspace, numbers));
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "the %d.", i);
+                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "key %d", i);
         keyspace_deinit(&keyspace);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each allocation of the engine fails once, or it and all later ones fail. A request that fails has changed nothing. */
+/*
+ * Starved: each allocation of the engine fails in a run of its own, alone or with all later ones. A request that fails has
+ * changed nothing.
+ */
 
 #include <errno.h>
 #include <stdio.h>

@@ -35,8 +35,8 @@ void pass_ns(struct world *world, int64_t ns);
 void pass_ms(struct world *world, int64_t ms);
 
 /*
- * Return the step's reply, borrowed until the next step, as its other effects are. A request without a payload gets a unique
- * one, so that no two requests are the same request.
+ * Step the request and return its reply. The reply and world->effects are valid until the next step. A request without a
+ * payload gets a unique payload, so that no request is a repetition of another one.
  */
 const struct reply *ask(struct world *world, struct request request);
 

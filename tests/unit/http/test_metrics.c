@@ -87,7 +87,7 @@ Test(metrics, show_impossible_outcomes_that_occur) {
                          "\nstatestore_requests_total{verb=\"get\",outcome=\"quota_exceeded\"} 1\n"));
 }
 
-Test(metrics, count_failed_commits_by_the_answer) {
+Test(metrics, count_requests_of_a_failed_commit_by_their_error_reply) {
         broker.commit_result = -ENOSPC;
         ask("SET", "k", "v");
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));

@@ -60,7 +60,7 @@ Test(read_ahead, receives_all_bytes_with_the_first_read) {
         cr_expect(read_ahead_is_drained(&ahead));
 }
 
-Test(read_ahead, receives_once) {
+Test(read_ahead, receives_from_the_socket_once_per_begin) {
         send_text("one");
         cr_expect(reads(ours, 10, "one"));
         send_text("two");

@@ -91,7 +91,7 @@ void broker_committed(struct broker *broker, int result);
 void broker_finish_work(struct broker *broker);
 void broker_forget(struct broker *broker);
 
-/* A request. Fields left out get a client's usual values, and a unique timestamp. */
+/* A request. Fields that are not set get the usual values of a client, and a unique timestamp. */
 struct sending {
         struct slice words[WORDS_MAX];
         struct slice payload; /* replaces the words */
@@ -102,8 +102,8 @@ struct sending {
         struct slice source;
         struct slice version;
         /*
-         * The identity properties of the plugin; sequence 0: the next one. After welcome the default is a separate
-         * client, unless is_will is set: then the request has no identity properties.
+         * The identity properties of the plugin; sequence 0: the next one. If the connection is 0 after welcome, the
+         * request gets those of the client "other". With is_will the request has no identity properties.
          */
         struct sender sender;
         bool is_will;

@@ -119,7 +119,7 @@ Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_l
         cr_expect_str_eq(broker_notified_after_set(&broker), "");
         broker_tick(&broker);
         cr_expect(pipeline_check_progress(broker.pipeline));
-        cr_expect(pipeline_check_progress(broker.pipeline), "the broker is waited for");
+        cr_expect(pipeline_check_progress(broker.pipeline), "waiting for the broker is not a hang");
         cr_expect_eq(n_pending(), OUTBOX_ITEMS_MAX);
 
         acknowledge_all();
@@ -181,7 +181,7 @@ Test(stored_notifications, are_published_as_the_broker_has_room) {
                          CONTROL "deliver:5:0-end:7:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
 }
 
-/* What waits for room when the connection ends is published as before; the next broker gets all of it. */
+/* The plugin of the first broker has not reported their delivery, so all of them are published to the next broker. */
 Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with_the_plugin) {
         meet_plugin("0\nguarded\n0\n");
         broker_forget(&broker);

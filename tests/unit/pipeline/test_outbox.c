@@ -179,7 +179,7 @@ Test(outbox, volatile_outbox_keeps_no_published_change) {
         cr_expect_eq(outbox.n_bytes, 0);
 }
 
-Test(outbox, takes_over_what_a_storage_holds) {
+Test(outbox, starts_with_the_stored_notifications) {
         struct restored restored = { .header = { .notification_sequence = 9 } };
         struct pending_notification stored = { .sequence = 7, .key = S("k"), .recipients = S("") };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities" with a broker with the plugin: hello and welcome, verified identities, and
- * disconnected.
+ * PROTOCOL.md "Broker abilities" for a broker with the plugin: HELLO and WELCOME, verified identities, and DISCONNECTED.
  */
 
 #include <errno.h>
@@ -51,7 +50,7 @@ static void setup_proven(void) {
         broker_forget(&broker);
 }
 
-TestSuite(proven, .init = setup_proven, .fini = teardown);
+TestSuite(with_plugin, .init = setup_proven, .fini = teardown);
 
 /* Send a request of client c over this connection, with identity properties. */
 static void send_vouched(const char *verb, const char *key, const char *value, char mac_key,
@@ -63,7 +62,7 @@ static void send_vouched(const char *verb, const char *key, const char *value, c
         broker_flush(&broker);
 }
 
-/* Let several HELLOs of this connection time out. The store never serves without the plugin. */
+/* Let several HELLOs of this connection time out. Meanwhile the store must not serve. */
 static void time_out_hellos(void) {
         for (int i = 0; i < 10; i++) {
                 cr_expect_eq(broker.n_serving, 0);
@@ -89,7 +88,7 @@ Test(hello, hello_that_cannot_be_published_is_repeated) {
         broker_deinit(&broker);
 }
 
-/* Another plugin may grant the subscription that shows the plugin, and the banner waits behind other messages. */
+/* Another plugin may grant the subscription to COMPANION_PROBE. Then only the banner shows the plugin, and may arrive late. */
 Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         struct pipeline_config config = broker_config();
 
@@ -242,7 +241,7 @@ Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
         broker_deinit(&broker);
 }
 
-Test(proven, registrations_stay_while_the_plugin_does_not_answer) {
+Test(with_plugin, registrations_stay_while_the_plugin_does_not_answer) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
@@ -263,7 +262,7 @@ Test(hello, malformed_welcome_is_ignored) {
         broker_deinit(&broker);
 }
 
-Test(proven, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
+Test(with_plugin, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
         broker_forget(&broker);
@@ -271,7 +270,7 @@ Test(proven, connection_is_tracked_before_the_reply_and_untracked_after_its_last
         cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 answers:+OK ");
 }
 
-Test(proven, track_waits_for_room_and_precedes_the_reply) {
+Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
         broker.room = 0;
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_eq(broker.n_sent, 0);
@@ -283,7 +282,7 @@ Test(proven, track_waits_for_room_and_precedes_the_reply) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
 }
 
-Test(proven, notification_is_delivered_to_the_registered_connection) {
+Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
         const struct message *message;
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
@@ -295,7 +294,7 @@ Test(proven, notification_is_delivered_to_the_registered_connection) {
         cr_expect_null(message_property(message, "__stat").data);
 }
 
-Test(proven, disconnected_ends_the_registrations_of_that_connection) {
+Test(with_plugin, disconnected_ends_the_registrations_of_that_connection) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_say(&broker, SYS "disconnected", "8");
         broker_flush(&broker);
@@ -310,7 +309,7 @@ Test(proven, disconnected_ends_the_registrations_of_that_connection) {
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
-Test(proven, disconnected_is_acknowledged_each_time_with_untrack) {
+Test(with_plugin, disconnected_is_acknowledged_each_time_with_untrack) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_forget(&broker);
         for (int i = 0; i < 2; i++) {
@@ -324,7 +323,7 @@ Test(proven, disconnected_is_acknowledged_each_time_with_untrack) {
         cr_expect_eq(broker.n_sent, 0);
 }
 
-Test(proven, request_without_a_valid_mac_is_dropped) {
+Test(with_plugin, request_without_a_valid_mac_is_dropped) {
         send_vouched("SET", "k", "v", OTHER_KEY, 7);
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c"), .is_will = true });
@@ -339,7 +338,7 @@ static void send_numbered(uint64_t sequence) {
         broker_flush(&broker);
 }
 
-Test(proven, each_sequence_is_executed_once) {
+Test(with_plugin, each_sequence_is_executed_once) {
         send_numbered(5);
         send_numbered(5);
         send_numbered(4);
@@ -350,7 +349,7 @@ Test(proven, each_sequence_is_executed_once) {
 }
 
 /* A copy of an older request that is published as a will arrives after welcome. */
-Test(proven, sequence_not_above_that_of_welcome_is_dropped_after_welcome) {
+Test(with_plugin, sequence_not_above_that_of_welcome_is_dropped_after_welcome) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, KEY, "10\nguarded\n0\n");
@@ -361,7 +360,7 @@ Test(proven, sequence_not_above_that_of_welcome_is_dropped_after_welcome) {
         cr_expect_eq(broker.n_sent, 1);
 }
 
-Test(proven, requests_that_arrive_before_welcome_are_executed_once) {
+Test(with_plugin, requests_that_arrive_before_welcome_are_executed_once) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
@@ -373,7 +372,7 @@ Test(proven, requests_that_arrive_before_welcome_are_executed_once) {
         cr_expect_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
 }
 
-Test(proven, requests_with_the_former_mac_key_are_executed_only_before_welcome) {
+Test(with_plugin, requests_with_the_former_mac_key_are_executed_only_before_welcome) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
@@ -387,7 +386,7 @@ Test(proven, requests_with_the_former_mac_key_are_executed_only_before_welcome) 
         cr_expect_eq(broker.n_sent, 2);
 }
 
-Test(proven, welcome_under_another_key_is_ignored) {
+Test(with_plugin, welcome_under_another_key_is_ignored) {
         struct message welcome = { .topic = S(COMPANION_WELCOME), .qos = 1 };
         uint8_t other[COMPANION_KEY_SIZE] = { 0 };
         struct buf text = { 0 };
@@ -416,7 +415,7 @@ Test(hello, each_hello_has_a_new_key) {
         broker_deinit(&broker);
 }
 
-Test(proven, acknowledgements_without_subscribers_are_ignored) {
+Test(with_plugin, acknowledgements_without_subscribers_are_ignored) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 1), true, broker.now);
@@ -428,7 +427,7 @@ static const struct {
         const char *name;
         char key;
         const char *welcome;
-        const char *notified; /* of two connections, 7 and 8 */
+        const char *notified; /* the frame after a SET; the connections 7 and 8 registered */
 } returns[] = {
         { "both connected", KEY, ALL "8\n7\n", FRAME("1:0-end:7,8") },
         { "one connected", KEY, ALL "8\n", FRAME("1:0-end:8") },
@@ -436,7 +435,7 @@ static const struct {
         { "broker restarted", OTHER_KEY, ALL, "" },
 };
 
-Test(proven, reconnect_keeps_the_registrations_of_connections_in_welcome) {
+Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         for (size_t i = 0; i < N_ROWS(returns); i++) {
                 teardown();
                 setup_proven();
@@ -454,7 +453,7 @@ Test(proven, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         }
 }
 
-Test(proven, sequences_of_deliver_continue_after_a_reconnect) {
+Test(with_plugin, sequences_of_deliver_continue_after_a_reconnect) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") ANSWER);
@@ -467,7 +466,7 @@ Test(proven, sequences_of_deliver_continue_after_a_reconnect) {
 }
 
 /* A PUBACK does not prove that the plugin has processed the frame. */
-Test(proven, undelivered_notifications_are_published_again_after_a_reconnect) {
+Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnect) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         for (int i = 0; i < 4; i++)
                 broker_notified_after_set(&broker);
@@ -482,7 +481,7 @@ Test(proven, undelivered_notifications_are_published_again_after_a_reconnect) {
 }
 
 /* The broker drops DELIVERED if the queue of the store's session is full. */
-Test(proven, acknowledgement_that_does_not_arrive_is_requested_again) {
+Test(with_plugin, acknowledgement_that_does_not_arrive_is_requested_again) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         for (int i = 0; i < 2; i++)
                 broker_notified_after_set(&broker);
@@ -497,7 +496,7 @@ Test(proven, acknowledgement_that_does_not_arrive_is_requested_again) {
         cr_expect_eq(broker.pipeline->delivered_deadline_ns, INT64_MAX);
 }
 
-Test(proven, acknowledgement_of_an_unpublished_notification_is_ignored) {
+Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         broker_say(&broker, COMPANION_DELIVERED, "2");
@@ -507,7 +506,7 @@ Test(proven, acknowledgement_of_an_unpublished_notification_is_ignored) {
         cr_expect_eq(broker.pipeline->outbox.n_pending, 0);
 }
 
-Test(proven, sequences_continue_above_the_delivered_sequence_of_welcome) {
+Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         pipeline_disconnected(broker.pipeline);
@@ -528,13 +527,13 @@ static void register_many(uint64_t n) {
         }
 }
 
-Test(proven, one_frame_notifies_all_watchers_of_a_change) {
+Test(with_plugin, one_frame_notifies_all_watchers_of_a_change) {
         register_many(4);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,11,12,13") ANSWER);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 4);
 }
 
-Test(proven, change_is_split_into_frames_below_the_maximum_packet_size) {
+Test(with_plugin, change_is_split_into_frames_below_the_maximum_packet_size) {
         size_t n_recipients = 0, n_frames;
 
         register_many(100);
@@ -560,7 +559,7 @@ Test(proven, change_is_split_into_frames_below_the_maximum_packet_size) {
 }
 
 /* The broker reads no other packet until the notifications of a frame are written. */
-Test(proven, recipients_of_a_frame_are_limited) {
+Test(with_plugin, recipients_of_a_frame_are_limited) {
         const size_t expected[] = { 100, 100, 50 };
 
         register_many(250);
@@ -575,7 +574,7 @@ Test(proven, recipients_of_a_frame_are_limited) {
         }
 }
 
-Test(proven, recipients_of_a_frame_are_limited_for_large_values) {
+Test(with_plugin, recipients_of_a_frame_are_limited_for_large_values) {
         static uint8_t value[6 << 20];
         struct slice sent;
 
@@ -591,7 +590,7 @@ Test(proven, recipients_of_a_frame_are_limited_for_large_values) {
 }
 
 /* The remaining recipients follow when there is room, and the reply after the last. */
-Test(proven, partly_published_change_is_continued) {
+Test(with_plugin, partly_published_change_is_continued) {
         static uint8_t value[20 << 20];
 
         memset(value, 'v', sizeof(value));
@@ -614,7 +613,7 @@ Test(proven, partly_published_change_is_continued) {
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
 }
 
-/* Test control: connection 10 is notified twice, 11 not at all. */
+/* A fault rule of --control: connection 10 is notified twice, 11 not at all. */
 static int fault(void *userdata, const struct registration *registration) {
         (void)userdata;
         return registration->connection == 10 ? 2 : registration->connection == 11 ? 0 : 1;
@@ -638,7 +637,7 @@ static void send_reply(void *userdata, uint64_t number, const struct message *re
         cr_assert_eq(publish_message(broker.pipeline, reply, &id), 0);
 }
 
-Test(proven, faults_of_test_control_repeat_and_omit_recipients) {
+Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
         const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = fault };
 
         register_many(3);
@@ -647,7 +646,7 @@ Test(proven, faults_of_test_control_repeat_and_omit_recipients) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
-Test(proven, recipients_of_an_unpublishable_notification_are_disconnected) {
+Test(with_plugin, recipients_of_an_unpublishable_notification_are_disconnected) {
         register_many(2);
         broker_forget(&broker);
         broker.too_large = COMPANION_DELIVER;
@@ -664,7 +663,7 @@ static const struct {
 };
 
 /* A welcome that was in flight when the connection broke arrives late and does not list newer registrations. */
-Test(proven, only_the_welcome_of_the_latest_hello_counts) {
+Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();
                 setup_proven();
@@ -683,7 +682,7 @@ Test(proven, only_the_welcome_of_the_latest_hello_counts) {
         }
 }
 
-Test(proven, next_broker_without_the_plugin_ends_all_registrations) {
+Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
@@ -692,7 +691,7 @@ Test(proven, next_broker_without_the_plugin_ends_all_registrations) {
 }
 
 /* The store serves two brokers alternately; their clients stay connected. */
-Test(proven, tracked_clients_that_lost_registrations_to_another_broker_are_disconnected) {
+Test(with_plugin, tracked_clients_that_lost_registrations_to_another_broker_are_disconnected) {
         const char keys[] = { OTHER_KEY, KEY, KEY };
         const char *welcomes[] = { ALL, ALL "7\n8\n", ALL "8\n7\n" };
         const char *said[] = { "", CONTROL "kick:7 " CONTROL "kick:8 ", CONTROL "kick:8 " };
@@ -714,7 +713,7 @@ Test(proven, tracked_clients_that_lost_registrations_to_another_broker_are_disco
         }
 }
 
-Test(proven, new_mac_key_replaces_the_former_one) {
+Test(with_plugin, new_mac_key_replaces_the_former_one) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, OTHER_KEY, ALL);

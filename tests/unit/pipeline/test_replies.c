@@ -120,11 +120,15 @@ static const struct {
         { "8: timestamp too far, then fenced",
           { WORDS(SET_F), .timestamp = S(FAR) },
           ERR("the request timestamp" TOO_FAR) },
-        { "8: not at a minute", { WORDS(SET_K), .timestamp = S(MINUTE) }, S("+OK\r\n") },
+        { "8: a timestamp exactly a minute ahead passes",
+          { WORDS(SET_K), .timestamp = S(MINUTE) },
+          S("+OK\r\n") },
         { "9: token too far, then condition",
           { WORDS(SET_F, S("NX")), .fence = S(FAR) },
           ERR("the request fencing token timestamp" TOO_FAR) },
-        { "9: not at a minute", { WORDS(S("SET"), S("f"), S("w")), .fence = S(MINUTE) }, S("+OK\r\n") },
+        { "9: a token exactly a minute ahead passes",
+          { WORDS(S("SET"), S("f"), S("w")), .fence = S(MINUTE) },
+          S("+OK\r\n") },
         { "11: fenced, then condition",
           { WORDS(SET_F, S("NX")) },
           ERR("a fencing token is required for this request") },
@@ -176,8 +180,8 @@ static const struct {
         { "QoS 0", { WORDS(SET_K), .has_qos = true, .qos = 0 }, S("400"), "QoS" },
         { "QoS 2", { WORDS(SET_K), .has_qos = true, .qos = 2 }, S("400"), "QoS" },
         { "no correlation data", { WORDS(SET_K), .no_correlation = true }, S("400"), "Correlation Data" },
-        { "a version", { WORDS(SET_K), .version = S("2.0") }, S("505"), "__protVer" },
-        { "before payload syntax", { .payload = S("x"), .has_qos = true }, S("400"), "QoS" },
+        { "an unsupported protocol version", { WORDS(SET_K), .version = S("2.0") }, S("505"), "__protVer" },
+        { "QoS, before payload syntax", { .payload = S("x"), .has_qos = true }, S("400"), "QoS" },
 };
 
 Test(answers, message_properties_are_checked_before_the_payload) {

@@ -35,7 +35,7 @@ struct broker_variant {
         uint8_t hello_key[COMPANION_KEY_SIZE];
 };
 
-/* Without the sequence: a change that fails uses none. */
+/* Omit the sequence: a failed change uses none, so the sequences of the two pipelines differ. */
 static struct slice append_recipients(struct buf *text, struct slice payload) {
         struct companion_frame frame;
 
@@ -241,7 +241,7 @@ static void compare(const struct broker_variant *starved, const struct broker_va
                                   (const char *)starved->answers[i].data);
         }
         cr_assert_leq(n_unanswered, n_dropped, "%s: a dropped reply was not counted", where);
-        cr_assert(is_part(&starved->notified, &fed->notified), "%s: told\n%.*s", where,
+        cr_assert(is_part(&starved->notified, &fed->notified), "%s: notified\n%.*s", where,
                   (int)starved->notified.length, (const char *)starved->notified.data);
         if (is_tick) /* a tick that failed is counted, although the next one does its work */
                 cr_assert_leq(fed->n_notified, starved->n_notified + n_dropped, "%s", where);

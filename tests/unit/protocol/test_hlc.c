@@ -86,7 +86,7 @@ static const struct {
         struct hlc hlc;
         struct slice padded, unpadded;
 } written[] = {
-        { "the page's example",
+        { "the example of PROTOCOL.md",
           { 1696374425000, 0, S("Client1") },
           S("001696374425000:00000:Client1"),
           S("1696374425000:0:Client1") },

@@ -18,7 +18,7 @@ static const struct {
         struct slice words[N_WORDS_MAX];
 } requests[] = {
         { "one word", S("*1\r\n$3\r\nGET\r\n"), 1, { S("GET") } },
-        { "the page's example",
+        { "the example of PROTOCOL.md",
           S("*3\r\n$3\r\nset\r\n$7\r\nSETKEY2\r\n$6\r\nVALUE5\r\n"),
           3,
           { S("set"), S("SETKEY2"), S("VALUE5") } },

@@ -21,7 +21,7 @@ static const struct {
         const char *name;
         struct slice client, key, topic;
 } notified[] = {
-        { "the page's example", S("client-id1"), S("SOMEKEY"),
+        { "the example of PROTOCOL.md", S("client-id1"), S("SOMEKEY"),
           S("clients/" SERVICE "/636C69656E742D696431/command/notify/534F4D454B4559") },
         { "bytes of any value", S("a/+#"), S("\0\xFF\r\n"),
           S("clients/" SERVICE "/612F2B23/command/notify/00FF0D0A") },
@@ -45,7 +45,8 @@ static const struct {
         struct slice topic;
         bool valid;
 } responses[] = {
-        { "the page's advice", S("clients/id/services/statestore/_any_/command/invoke/response"), true },
+        { "the advice of PROTOCOL.md", S("clients/id/services/statestore/_any_/command/invoke/response"),
+          true },
         { "one level", S("answers"), true },
         { "one byte", S("/"), true },
         { "empty levels", S("//a//"), true },

@@ -10,7 +10,7 @@
 #include "engine/outcome.h"
 #include "support/fault_vfs.h"
 
-#define NOTE "acknowledged"
+#define WATERMARK "acknowledged" /* the file */
 
 void damage_make_batch(struct disk *disk, int i) {
         static char large[7000];
@@ -115,17 +115,17 @@ static void remove_if_there(const struct disk *disk, const char *name) {
                 disk_unlink(disk, name);
 }
 
-void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_note) {
-        uint8_t *note;
-        size_t length = disk_read(&damage->original, NOTE, &note);
+void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_watermark) {
+        uint8_t *watermark;
+        size_t length = disk_read(&damage->original, WATERMARK, &watermark);
 
         disk_write(&damage->disk, DAMAGE_DATABASE, damage->database.bytes, database_length);
         disk_write(&damage->disk, DAMAGE_LOG, damage->log.bytes, log_length);
         remove_if_there(&damage->disk, DAMAGE_DATABASE "-shm");
-        remove_if_there(&damage->disk, NOTE);
-        if (with_note)
-                disk_write(&damage->disk, NOTE, note, length);
-        free(note);
+        remove_if_there(&damage->disk, WATERMARK);
+        if (with_watermark)
+                disk_write(&damage->disk, WATERMARK, watermark, length);
+        free(watermark);
 }
 
 void damage_place_all(struct damage *damage) {

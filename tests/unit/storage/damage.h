@@ -21,7 +21,7 @@ struct damage_file {
 };
 
 struct damage {
-        /* as a killed process leaves it: the log has three commits, then frames of an earlier generation */
+        /* the directory as a killed process leaves it: the log has three commits, then frames of an earlier generation */
         struct disk original;
         struct content
                 history[DAMAGE_N_LATEST + 1]; /* before each of the three commits, and after the last one */
@@ -44,10 +44,10 @@ void damage_make_batch(struct disk *disk, int i);
 void damage_fill(struct disk *disk);
 
 /*
- * Copy the beginnings of the files to `disk`. with_note: with the commit watermark, as after a kill;
+ * Copy the beginnings of the files to `disk`. with_watermark: with the commit watermark, as after a kill;
  * otherwise without it, as after a power failure.
  */
-void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_note);
+void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_watermark);
 void damage_place_all(struct damage *damage);
 
 /*

@@ -14,7 +14,7 @@
 
 /* A storage of five rows. Loading fails after fails_after rows. */
 struct row_storage {
-        struct storage storage; /* first: the operations cast */
+        struct storage storage; /* must be the first member: the operations cast it */
         int fails_after;        /* negative: never */
 };
 
@@ -37,7 +37,7 @@ static int load_notifications(const struct storage_sink *sink) {
 }
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct row_storage *shelf = (struct row_storage *)storage;
+        struct row_storage *row_storage = (struct row_storage *)storage;
         struct slice part = S("request");
         struct digest digest = hash_parts(&header.digest_key, &part, 1);
         struct hlc fence = { 50, 0, S("m") };
@@ -45,11 +45,11 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         int r;
 
         r = sink->header(sink->userdata, &header);
-        if (r == 0 && shelf->fails_after == 0)
+        if (r == 0 && row_storage->fails_after == 0)
                 r = -EIO;
         if (r == 0)
                 r = sink->entry(sink->userdata, &entry);
-        if (r == 0 && shelf->fails_after == 1)
+        if (r == 0 && row_storage->fails_after == 1)
                 r = -EBADMSG;
         if (r == 0)
                 r = sink->registration(sink->userdata, S("c"), S("u"), S("k"), 7);
@@ -66,14 +66,14 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
 static const struct storage_operations operations = { .load = load };
 
 static int restore(int fails_after, struct engine **ret_engine, struct restored *ret_restored) {
-        struct row_storage shelf = { { &operations }, fails_after };
+        struct row_storage row_storage = { { &operations }, fails_after };
         struct engine_config config = { .node_id = S("StateStore"),
                                         .max_keys = 10,
                                         .max_bytes = 1 << 20,
                                         .max_registrations = 10,
                                         .max_remembered_bytes = 1 << 20 };
 
-        return storage_load_engine(ret_engine, ret_restored, &shelf.storage, &config,
+        return storage_load_engine(ret_engine, ret_restored, &row_storage.storage, &config,
                                    (struct now){ 2000, 5000 });
 }
 

@@ -123,7 +123,7 @@ Test(timescale, deadline_near_its_maximum_can_leave_the_range) {
         cr_expect_eq(timescale_to_deadline(timescale, stored_ms), DEADLINE_NEVER);
 }
 
-Test(timescale, half_a_second_is_a_step_and_less_is_not) {
+Test(timescale, more_than_half_a_second_is_a_step) {
         cr_expect_not(timescale_was_stepped(1000, 500));
         cr_expect_not(timescale_was_stepped(500, 1000));
         cr_expect(timescale_was_stepped(1001, 500));
@@ -157,8 +157,8 @@ static const struct {
           .down_ms = 2000, .remaining_ms = 7000 },
         { "a step below the tolerance", .runs_ms = 1000, .step_ms = 400, .down_ms = 2000,
           .remaining_ms = 7000 },
-        { "an hour back while stopped: the time stopped is not measured", .runs_ms = 2000, .down_ms = 3000,
-          .lag_ms = HOUR, .remaining_ms = 8000 },
+        { "an hour back while the store is stopped: no clock measures that time", .runs_ms = 2000,
+          .down_ms = 3000, .lag_ms = HOUR, .remaining_ms = 8000 },
         { "1970 after the restart", .runs_ms = 2000, .down_ms = 3000, .lag_ms = DISK_WALL_MS,
           .remaining_ms = 8000 },
         { "an hour forward without a commit", .runs_ms = 1000, .step_ms = HOUR, .down_ms = 2000,

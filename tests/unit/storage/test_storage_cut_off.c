@@ -21,8 +21,8 @@ TestSuite(storage_cut_off, .init = setup, .fini = teardown, .timeout = 3600);
 Test(storage_cut_off, truncated_database_is_detected) {
         for (size_t length = 0; length < damage.database.length;
              length += length % 4096 == 0 ? 1000 : 4096 - length % 4096)
-                for (int with_note = 0; with_note < 2; with_note++) {
-                        damage_place(&damage, length, damage.log.length, with_note);
+                for (int with_watermark = 0; with_watermark < 2; with_watermark++) {
+                        damage_place(&damage, length, damage.log.length, with_watermark);
                         damage_try(&damage, "length", length);
                 }
         cr_expect_gt(damage.n_refused, 2 * damage.database.length / 4096);
@@ -47,7 +47,7 @@ Test(storage_cut_off, missing_log_is_detected) {
         cr_expect_not(damage_examine(&damage, "no log", 0));
 }
 
-/* Each row and each page is valid, but they never existed together. */
+/* Each row and each page is valid, but the database and the log never existed together. */
 Test(storage_cut_off, database_with_the_log_of_another_time_is_detected) {
         struct disk later;
 

@@ -85,7 +85,7 @@ static bool commit_all(struct disk *disk, struct tally *tally) {
         return false;
 }
 
-/* Whether the store was closed before the faults, which restarts its log, or killed. */
+/* Whether the store was closed before the faults (then its log restarts) or killed. */
 static bool is_closed;
 
 /* Returns false if there are fewer than nth calls. */
@@ -172,7 +172,7 @@ Test(storage_faults, commit_without_room_fails_and_the_next_may_succeed) {
         cr_expect_eq(once.n_errors + once.n_stale + lasting.n_errors + lasting.n_stale, 0);
 }
 
-Test(storage_faults, commit_with_room_for_half_of_it_fails_likewise) {
+Test(storage_faults, commit_with_room_for_half_of_it_fails) {
         struct tally once = run_all(&little_room, false), lasting = run_all(&little_room, true);
 
         cr_expect_gt(once.n_no_room, 0);

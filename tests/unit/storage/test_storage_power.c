@@ -54,7 +54,7 @@ static void set_length(struct disk_file *file, size_t length) {
         file->length = length;
 }
 
-/* Probability that a sector is durable, in quarters. */
+/* Apply a pending write: each sector, or the truncation, with a probability of quarters / 4. */
 static void apply(struct disk_file *file, const struct pending *pending, unsigned quarters) {
         if (pending->is_truncation) {
                 if (roll(4) < quarters)
@@ -166,7 +166,7 @@ static void make_batch(struct disk *disk, int i) {
 static void check_variant(const struct disk *disk, const struct disk_file *originals, unsigned quarters,
                           bool is_uncertain, const struct disk *start) {
         struct disk found;
-        uint8_t *note;
+        uint8_t *watermark;
         size_t length;
 
         disk_init_like(&found, disk);
@@ -183,9 +183,9 @@ static void check_variant(const struct disk *disk, const struct disk_file *origi
         }
 
         /* the watermark is not synced before the store closes */
-        length = disk_read(roll(2) ? disk : start, "acknowledged", &note);
-        disk_write(&found, "acknowledged", note, length);
-        free(note);
+        length = disk_read(roll(2) ? disk : start, "acknowledged", &watermark);
+        disk_write(&found, "acknowledged", watermark, length);
+        free(watermark);
 
         disk_check_like(&found, disk, is_uncertain);
         disk_deinit(&found);
@@ -237,7 +237,7 @@ Test(storage_power, power_failure_at_any_moment_loses_no_acknowledged_commit) {
         while (run(&start, n_events))
                 n_events++;
         cr_expect_gt(n_events, 100);
-        fprintf(stderr, "%u moments, %d ways each\n", n_events, N_VARIANTS);
+        fprintf(stderr, "%u power failures, %d variants each\n", n_events, N_VARIANTS);
 
         disk_deinit(&start);
         for (size_t i = 0; i < N_FILES; i++) {

@@ -370,14 +370,14 @@ Test(storage_refusals, missing_database_with_other_files) {
 
 Test(storage_refusals, database_older_than_the_watermark) {
         struct disk older, newer;
-        uint8_t *note;
+        uint8_t *watermark;
         size_t length;
 
         disk_copy(&disk, &older);
         disk_put(&disk, "key", "the newest");
         COMMIT(&disk);
-        length = disk_read(&disk, "acknowledged", &note);
-        disk_write(&older, "acknowledged", note, length);
+        length = disk_read(&disk, "acknowledged", &watermark);
+        disk_write(&older, "acknowledged", watermark, length);
         expect_refused(&older, "was acknowledged");
 
         disk_copy(&disk, &newer);
@@ -386,15 +386,15 @@ Test(storage_refusals, database_older_than_the_watermark) {
         disk_unlink(&older, "acknowledged");
         disk_check(&older);
 
-        free(note);
+        free(watermark);
         disk_deinit(&older);
         disk_deinit(&newer);
 }
 
 static const struct {
         const char *name;
-        struct slice note;
-} no_notes[] = {
+        struct slice watermark;
+} damaged_watermarks[] = {
         { "empty", S("") },
         { "cut off", S("0123456789abcdef0123456789abcdef 0000000") },
         { "with another checksum",
@@ -403,11 +403,12 @@ static const struct {
 
 /* The watermark is only an additional check. */
 Test(storage_refusals, damaged_watermark_is_ignored) {
-        for (size_t i = 0; i < N_ROWS(no_notes); i++) {
+        for (size_t i = 0; i < N_ROWS(damaged_watermarks); i++) {
                 struct disk copy;
 
                 disk_copy(&disk, &copy);
-                disk_write(&copy, "acknowledged", no_notes[i].note.data, no_notes[i].note.length);
+                disk_write(&copy, "acknowledged", damaged_watermarks[i].watermark.data,
+                           damaged_watermarks[i].watermark.length);
                 disk_check(&copy);
                 disk_deinit(&copy);
         }

@@ -82,7 +82,7 @@ static void add_transaction(struct log *log, uint32_t n_pages, uint8_t filling) 
         add_frame(log, 3, n_pages, filling);
 }
 
-/* Two complete transactions after the current end of `log`, left by a rolled-back transaction. */
+/* Return the log to this length and to the checksums of an earlier state, so that later frames overwrite its end. */
 static void go_back(struct log *log, const struct log *state, size_t length) {
         log->sums[0] = state->sums[0];
         log->sums[1] = state->sums[1];
@@ -149,8 +149,8 @@ static const struct {
         { "the salts", 8 },
         { "the other salt", 15 },
         { "the checksum", 16 },
-        { "its end", 23 },
-        { "the page", 24 },
+        { "the end of the checksum", 23 },
+        { "the beginning of the page", 24 },
         { "the page's end", FRAME_LENGTH - 1 },
 };
 
@@ -229,23 +229,23 @@ Test(storage_wal, frames_of_an_earlier_generation_are_ignored) {
  * is still in the log.
  */
 Test(storage_wal, frames_of_a_rolled_back_transaction_are_ignored) {
-        struct log log = begin_log(false), state, given_up;
+        struct log log = begin_log(false), state, rolled_back;
 
         add_transaction(&log, 10, 1);
         state = log;
         for (uint32_t page = 1; page < 8; page++)
                 add_frame(&log, page, 0, 2);
         add_frame(&log, 8, 10, 2);
-        given_up = begin_log(false);
-        buf_append(&given_up.bytes, log.bytes.data + HEADER_LENGTH, log.bytes.length - HEADER_LENGTH);
+        rolled_back = begin_log(false);
+        buf_append(&rolled_back.bytes, log.bytes.data + HEADER_LENGTH, log.bytes.length - HEADER_LENGTH);
 
         go_back(&log, &state, HEADER_LENGTH + 3 * FRAME_LENGTH);
         add_transaction(&log, 10, 3);
-        buf_append(&log.bytes, given_up.bytes.data + log.bytes.length,
-                   given_up.bytes.length - log.bytes.length);
+        buf_append(&log.bytes, rolled_back.bytes.data + log.bytes.length,
+                   rolled_back.bytes.length - log.bytes.length);
         expect_sound(&log, log.bytes.length, 6);
         buf_deinit(&log.bytes);
-        buf_deinit(&given_up.bytes);
+        buf_deinit(&rolled_back.bytes);
 }
 
 Test(storage_wal, log_with_a_foreign_header_is_ignored) {
