@@ -43,7 +43,7 @@ struct engine_config {
          */
         struct hash_key table_key;  /* hash tables */
         struct token_key token_key; /* SCAN tokens */
-        struct hash_key digest_key; /* digests of requests whose replies are remembered */
+        struct hash_key digest_key; /* digests of remembered requests and of their clients */
 
         uint64_t max_keys;
         uint64_t max_bytes;              /* keys, values, registrations and their overhead */

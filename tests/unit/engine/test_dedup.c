@@ -14,8 +14,9 @@
 
 static struct digest digest_of(uint64_t number) {
         struct slice part = { (const uint8_t *)&number, sizeof(number) };
+        struct digest digest_of_part;
 
-        return hash_parts(HASH_KEY(1), &part, 1);
+        return hash_parts(HASH_KEY(1), &part, 1, &digest_of_part);
 }
 
 #define NO_SLOT UINT32_MAX
