@@ -227,21 +227,18 @@ static void drop_early(struct dedup *dedup, struct dedup_record *record) {
         dedup->n_dropped_early++;
 }
 
+/* Return whether one more record of the group exceeds its share, or there is no room for it. */
 static bool exceeds_share(const struct dedup *dedup, const struct dedup_group *group) {
         uint64_t n_free =
                 dedup->n_records < dedup->n_records_max ? dedup->n_records_max - dedup->n_records : 0;
 
-        return group->n_records > 0 && group->n_records >= DEDUP_SHARE * n_free;
+        return group->n_records >= DEDUP_SHARE * n_free;
 }
 
 /* Make room for one more record of the group. */
 static int make_room(struct dedup *dedup, const struct dedup_group *group) {
-        for (int i = 0; i < DROPPED_PER_ADD_MAX && exceeds_share(dedup, group); i++)
-                drop_early(dedup, group->oldest);
-        for (int i = 0;
-             i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
-             i++)
-                drop_early(dedup, first_record(dedup));
+        for (int i = 0; i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && exceeds_share(dedup, group); i++)
+                drop_early(dedup, group->oldest ? group->oldest : first_record(dedup));
         return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 

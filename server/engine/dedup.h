@@ -11,8 +11,9 @@
  * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may have at
  * most DEDUP_SHARE times as many records as still fit into the memory. So one group alone can fill 4/5 of the memory, n groups
  * at most 4/(4n+1) each, and some memory always remains for a further group. A group at its limit drops its own oldest reply,
- * so a client that sends many requests does not make the store forget the replies to other clients. If all memory is in use
- * and the group is empty, the reply with the earliest deadline is dropped. Dropped replies are counted.
+ * so a client that sends many requests does not make the store forget the replies to other clients. An empty group is at its
+ * limit only if the memory is full. This happens after a restart, after the limit was lowered, or if the limit is less than
+ * about four records per group. Then the reply with the earliest deadline is dropped. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
