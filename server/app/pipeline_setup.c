@@ -54,14 +54,11 @@ static int open_recorder(struct server *server) {
 
 /* Generate the secrets of this process. */
 static void generate_secrets(struct pipeline_config *config) {
-        uint8_t suffix[STORAGE_CLIENT_SUFFIX_LENGTH / 2];
-
         random_fill(&config->engine.table_key, sizeof(config->engine.table_key));
         random_fill(&config->engine.token_key, sizeof(config->engine.token_key));
         random_fill(&config->run, sizeof(config->run));
         random_fill(config->companion_secret, sizeof(config->companion_secret));
-        random_fill(suffix, sizeof(suffix));
-        sodium_bin2hex(config->client_suffix, sizeof(config->client_suffix), suffix, sizeof(suffix));
+        random_hex(config->client_suffix, sizeof(config->client_suffix));
 }
 
 static void storage_cleanup(struct storage **storage) {
