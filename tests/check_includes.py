@@ -60,7 +60,7 @@ ROOMS = {
     "http": (PURE | {"storage", "pipeline"}, HTTP | EVENT_LOOP),
     "mqtt": ({"base", "protocol"}, EVENT_LOOP | MQTT),
     "plugin": ({"base", "protocol"}, MQTT | BROKER | TABLES | HASHES),
-    "app": (PURE | {"storage", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
+    "app": (PURE | {"storage", "storage/sqlite", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
     "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"}, MQTT | CURL),
     "man": ({"base", "config", "ctl"}, set()),
     "": ({"base", "config", "app"}, set()),  # server/main.c
