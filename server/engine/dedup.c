@@ -261,10 +261,12 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 }
 
 int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
+        struct dedup_record *record;
         int64_t deadline_s;
 
-        if (row->slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
-            dedup_find(dedup, &row->digest)) {
+        if (dedup->n_records >= dedup->n_records_max && row->deadline_ns > dedup_next_deadline(dedup))
+                drop_early(dedup, first_record(dedup));
+        if (dedup->n_records >= dedup->n_records_max || dedup_find(dedup, &row->digest)) {
                 dedup->n_dropped_early++;
                 return 0;
         }
@@ -272,7 +274,8 @@ int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
                 return -EBADMSG;
 
         deadline_s = fit_into_span(dedup, row->deadline_ns);
-        return add(dedup, take_slot(dedup, row->slot), row, DEDUP_N_GROUPS, deadline_s);
+        record = row->slot < dedup->n_records_max ? take_slot(dedup, row->slot) : take_record(dedup);
+        return add(dedup, record, row, DEDUP_N_GROUPS, deadline_s);
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {

@@ -101,9 +101,13 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 
 /*
  * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The client of a
- * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own. A reply that
- * exceeds the limit of all records is not restored, and counts as dropped early. Returns 0, -EBADMSG if slots do not ascend, or
- * -ENOMEM.
+ * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own.
+ *
+ * The limit of all records may be lower than in the earlier run. If there are too many replies, those with the latest deadlines
+ * are restored, and the others count as dropped early. A reply whose slot is above the limit gets another slot in memory. The
+ * storage still has the reply in the former slot, which no other reply gets unless the limit is raised again.
+ *
+ * Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
