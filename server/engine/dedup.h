@@ -5,8 +5,8 @@
 #include "engine/uthash_table.h"
 
 /*
- * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
- * by time and memory.
+ * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Each
+ * reply is remembered until its deadline. All replies together use a limited amount of memory.
  *
  * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may have at
  * most DEDUP_SHARE times as many records as still fit into the memory. So one group alone can fill 4/5 of the memory, n groups
