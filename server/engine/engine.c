@@ -132,14 +132,14 @@ static void execute(struct request_step *step) {
         command_execute(step);
 }
 
-/* As dedup_find() and dedup_add() expect them. */
+/* The digests of a request and of its client id. */
 struct request_digests {
         struct digest request, client;
 };
 
 /*
- * Return the digests that identify the request and its client. A KEYNOTIFY that is sent again after its registration has ended
- * must be executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
+ * Return the digests. A KEYNOTIFY that is sent again after its registration has ended must be executed again, so its digest
+ * must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
  * - the connection, because the end of the connection ends the registration;
  * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the connection is
  *   open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
