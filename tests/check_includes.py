@@ -8,6 +8,9 @@ A room is a folder. Read every #include of ROOT and check that
 
 - each #include "..." names a file by its path below common/ or server/, in the same room or in one that ROOMS lists;
 - each #include <...> names a header of libc, or of a library that ROOMS lists for the room;
+- a room uses the names of a library only if ROOMS lists the library for it, although a header of another room may include
+  the library's header;
+- ROOMS lists no room and no library that is not included;
 - no #include names a macro;
 - a room has at most one internal header (internal.h, *_internal.h), which no other room includes;
 - rooms form at most 10 layers;
@@ -20,17 +23,23 @@ import pathlib
 import re
 import sys
 
-EVENT_LOOP = {"uv.h"}
-MQTT = {"mosquitto.h", "mqtt_protocol.h"}
-BROKER = {"mosquitto_plugin.h", "mosquitto_broker.h"}
-TABLES = {"uthash.h", "utlist.h"}
-HASHES = {"xxhash.h", "sodium.h"}
-SQLITE = {"sqlite3.h"}
-HTTP = {"microhttpd.h"}
-JSON = {"jansson.h"}
-CURL = {"curl/curl.h"}
-SYSTEMD = {"systemd/sd-daemon.h"}
-LIBRARIES = EVENT_LOOP | MQTT | BROKER | TABLES | HASHES | SQLITE | HTTP | JSON | CURL | SYSTEMD
+# The headers of libraries, and the names that each declares.
+LIBRARIES = {
+    "curl/curl.h": r"curl_|CURL",
+    "jansson.h": r"json_t\b",
+    "microhttpd.h": r"MHD_",
+    "mosquitto.h": r"mosquitto_|MOSQ_",
+    "mosquitto_broker.h": r"mosquitto_broker_",
+    "mosquitto_plugin.h": r"mosquitto_plugin_|mosquitto_callback_",
+    "mqtt_protocol.h": r"MQTT_(?:PROP|RC)_",
+    "sodium.h": r"sodium_|crypto_",
+    "sqlite3.h": r"sqlite3_|SQLITE_",
+    "systemd/sd-daemon.h": r"sd_",
+    "uthash.h": r"HASH_[A-Z]+\(",
+    "utlist.h": r"(?:LL|DL|CDL)_[A-Z]+",
+    "uv.h": r"uv_",
+    "xxhash.h": r"XXH",
+}
 
 LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
@@ -41,33 +50,35 @@ LIBC = {
     "sys/wait.h", "termios.h",
 }
 
-# Rooms without input or output, and base.
-PURE = {"base", "protocol", "policy", "engine", "codec"}
-
-# room: the rooms, and the libraries, whose headers it may include beside its own. A room includes only rooms above its row.
+# room: the rooms, and the libraries, whose headers it includes beside its own. A room includes only rooms above its row.
 ROOMS = {
-    "base": (set(), set()),
-    "protocol": ({"base"}, HASHES),
-    "policy": ({"base"}, set()),
-    "engine": ({"base", "protocol", "policy"}, TABLES | HASHES),
-    "codec": ({"base", "protocol", "policy", "engine"}, set()),
-    "storage": (PURE - {"codec"}, HASHES),
-    "storage/sqlite": (PURE - {"codec"} | {"storage"}, SQLITE | HASHES),
-    "records": ({"base", "protocol"}, JSON),
-    "pipeline": (PURE | {"storage", "records"}, TABLES | HASHES),
-    "config": (PURE, set()),
-    "control": (PURE | {"records", "pipeline"}, set()),
-    "http": (PURE | {"storage", "pipeline"}, HTTP | EVENT_LOOP),
-    "mqtt": ({"base", "protocol"}, EVENT_LOOP | MQTT),
-    "plugin": ({"base", "protocol"}, MQTT | BROKER | TABLES | HASHES),
-    "app": (PURE | {"storage", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
-    "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"}, MQTT | CURL),
-    "man": ({"base", "config", "ctl"}, set()),
-    "": ({"base", "config", "app"}, set()),  # server/main.c
+    "base": ("", ""),
+    "protocol": ("base", "sodium.h"),
+    "policy": ("base", ""),
+    "engine": ("base protocol policy", "sodium.h uthash.h utlist.h"),
+    "codec": ("base protocol engine", "sodium.h"),
+    "storage": ("base protocol engine", ""),
+    "storage/sqlite": ("base protocol engine storage", "sqlite3.h xxhash.h"),
+    "records": ("base protocol", "jansson.h"),
+    "pipeline": ("base protocol engine codec storage records", "sodium.h uthash.h utlist.h"),
+    "config": ("base protocol policy engine codec", ""),
+    "control": ("base protocol engine records pipeline", ""),
+    "http": ("base pipeline", "microhttpd.h uv.h"),
+    "mqtt": ("base protocol", "mosquitto.h mqtt_protocol.h uv.h"),
+    "plugin": ("base protocol",
+               "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),
+    "app": ("base protocol engine codec storage/sqlite records pipeline config control http mqtt",
+            "systemd/sd-daemon.h uv.h"),
+    "ctl": ("base protocol engine storage storage/sqlite records config mqtt",
+            "curl/curl.h mosquitto.h mqtt_protocol.h uv.h"),
+    "man": ("config ctl", ""),
+    "": ("base config app", ""),  # server/main.c
 }
+ROOMS = {room: (set(rooms.split()), set(libraries.split())) for room, (rooms, libraries) in ROOMS.items()}
 MAX_LAYERS = 10
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S.*))')
+COMMENT_OR_STRING = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.DOTALL)
 
 
 def room_of(file):
@@ -104,6 +115,20 @@ def wrong_include(file, files, ours, theirs, computed):
     if room_of(ours) != room and room_of(ours) not in rooms:
         return f"{room} may not include \"{ours}\""
     return None
+
+
+def wrong_names(room, code):
+    """Return the violations in code of this room: names of libraries that ROOMS does not list for the room."""
+    code = COMMENT_OR_STRING.sub("", code)
+    found = {header: re.search(rf"\b(?:{names})\w*", code) for header, names in LIBRARIES.items()}
+    return [f"{room} may not use {match[0]} of <{header}>" for header, match in found.items()
+            if match and header not in ROOMS[room][1]]
+
+
+def unused_permissions(included):
+    """Return a violation for each entry of ROOMS that is not used. included: room to the rooms and headers it includes."""
+    return [f"{room or 'main.c'} does not include {other}, so ROOMS must not list it" for room in ROOMS
+            for other in sorted((ROOMS[room][0] | ROOMS[room][1]) - included.get(room, set()))]
 
 
 def cycles_in(graph):
@@ -160,20 +185,25 @@ def check(root):
         for path in (root / top).rglob("*.[ch]"):
             files[path.relative_to(root / top).as_posix()] = path
     violations = [] if files else [f"{root}: no sources"]
-    includes = {}
+    includes, included = {}, {}
 
     for file, path in sorted(files.items()):
         includes[file] = set()
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+        code = path.read_text()
+        if room_of(file) in ROOMS:
+            violations += [f"{path.relative_to(root)}: {wrong}" for wrong in wrong_names(room_of(file), code)]
+        for number, line in enumerate(code.splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
             if match[1] in files:
                 includes[file].add(match[1])
+            included.setdefault(room_of(file), set()).add(match[2] or room_of(match[1] or ""))
             wrong = wrong_include(file, files, *match.groups())
             if wrong:
                 violations.append(f"{path.relative_to(root)}:{number}: {wrong}")
 
+    violations += unused_permissions(included)
     graphs = {"rooms": graph_of(includes, room_of), "modules": graph_of(includes, module_of),
               "headers": {file: names for file, names in includes.items() if file.endswith(".h")}}
     for name, graph in graphs.items():

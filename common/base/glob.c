@@ -23,8 +23,8 @@ static uint32_t take_character(struct slice *text) {
         return character;
 }
 
-/* pattern starts after the '['. Returns false if the class is not closed. */
-static bool match_class(struct slice *pattern, uint32_t character, bool *ret_matches) {
+/* pattern starts after the '['. Returns false if the class is not closed, or if *budget is 0 before the class ends. */
+static bool match_class(struct slice *pattern, uint32_t character, uint64_t *budget, bool *ret_matches) {
         struct slice rest = *pattern;
         bool negated = rest.length > 0 && rest.data[0] == '!';
         bool matches = false;
@@ -33,7 +33,7 @@ static bool match_class(struct slice *pattern, uint32_t character, bool *ret_mat
         if (negated)
                 take_character(&rest);
 
-        while (rest.length > 0) {
+        for (; rest.length > 0 && *budget > 0; (*budget)--) {
                 uint32_t low, high;
 
                 if (rest.data[0] == ']' && !first) {
@@ -57,9 +57,10 @@ static bool match_class(struct slice *pattern, uint32_t character, bool *ret_mat
 
 size_t glob_class_length(struct slice pattern) {
         struct slice rest = { pattern.data + 1, pattern.length - 1 };
+        uint64_t budget = UINT64_MAX;
         bool matches;
 
-        return match_class(&rest, 0, &matches) ? pattern.length - rest.length : 0;
+        return match_class(&rest, 0, &budget, &matches) ? pattern.length - rest.length : 0;
 }
 
 /* A position in a pattern. */
@@ -82,14 +83,8 @@ static bool match_one(struct glob_position *position, struct slice *text, uint64
         bool is_literal = position->part->is_literal;
         bool matches = item == character || (item == '?' && !is_literal);
 
-        if (item == '[' && !is_literal) {
-                size_t before = pattern_rest.length;
-                bool closed = match_class(&pattern_rest, character, &matches);
-                uint64_t cost = closed ? before - pattern_rest.length : before;
-
-                *budget -= cost < *budget ? cost : *budget;
-        }
-
+        if (item == '[' && !is_literal)
+                match_class(&pattern_rest, character, budget, &matches);
         if (!matches)
                 return false;
         position->rest = pattern_rest;

@@ -14,8 +14,9 @@
  * A ']' directly after '[' or '[!' is a member of the class. A '[' without a closing ']' is a literal '['. Characters are UTF-8
  * sequences.
  *
- * Matching takes at most pattern length times text length steps. Clients choose both lengths, so the caller limits the steps:
- * each step decrements *budget, and the function returns false when *budget is 0.
+ * Matching takes at most pattern length times text length steps: one for each comparison of a character of the text with a
+ * character of the pattern, or with a member of a class. Clients choose both lengths, so the caller limits the steps: each step
+ * decrements *budget, and the function returns false when *budget is 0.
  */
 bool glob_match(struct slice pattern, struct slice text, uint64_t *budget);
 

@@ -19,3 +19,10 @@ void random_fill(void *bytes, size_t length) {
                 length -= n > 0 ? (size_t)n : 0;
         }
 }
+
+void random_hex(char *ret_text, size_t size) {
+        random_fill(ret_text, size);
+        for (size_t i = 0; i < size; i++)
+                ret_text[i] = "0123456789abcdef"[(uint8_t)ret_text[i] % 16];
+        ret_text[size - 1] = '\0';
+}

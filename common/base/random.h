@@ -10,3 +10,6 @@
  * bytes: no part of the store is safe without them.
  */
 void random_fill(void *bytes, size_t length);
+
+/* Fill the text with random lower-case hexadecimal digits and a final NUL. size: with the NUL; not 0. */
+void random_hex(char *ret_text, size_t size);

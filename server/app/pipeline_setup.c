@@ -11,6 +11,7 @@
 #include "base/time_units.h"
 #include "config/config.h"
 #include "pipeline/seeding.h"
+#include "storage/sqlite/sqlite.h"
 
 static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){
@@ -54,14 +55,11 @@ static int open_recorder(struct server *server) {
 
 /* Generate the secrets of this process. */
 static void generate_secrets(struct pipeline_config *config) {
-        uint8_t suffix[STORAGE_CLIENT_SUFFIX_LENGTH / 2];
-
         random_fill(&config->engine.table_key, sizeof(config->engine.table_key));
         random_fill(&config->engine.token_key, sizeof(config->engine.token_key));
         random_fill(&config->run, sizeof(config->run));
         random_fill(config->companion_secret, sizeof(config->companion_secret));
-        random_fill(suffix, sizeof(suffix));
-        sodium_bin2hex(config->client_suffix, sizeof(config->client_suffix), suffix, sizeof(suffix));
+        random_hex(config->client_suffix, sizeof(config->client_suffix));
 }
 
 static void storage_cleanup(struct storage **storage) {

@@ -2,6 +2,8 @@
 
 #include "codec/identity.h"
 
+#include <sodium.h>
+
 #include "base/assert.h"
 #include "protocol/companion_mac.h"
 

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <uv.h>
 
 #include "base/system_clock.h"
 #include "base/time_units.h"

@@ -19,7 +19,7 @@
 #include "engine/engine.h"
 #include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
-#include "storage/storage.h"
+#include "storage/sqlite/sqlite.h"
 
 /* Import commits this number of rows at a time. */
 #define IMPORT_BATCH 1000

@@ -232,13 +232,12 @@ static enum options_result check_tls(struct options *options) {
 }
 
 static void make_client_id(struct options *options) {
-        uint64_t random;
+        char random[16 + 1];
 
         if (options->client_id)
                 return;
-        random_fill(&random, sizeof(random));
-        snprintf(options->client_id_buffer, sizeof(options->client_id_buffer), "statestorectl-%016llx",
-                 (unsigned long long)random);
+        random_hex(random, sizeof(random));
+        snprintf(options->client_id_buffer, sizeof(options->client_id_buffer), "statestorectl-%s", random);
         options->client_id = options->client_id_buffer;
 }
 

@@ -227,21 +227,18 @@ static void drop_early(struct dedup *dedup, struct dedup_record *record) {
         dedup->n_dropped_early++;
 }
 
+/* Return whether one more record of the group exceeds its share, or there is no room for it. */
 static bool exceeds_share(const struct dedup *dedup, const struct dedup_group *group) {
         uint64_t n_free =
                 dedup->n_records < dedup->n_records_max ? dedup->n_records_max - dedup->n_records : 0;
 
-        return group->n_records > 0 && group->n_records >= DEDUP_SHARE * n_free;
+        return group->n_records >= DEDUP_SHARE * n_free;
 }
 
 /* Make room for one more record of the group. */
 static int make_room(struct dedup *dedup, const struct dedup_group *group) {
-        for (int i = 0; i < DROPPED_PER_ADD_MAX && exceeds_share(dedup, group); i++)
-                drop_early(dedup, group->oldest);
-        for (int i = 0;
-             i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
-             i++)
-                drop_early(dedup, first_record(dedup));
+        for (int i = 0; i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && exceeds_share(dedup, group); i++)
+                drop_early(dedup, group->oldest ? group->oldest : first_record(dedup));
         return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 
@@ -264,10 +261,12 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 }
 
 int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
+        struct dedup_record *record;
         int64_t deadline_s;
 
-        if (row->slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
-            dedup_find(dedup, &row->digest)) {
+        if (dedup->n_records >= dedup->n_records_max && row->deadline_ns > dedup_next_deadline(dedup))
+                drop_early(dedup, first_record(dedup));
+        if (dedup->n_records >= dedup->n_records_max || dedup_find(dedup, &row->digest)) {
                 dedup->n_dropped_early++;
                 return 0;
         }
@@ -275,7 +274,8 @@ int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
                 return -EBADMSG;
 
         deadline_s = fit_into_span(dedup, row->deadline_ns);
-        return add(dedup, take_slot(dedup, row->slot), row, DEDUP_N_GROUPS, deadline_s);
+        record = row->slot < dedup->n_records_max ? take_slot(dedup, row->slot) : take_record(dedup);
+        return add(dedup, record, row, DEDUP_N_GROUPS, deadline_s);
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {

@@ -5,14 +5,15 @@
 #include "engine/uthash_table.h"
 
 /*
- * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
- * by time and memory.
+ * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Each
+ * reply is remembered until its deadline. All replies together use a limited amount of memory.
  *
  * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may have at
  * most DEDUP_SHARE times as many records as still fit into the memory. So one group alone can fill 4/5 of the memory, n groups
  * at most 4/(4n+1) each, and some memory always remains for a further group. A group at its limit drops its own oldest reply,
- * so a client that sends many requests does not make the store forget the replies to other clients. If all memory is in use
- * and the group is empty, the reply with the earliest deadline is dropped. Dropped replies are counted.
+ * so a client that sends many requests does not make the store forget the replies to other clients. An empty group is at its
+ * limit only if the memory is full. This happens after a restart, after the limit was lowered, or if the limit is less than
+ * about four records per group. Then the reply with the earliest deadline is dropped. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
@@ -100,9 +101,13 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 
 /*
  * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The client of a
- * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own. A reply that
- * exceeds the limit of all records is not restored, and counts as dropped early. Returns 0, -EBADMSG if slots do not ascend, or
- * -ENOMEM.
+ * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own.
+ *
+ * The limit of all records may be lower than in the earlier run. If there are too many replies, those with the latest deadlines
+ * are restored, and the others count as dropped early. A reply whose slot is above the limit gets another slot in memory. The
+ * storage still has the reply in the former slot, which no other reply gets unless the limit is raised again.
+ *
+ * Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 

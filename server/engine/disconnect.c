@@ -88,8 +88,8 @@ struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
         return NULL;
 }
 
-/* KEYNOTIFY STOP has ended some registrations in this batch. Make those irreversible that the event would have ended too: an
- * undo must not restore them. */
+/* KEYNOTIFY STOP has ended some registrations in this batch. An undo must not restore a registration that the event would have
+ * ended, so make its end irreversible. */
 static void make_stopped_irreversible(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;

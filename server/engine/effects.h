@@ -91,7 +91,8 @@ int effects_reserve_row(struct effects *effects);
 void effects_row(struct effects *effects, struct row row);
 
 /*
- * Call after engine_undo() of a batch whose commit failed: remove all effects except each DISCONNECT_CONNECTION, which the
- * pipeline adds. The undo does not restore the registrations of these connections, so their clients must register again.
+ * Call after engine_undo() of a batch whose commit failed. Removes all effects except the DISCONNECT_CONNECTION actions, which
+ * the pipeline has added: the undo does not restore the registrations of these connections, so their clients must register
+ * again.
  */
 void effects_fail(struct effects *effects);

@@ -132,14 +132,19 @@ static void execute(struct request_step *step) {
         command_execute(step);
 }
 
+/* The digests of a request and of its client id. */
+struct request_digests {
+        struct digest request, client;
+};
+
 /*
- * Return the digest that identifies the request. A KEYNOTIFY that is sent again after its registration has ended must be
- * executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
+ * Return the digests. A KEYNOTIFY that is sent again after its registration has ended must be executed again, so its digest
+ * must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
  * - the connection, because the end of the connection ends the registration;
  * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the connection is
  *   open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
  */
-static struct digest identify(const struct engine *engine, const struct request *request) {
+static struct request_digests identify(const struct engine *engine, const struct request *request) {
         uint64_t scope[2] = { request->connection,
                               request->connection ? engine->revocation_epoch : engine->disconnect_epoch };
         bool adds_registration = request->verb == VERB_KEYNOTIFY && !request->stop;
@@ -152,8 +157,11 @@ static struct digest identify(const struct engine *engine, const struct request 
                 request->fence_text,
                 { (const uint8_t *)scope, adds_registration ? sizeof(scope) : 0 },
         };
+        struct digest digests[ARRAY_LENGTH(parts)];
+        struct digest request_digest =
+                hash_parts(&engine->config.digest_key, parts, ARRAY_LENGTH(parts), digests);
 
-        return hash_parts(&engine->config.digest_key, parts, ARRAY_LENGTH(parts));
+        return (struct request_digests){ .request = request_digest, .client = digests[0] };
 }
 
 /*
@@ -207,11 +215,11 @@ static bool must_remember_reply(const struct request_step *step) {
 }
 
 /* Execute the request, or reply as before if it is a repeated request. */
-static void execute_once(struct request_step *step, const struct digest *digest) {
+static void execute_once(struct request_step *step) {
+        struct request_digests digests = identify(step->engine, step->request);
         struct dedup *dedup = &step->engine->dedup;
-        struct dedup_record *record = dedup_find(dedup, digest);
-        struct row row = { .type = ROW_REPLY, .reply = { .digest = *digest } };
-        struct digest client;
+        struct dedup_record *record = dedup_find(dedup, &digests.request);
+        struct row row = { .type = ROW_REPLY, .reply = { .digest = digests.request } };
 
         if (record && !dedup_is_expired(dedup, record, step->now.mono_ns)) {
                 reply_as_remembered(step->reply, record->reply);
@@ -228,8 +236,7 @@ static void execute_once(struct request_step *step, const struct digest *digest)
                 dedup_forget(dedup, record);
         row.reply.reply = remembered_reply_of(step->reply);
         row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        client = hash_parts(&step->engine->config.table_key, &step->request->client, 1);
-        if (dedup_add(dedup, &client, &row.reply))
+        if (dedup_add(dedup, &digests.client, &row.reply))
                 effects_row(step->effects, row);
 }
 
@@ -239,18 +246,15 @@ static void step_request(struct engine *engine, const struct event *event, struc
         struct request_step step = {
                 .engine = engine, .request = request, .now = now, .effects = effects, .reply = event->reply
         };
-        struct digest digest;
 
         *step.reply = (struct reply){ 0 };
         watch_restart_idle(&engine->watch, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        if (is_deduplicated(request)) {
-                digest = identify(engine, request);
-                execute_once(&step, &digest);
-        } else {
+        if (is_deduplicated(request))
+                execute_once(&step);
+        else
                 execute(&step);
-        }
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {

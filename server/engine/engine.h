@@ -43,7 +43,7 @@ struct engine_config {
          */
         struct hash_key table_key;  /* hash tables */
         struct token_key token_key; /* SCAN tokens */
-        struct hash_key digest_key; /* digests of requests whose replies are remembered */
+        struct hash_key digest_key; /* digests of remembered requests and of their clients */
 
         uint64_t max_keys;
         uint64_t max_bytes;              /* keys, values, registrations and their overhead */
@@ -132,8 +132,9 @@ void engine_set_packet_limits(struct engine *engine, const struct packet_limits 
 
 /*
  * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made under another policy,
- * the next event must be EVENT_POLICY_CHANGED. From then on, no client is notified of a key that the new policy does not
- * grant. If there are many registrations, later ticks check the remaining ones.
+ * the next event must be EVENT_POLICY_CHANGED. From then on, a change of a key notifies only clients that may read the key
+ * under the new policy. Notifications of earlier changes stay valid. If there are many registrations, later ticks check the
+ * remaining ones.
  */
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 

@@ -4,8 +4,6 @@
 
 #include <sodium.h>
 
-#include "base/assert.h"
-
 _Static_assert(sizeof(struct hash_key) == crypto_shorthash_KEYBYTES, "a key of SipHash-2-4");
 _Static_assert(sizeof(uint64_t) == crypto_shorthash_BYTES, "an output of SipHash-2-4");
 _Static_assert(sizeof(struct hash_key) == crypto_shorthash_siphashx24_KEYBYTES, "a key of SipHashX-2-4");
@@ -18,14 +16,14 @@ uint64_t hash_bytes(const struct hash_key *key, struct slice bytes) {
         return hash;
 }
 
-struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts) {
-        struct digest hashes[HASH_PARTS_MAX], digest;
-
-        ASSERT(n_parts <= HASH_PARTS_MAX);
+struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
+                         struct digest *ret_digests) {
+        struct digest digest;
 
         for (size_t i = 0; i < n_parts; i++)
-                crypto_shorthash_siphashx24(hashes[i].bytes, parts[i].data, parts[i].length, key->bytes);
-        crypto_shorthash_siphashx24(digest.bytes, (const uint8_t *)hashes, n_parts * sizeof(hashes[0]),
-                                    key->bytes);
+                crypto_shorthash_siphashx24(ret_digests[i].bytes, parts[i].data, parts[i].length,
+                                            key->bytes);
+        crypto_shorthash_siphashx24(digest.bytes, (const uint8_t *)ret_digests,
+                                    n_parts * sizeof(*ret_digests), key->bytes);
         return digest;
 }

@@ -20,10 +20,9 @@ struct digest {
         uint8_t bytes[16];
 };
 
-#define HASH_PARTS_MAX 8
-
 /*
- * SipHashX-2-4 over the hashes of up to HASH_PARTS_MAX parts. The same bytes divided differently into parts have a different
- * digest.
+ * Write the SipHashX-2-4 of each part to ret_digests, which has n_parts elements. Return the SipHashX-2-4 over all of them. The
+ * same bytes divided differently into parts have a different digest.
  */
-struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts);
+struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
+                         struct digest *ret_digests);

@@ -61,9 +61,9 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
-        /* revocation_epoch is not stored. The stored disconnect_epoch is at least as large as revocation_epoch was, and each
-         * KEYNOTIFY before a revocation had a smaller one in its digest. So identify() in engine.c does not take a KEYNOTIFY
-         * for a repeat of one whose registration was revoked. */
+        /* revocation_epoch is not stored. disconnect_epoch is at or above it, so it is above the epoch in the digest of each
+         * KEYNOTIFY whose registration was revoked. So identify() in engine.c does not take a KEYNOTIFY for a repeat of such
+         * a KEYNOTIFY. */
         engine->revocation_epoch = disconnect_epoch;
 }
 

@@ -38,8 +38,8 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
                 effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* KEYNOTIFY STOP has ended some registrations in this batch. Make those irreversible that the policy does not grant: an undo
- * must not restore them. */
+/* KEYNOTIFY STOP has ended some registrations in this batch. An undo must not restore a registration that the policy does not
+ * grant, so make its end irreversible. */
 static void make_stopped_irreversible(const struct engine *engine, struct effects *effects) {
         struct row *row;
         size_t at = 0;

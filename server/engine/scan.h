@@ -14,7 +14,7 @@
 /*
  * Limits of a page, so that a SCAN does not delay other requests: a page takes about 1 ms. The first key of a page may exceed
  * the limit of bytes. A key whose match takes more steps than a page allows is not listed. This happens only to keys of at
- * least 600 bytes, with a pattern that backtracks.
+ * least 600 bytes, with a pattern that backtracks, or if the pattern has a class of many thousand members.
  */
 #define SCAN_PAGE_KEYS_MAX  2000         /* keys visited */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024) /* bytes of keys listed */

@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* Maximum length of the store's node id in bytes. */
-#define NODE_ID_MAX 256
+/* The store's node id: the maximum length in bytes, and the node id if neither the operator nor the storage has one. */
+#define NODE_ID_MAX     256
+#define NODE_ID_DEFAULT "StateStore"
 
 /* A version that the store assigned; its node id is the store's. PROTOCOL.md "Hybrid logical clocks". */
 struct version {

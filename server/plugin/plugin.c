@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <sodium.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sodium.h>
 
 #include "base/cleanup.h"
 #include "base/random.h"

@@ -47,8 +47,8 @@ static int restore_header(void *userdata, const struct storage_header *header) {
                 return -EBADMSG;
         }
         if (!config.node_id.data)
-                config.node_id =
-                        *header->node_id ? slice_from_string(header->node_id) : SLICE_LITERAL("StateStore");
+                config.node_id = *header->node_id ? slice_from_string(header->node_id)
+                                                  : SLICE_LITERAL(NODE_ID_DEFAULT);
         config.digest_key = header->digest_key;
         r = engine_new(&load->engine, &config);
         if (r < 0)

@@ -17,7 +17,7 @@ void restored_deinit(struct restored *restored);
 
 /*
  * Create an engine and load the storage into it. The digest key comes from the storage. The node id comes from config; if
- * config has none, from the storage; if the storage is empty, it is "StateStore". The caller owns *ret_engine and
+ * config has none, from the storage; if the storage is empty, it is NODE_ID_DEFAULT. The caller owns *ret_engine and
  * *ret_restored; it frees *ret_restored with restored_deinit().
  *
  * Returns 0, -ENOMEM, -EBADMSG (logged) if config and the storage have different node ids, or the error of storage_load().

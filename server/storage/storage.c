@@ -2,9 +2,6 @@
 
 #include "storage/storage.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/random.h"
 
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
@@ -42,11 +39,7 @@ struct storage *storage_close(struct storage *storage) {
 }
 
 void storage_header_renew_instance(struct storage_header *header) {
-        uint64_t random[2];
-
-        random_fill(random, sizeof(random));
-        snprintf(header->instance_id, sizeof(header->instance_id), "%016" PRIx64 "%016" PRIx64, random[0],
-                 random[1]);
+        random_hex(header->instance_id, sizeof(header->instance_id));
 }
 
 void storage_header_init(struct storage_header *ret_header) {

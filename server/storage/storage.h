@@ -8,7 +8,7 @@
 
 /*
  * Interface of a storage: load all rows once, then commit batches, each atomically. There are two implementations:
- * storage_memory_new() and storage_sqlite_open().
+ * storage_memory_new(), and storage_sqlite_open() of storage/sqlite/sqlite.h.
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call it.
  * storage_commit() accesses only the storage and the batch, and changes neither the batch nor the entries and registrations of
@@ -159,15 +159,3 @@ struct storage *storage_close(struct storage *storage);
 
 /* Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or -ENOMEM. */
 int storage_memory_new(struct storage **ret_storage);
-
-/*
- * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not exist. Locks the
- * directory against other processes. The cause of an error is logged, with the file and the remedy. Returns:
- *
- *     0           opened
- *     -EBUSY      another process has locked the directory
- *     -EBADMSG    the database is damaged, is not one of statestored, or has a newer schema; nothing was changed
- *     -ENOMEM     out of memory
- *     other       the error of opening the directory or the database
- */
-int storage_sqlite_open(struct storage **ret_storage, const char *directory);

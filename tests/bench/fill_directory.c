@@ -15,6 +15,7 @@
 #include "bench/stopwatch.h"
 #include "pipeline/outbox.h"
 #include "storage/load_engine.h"
+#include "storage/sqlite/sqlite.h"
 
 #define VALUE_LENGTH 100
 

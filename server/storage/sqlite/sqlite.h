@@ -4,7 +4,17 @@
 #include "storage/storage.h"
 
 /*
- * Like storage_sqlite_open() of storage/storage.h, with the number of log frames after which the log is checkpointed. For
- * tests, which pass a small number.
+ * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not exist. Locks the
+ * directory against other processes. The cause of an error is logged, with the file and the remedy. Returns:
+ *
+ *     0           opened
+ *     -EBUSY      another process has locked the directory
+ *     -EBADMSG    the database is damaged, is not one of statestored, or has a newer schema; nothing was changed
+ *     -ENOMEM     out of memory
+ *     other       the error of opening the directory or the database
  */
+int storage_sqlite_open(struct storage **ret_storage, const char *directory);
+
+/* Like storage_sqlite_open(), with the number of log frames after which the log is checkpointed. For tests, which pass a small
+ * number. */
 int storage_sqlite_open_with(struct storage **ret_storage, const char *directory, int checkpoint_frames);

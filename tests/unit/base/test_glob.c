@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/glob.h"
 #include "unit/support/table.h"
@@ -196,6 +198,22 @@ Test(glob, charges_the_budget_for_each_member_of_a_class) {
         glob_match(S("[abcdefghijklmnopqrstuvwxyz"), S("a"), &unclosed);
         cr_expect_geq(few - many, 20);
         cr_expect_geq(few - unclosed, 20);
+}
+
+/* The pattern continues in memory that cannot be read. */
+Test(glob, reads_no_more_of_a_class_than_the_budget_allows) {
+        size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+        char *pattern =
+                mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint64_t budget = page_bytes - 10;
+
+        cr_assert_neq(pattern, MAP_FAILED);
+        memset(pattern, 'a', page_bytes);
+        pattern[0] = '[';
+        cr_assert_eq(mprotect(pattern + page_bytes, page_bytes, PROT_NONE), 0);
+        cr_expect_not(glob_match((struct slice){ (uint8_t *)pattern, 2 * page_bytes }, S("b"), &budget));
+        cr_expect_eq(budget, 0);
+        munmap(pattern, 2 * page_bytes);
 }
 
 static uint64_t steps_of(const char *unit, size_t n_units, struct slice text) {

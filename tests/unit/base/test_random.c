@@ -33,3 +33,20 @@ Test(random, gives_different_bytes_each_time) {
         random_fill(second, sizeof(second));
         cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
 }
+
+Test(random, draws_hexadecimal_digits) {
+        char text[1000], other[33], one[2] = "xy", none[1] = "x";
+
+        random_hex(text, sizeof(text));
+        cr_assert_eq(strlen(text), sizeof(text) - 1);
+        cr_expect_eq(strspn(text, "0123456789abcdef"), sizeof(text) - 1);
+        for (const char *digit = "0123456789abcdef"; *digit != '\0'; digit++)
+                cr_expect_not_null(strchr(text, *digit), "%c", *digit);
+
+        random_hex(other, sizeof(other));
+        cr_expect_neq(strncmp(text, other, sizeof(other) - 1), 0);
+        random_hex(one, sizeof(one));
+        cr_expect_eq(strlen(one), 1);
+        random_hex(none, sizeof(none));
+        cr_expect_str_empty(none);
+}

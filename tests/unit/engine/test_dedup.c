@@ -14,8 +14,9 @@
 
 static struct digest digest_of(uint64_t number) {
         struct slice part = { (const uint8_t *)&number, sizeof(number) };
+        struct digest digest_of_part;
 
-        return hash_parts(HASH_KEY(1), &part, 1);
+        return hash_parts(HASH_KEY(1), &part, 1, &digest_of_part);
 }
 
 #define NO_SLOT UINT32_MAX
@@ -353,18 +354,69 @@ Test(dedup, rejects_slots_that_do_not_ascend) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
-        struct reply_row one = { digest_of(1), { .version_wall_ms = 1 }, 10, 1 };
-        struct reply_row two = { .digest = digest_of(2), .deadline_ns = 10 };
+/* Restore this number of replies in consecutive slots, of which the first and the last have the latest deadlines. */
+static void restore_many(struct dedup *dedup, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t n_to_end = i < n / 2 ? i : n - 1 - i;
+                struct reply_row row = { .digest = digest_of(i),
+                                         .reply = { .version_wall_ms = i },
+                                         .deadline_ns = (500 - n_to_end) * NS_PER_S,
+                                         .slot = i };
+
+                cr_assert_eq(dedup_restore(dedup, &row), 0);
+        }
+}
+
+Test(dedup, restores_the_replies_with_the_latest_deadlines_below_its_limit) {
         struct dedup dedup;
+        uint32_t n_max;
+
+        dedup_init(&dedup, 10000);
+        n_max = (uint32_t)dedup.n_records_max;
+        restore_many(&dedup, 4 * n_max);
+        cr_expect_eq(dedup.n_records, n_max);
+        cr_expect_eq(dedup.n_dropped_early, 3 * n_max);
+        for (uint32_t i = 0; i < n_max / 2; i++) {
+                cr_expect(is_remembered(&dedup, i, 0), "%u", i);
+                cr_expect(is_remembered(&dedup, 4 * n_max - 1 - i, 0), "%u", 4 * n_max - 1 - i);
+        }
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, restores_a_reply_in_a_slot_above_its_limit) {
+        struct reply_row one = { digest_of(1), { .version_wall_ms = 1 }, 10, 1 };
+        struct reply_row two = { .digest = digest_of(2),
+                                 .reply = { .version_wall_ms = 2 },
+                                 .deadline_ns = 10 };
+        struct dedup dedup;
+        bool is_used[1000] = { false };
 
         dedup_init(&dedup, 10000);
         cr_assert_eq(dedup_restore(&dedup, &one), 0);
-        two.slot = (uint32_t)dedup.n_records_max;
+        two.slot = (uint32_t)dedup.n_records_max + 7;
         cr_assert_eq(dedup_restore(&dedup, &two), 0);
-        cr_expect_eq(dedup.n_records, 1);
-        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect_eq(dedup.n_dropped_early, 0);
         cr_expect(is_remembered(&dedup, 1, 0));
+        cr_expect(is_remembered(&dedup, 2, 0));
+        is_used[dedup_find(&dedup, &one.digest)->slot] = true;
+        is_used[dedup_find(&dedup, &two.digest)->slot] = true;
+        for (uint64_t i = 3; i <= dedup.n_records_max; i++) {
+                uint32_t slot = remember(&dedup, i, 1000);
+
+                cr_assert_lt(slot, dedup.n_records_max);
+                cr_assert_not(is_used[slot], "slot %u", slot);
+                is_used[slot] = true;
+        }
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, restores_nothing_with_a_limit_of_0) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, 0);
+        restore_many(&dedup, 10);
+        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_dropped_early, 10);
         dedup_deinit(&dedup);
 }
 

@@ -29,10 +29,16 @@ static const struct {
         { "none at all", { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } }, { S(""), S(""), S("") }, true },
 };
 
+static struct digest digest_of(const struct slice parts[N_PARTS]) {
+        struct digest digests_of_parts[N_PARTS];
+
+        return hash_parts(HASH_KEY(1), parts, N_PARTS, digests_of_parts);
+}
+
 Test(digest, depends_on_every_part_and_where_it_ends) {
         for (size_t i = 0; i < N_ROWS(digests); i++) {
-                struct digest a = hash_parts(HASH_KEY(1), digests[i].a, N_PARTS);
-                struct digest b = hash_parts(HASH_KEY(1), digests[i].b, N_PARTS);
+                struct digest a = digest_of(digests[i].a);
+                struct digest b = digest_of(digests[i].b);
 
                 cr_expect_eq(memcmp(&a, &b, sizeof(a)) == 0, digests[i].is_same, ROW(digests, i));
         }
@@ -40,9 +46,22 @@ Test(digest, depends_on_every_part_and_where_it_ends) {
 
 Test(digest, depends_on_the_key) {
         struct slice part = S("request");
-        struct digest a = hash_parts(HASH_KEY(1), &part, 1), b = hash_parts(HASH_KEY(2), &part, 1);
+        struct digest part_a, part_b;
+        struct digest a = hash_parts(HASH_KEY(1), &part, 1, &part_a);
+        struct digest b = hash_parts(HASH_KEY(2), &part, 1, &part_b);
 
         cr_expect_neq(memcmp(&a, &b, sizeof(a)), 0);
+        cr_expect_neq(memcmp(&part_a, &part_b, sizeof(part_a)), 0);
+}
+
+Test(digest, of_a_part_depends_on_that_part_alone) {
+        struct slice parts[] = { S("client"), S("request") }, other_parts[] = { S("client"), S("other") };
+        struct digest digests_of_parts[2], digests_of_others[2];
+
+        hash_parts(HASH_KEY(1), parts, 2, digests_of_parts);
+        hash_parts(HASH_KEY(1), other_parts, 2, digests_of_others);
+        cr_expect_eq(memcmp(&digests_of_parts[0], &digests_of_others[0], sizeof(struct digest)), 0);
+        cr_expect_neq(memcmp(&digests_of_parts[1], &digests_of_others[1], sizeof(struct digest)), 0);
 }
 
 /* From the reference implementation: the key is 00 01 ... 0f, the input 00 01 ... 0e. */

@@ -260,6 +260,15 @@ static unsigned int count_watched(const struct world *world, char letter) {
         return n;
 }
 
+/* The client watches many keys that the policy grants, and many that it does not grant. Do the first step of the check. */
+static void begin_many(struct world *world, const struct policy *policy) {
+        world_init(world, world_config());
+        watch_many(world, 'r');
+        watch_many(world, 'x');
+        engine_set_policy(world->engine, policy);
+        happen(world, policy_changed);
+}
+
 /* Step all ticks that are due. Returns the number of track changes. */
 static size_t end_the_rest(struct world *world) {
         size_t n_track_changes = world->effects.n_track_changes;
@@ -282,11 +291,7 @@ Test(engine_policy, ends_many_registrations_in_steps_without_notifying_them) {
         unsigned int i = 0;
         struct request set = SET("k", "v", OWN);
 
-        world_init(&world, world_config());
-        watch_many(&world, 'r');
-        watch_many(&world, 'x');
-        engine_set_policy(world.engine, policy);
-        happen(&world, policy_changed);
+        begin_many(&world, policy);
         cr_expect_eq(count_watched(&world, 'r'), N_MANY);
         cr_assert_gt(count_watched(&world, 'x'), 100);
 
@@ -310,11 +315,7 @@ Test(engine_policy, restarts_the_check_of_registrations_when_replaced) {
         struct policy *policy = make_policy("r*"), *next = make_policy("x*");
         struct world world;
 
-        world_init(&world, world_config());
-        watch_many(&world, 'r');
-        watch_many(&world, 'x');
-        engine_set_policy(world.engine, policy);
-        happen(&world, policy_changed);
+        begin_many(&world, policy);
         tick(&world);
         engine_set_policy(world.engine, next);
         happen(&world, policy_changed);

@@ -36,10 +36,16 @@ static int load_notifications(const struct storage_sink *sink) {
         return r == 0 ? sink->notification(sink->userdata, &notification) : r;
 }
 
+static struct digest request_digest(void) {
+        struct slice part = S("request");
+        struct digest digest_of_part;
+
+        return hash_parts(&header.digest_key, &part, 1, &digest_of_part);
+}
+
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
         struct row_storage *row_storage = (struct row_storage *)storage;
-        struct slice part = S("request");
-        struct digest digest = hash_parts(&header.digest_key, &part, 1);
+        struct digest digest = request_digest();
         struct hlc fence = { 50, 0, S("m") };
         struct entry_fields entry = { S("k"), S("v"), { 900, 1 }, now.mono_ns + 10, &fence };
         int r;
@@ -78,8 +84,7 @@ static int restore(int fails_after, struct engine **ret_engine, struct restored 
 }
 
 Test(restore, restores_everything_stored) {
-        struct slice part = S("request");
-        struct digest digest = hash_parts(&header.digest_key, &part, 1);
+        struct digest digest = request_digest();
         CLEANUP(restored_deinit) struct restored found = { 0 };
         struct engine *engine;
         struct entry *entry;

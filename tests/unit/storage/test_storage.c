@@ -12,6 +12,7 @@
 #include "engine/outcome.h"
 #include "storage/sqlite/checksum.h"
 #include "storage/sqlite/meta.h"
+#include "storage/sqlite/sqlite.h"
 #include "unit/storage/disk.h"
 #include "unit/support/table.h"
 

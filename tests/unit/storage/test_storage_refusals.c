@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "storage/sqlite/meta.h"
+#include "storage/sqlite/sqlite.h"
 #include "unit/storage/disk.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
