@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store's side of the companion protocol (common/protocol/companion.h). A broker with the plugin answers HELLO with
- * WELCOME. Then the store verifies the senders of requests, and the plugin reports disconnects. Any other broker is served at
- * once: the senders are not verified, and disconnects are inferred from PUBACKs.
+ * The store's side of the companion protocol (common/protocol/companion.h). After HELLO and WELCOME, the store verifies the
+ * senders of requests, and the plugin reports disconnects. broker.c decides whether the store sends HELLO.
  */
 
 #include <errno.h>
@@ -15,7 +14,6 @@
 #include "codec/identity.h"
 #include "engine/persistence.h"
 #include "pipeline/internal.h"
-#include "protocol/topics.h"
 
 /*
  * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO again. DELIVERED and each
@@ -33,56 +31,13 @@ static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connectio
                 effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* Execute a disconnect that the plugin or the presence topic reports. */
-void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now) {
-        struct event disconnected = { .type = EVENT_CONNECTION_CLOSED };
+void companion_execute_disconnected(struct pipeline *pipeline, const struct message *message,
+                                    struct now now) {
+        struct event closed = { .type = EVENT_CONNECTION_CLOSED };
 
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED))) {
-                if (parse_uint64(message->payload, &disconnected.connection) == 0 &&
-                    pipeline_step(pipeline, &disconnected, now) == 0)
-                        acknowledge_disconnect(pipeline, disconnected.connection);
-                return;
-        }
-
-        disconnected.type = EVENT_CLIENT_DISCONNECTED;
-        if (pipeline->presence_topic && pipeline->broker_kind == BROKER_PLAIN &&
-            topic_match_client(message->topic, slice_from_string(pipeline->presence_topic),
-                               &disconnected.client))
-                pipeline_step(pipeline, &disconnected, now);
-}
-
-/*
- * If the present or the previous broker has the plugin, publish the notifications whose delivery is unknown again. The PUBACK
- * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already. If
- * neither broker has the plugin, do nothing: the transport itself repeats messages without a PUBACK.
- */
-static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
-        if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
-                outbox_rewind(&pipeline->outbox);
-}
-
-static void serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now) {
-        publish_again(pipeline, broker_kind);
-        pipeline->broker_kind = broker_kind;
-        pipeline->last_broker_kind = broker_kind;
-        pipeline->hello.state = HELLO_NONE;
-        pipeline->hello.deadline_ns = INT64_MAX;
-        pipeline->decoder.has_plugin = broker_kind == BROKER_WITH_PLUGIN;
-        pipeline_admit_early_messages(pipeline);
-        pipeline_apply_policy(pipeline, now);
-        pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
-}
-
-static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, struct now now) {
-        struct event all_disconnected = { .type = EVENT_ALL_DISCONNECTED };
-
-        if (all_have_disconnected)
-                pipeline_step(pipeline, &all_disconnected, now);
-        else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
-                 engine_stats(pipeline->engine).n_registrations > 0)
-                log_warning("keys that were not stored are lost; clients that watch these keys are not "
-                            "notified, because the store cannot disconnect clients without the plugin");
-        serve(pipeline, BROKER_PLAIN, now);
+        if (parse_uint64(message->payload, &closed.connection) == 0 &&
+            pipeline_step(pipeline, &closed, now) == 0)
+                acknowledge_disconnect(pipeline, closed.connection);
 }
 
 /*
@@ -110,8 +65,8 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 }
 
 /*
- * Return true if companion_send_hello() has not detected the required plugin. Its banner may still arrive: it may wait behind
- * other messages in the store's session.
+ * Return true if broker_identify() has not detected the required plugin. Its banner may still arrive: it may wait behind other
+ * messages in the store's session.
  */
 static bool is_plugin_awaited(const struct pipeline *pipeline) {
         return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
@@ -206,8 +161,8 @@ static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, str
         outbox_deliver(&pipeline->outbox, welcome->delivered);
         retained.n_connections = disconnect_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
-        serve(pipeline, BROKER_WITH_PLUGIN, now);
-        /* After serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
+        broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
+        /* After broker_serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
         identity_skip_to(&pipeline->key_states, welcome->sequence);
 }
 
@@ -223,10 +178,14 @@ static bool change_client_id(struct pipeline *pipeline) {
         return true;
 }
 
+static bool is_welcome_awaited(const struct pipeline *pipeline) {
+        return pipeline->hello.state == HELLO_SENT || pipeline->hello.state == HELLO_ACKNOWLEDGED;
+}
+
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
-        if (!pipeline->is_plugin_detected || pipeline->hello.state == HELLO_PENDING ||
+        if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
             !pipeline_batch_is_open(pipeline))
                 return; /* no HELLO awaits an answer, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
@@ -241,15 +200,6 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
         take_welcome(pipeline, &welcome, now);
 }
 
-/* Log that the broker lacks the required plugin: once, until a connection on which the plugin is detected. */
-static void log_plugin_missing(struct pipeline *pipeline) {
-        if (!pipeline->is_plugin_missing_logged)
-                log_error("the broker does not show the plugin, and require-plugin is on: load "
-                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
-                          "it");
-        pipeline->is_plugin_missing_logged = true;
-}
-
 /*
  * Send HELLO after all TRACK messages of earlier batches. Otherwise WELCOME might not list a connection whose TRACK was not
  * sent yet, and the store would end its registrations.
@@ -260,69 +210,24 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
                                  .payload = { payload, sizeof(pipeline->hello.key) + instance_length },
                                  .qos = 1 };
+        bool is_sent;
 
         pipeline->hello.correlation = companion_number_pair(pipeline->hello.run, ++pipeline->hello.n_hellos);
         hello.correlation_data = hello_correlation(pipeline);
         companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
         memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));
         memcpy(payload + sizeof(pipeline->hello.key), pipeline->hello.instance_id, instance_length);
-        if (pipeline->is_plugin_detected) {
-                bool is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
-
-                pipeline->is_plugin_missing_logged = false;
-                pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
-                pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
-                pipeline->hello.deadline_max_ns = INT64_MAX;
-                return;
-        }
-
-        if (pipeline->requires_plugin) {
-                log_plugin_missing(pipeline);
-                pipeline->hello.state = HELLO_NONE;
-                return;
-        }
-
-        /* If the session or the plugin has disappeared, the broker was restarted: all connections have ended. */
-        serve_plain(pipeline,
-                    !pipeline->is_session_present || pipeline->last_broker_kind == BROKER_WITH_PLUGIN, now);
+        is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
+        pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
+        pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
+        pipeline->hello.deadline_max_ns = INT64_MAX;
 }
 
-void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
-        pipeline->is_connected = true;
-        pipeline->counters.n_connections++;
-        pipeline->hello.state = HELLO_PENDING;
-        pipeline->is_session_present = session_present;
-        pipeline_flush(pipeline, now);
-}
-
-void pipeline_disconnected(struct pipeline *pipeline) {
-        pipeline->is_connected = false;
-        pipeline->broker_kind = BROKER_UNKNOWN;
-        pipeline->is_plugin_detected = false;
-        pipeline->hello.state = HELLO_NONE;
-        pipeline->hello.deadline_ns = INT64_MAX;
-        pipeline->delivered_deadline_ns = INT64_MAX;
-}
-
-static void note_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now) {
+void companion_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now) {
         if (pipeline->hello.state != HELLO_SENT || id != pipeline->hello.message_id)
                 return;
 
         pipeline->hello.state = HELLO_ACKNOWLEDGED;
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
         pipeline->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
-}
-
-/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it again. */
-void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
-        struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
-
-        pipeline->n_acknowledged++;
-        notifications_acknowledged(pipeline);
-        note_hello_acknowledged(pipeline, id, now);
-        notified.registration = inflight_take(&pipeline->inflight, id);
-        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN &&
-            pipeline_batch_is_open(pipeline))
-                pipeline_step(pipeline, &notified, now);
-        registration_unref(notified.registration);
 }

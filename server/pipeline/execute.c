@@ -204,7 +204,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
         else if (kind == MESSAGE_CONTROL)
                 execute_control(pipeline, message, now);
         else
-                companion_execute_disconnect(pipeline, message, now);
+                broker_execute_disconnect(pipeline, message, now);
 }
 
 /* 2. Waiting */

@@ -230,10 +230,25 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 /* The broker has acknowledged a message. On a plain broker, remove the notifications that the broker has received. */
 void notifications_acknowledged(struct pipeline *pipeline);
 
+/* broker.c */
+
+/*
+ * Determine the broker kind: send HELLO if the plugin was detected, wait if the required plugin was not detected, or serve a
+ * plain broker. Call in HELLO_PENDING, with an open and empty batch.
+ */
+void broker_identify(struct pipeline *pipeline, struct now now);
+
+/* The broker kind is known: admit the early messages, and execute requests from now on. The batch must be open. */
+void broker_serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now);
+
+/* Execute a message that reports a disconnect: of the plugin, or on the presence topic. The batch must be open. */
+void broker_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
+
 /* companion.c */
 
-/* Execute a message that reports a disconnect. The batch must be open. */
-void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
+/* Execute DISCONNECTED. The batch must be open. */
+void companion_execute_disconnected(struct pipeline *pipeline, const struct message *message,
+                                    struct now now);
 
 /* Process a message of the plugin on its arrival: see the table in execute.c. */
 void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
@@ -255,5 +270,8 @@ void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now)
 /* The deadline for WELCOME, or for repeating a dropped HELLO, has passed. */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now);
 
-/* Send HELLO, or serve a plain broker if no plugin was detected. Call in HELLO_PENDING, with an open and empty batch. */
+/* Send HELLO. Call in HELLO_PENDING, with an open and empty batch. */
 void companion_send_hello(struct pipeline *pipeline, struct now now);
+
+/* A message was acknowledged: if it is HELLO, set the deadline for WELCOME. */
+void companion_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now);

@@ -683,6 +683,12 @@ Test(proven, only_the_welcome_of_the_latest_hello_counts) {
         }
 }
 
+Test(proven, welcome_counts_once) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        broker_welcome(&broker, KEY, ALL);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
+}
+
 Test(proven, next_broker_without_the_plugin_ends_all_registrations) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
