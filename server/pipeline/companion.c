@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "codec/companion_messages.h"
 #include "codec/identity.h"
 #include "engine/persistence.h"
 #include "pipeline/internal.h"
+#include "protocol/broker_log.h"
 
 /*
  * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO again. DELIVERED and each
@@ -73,7 +75,7 @@ static bool is_plugin_awaited(const struct pipeline *pipeline) {
                pipeline->hello.state == HELLO_NONE;
 }
 
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
+static void receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
         pipeline->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_detected)
@@ -83,7 +85,7 @@ void companion_receive_banner(struct pipeline *pipeline, const struct message *m
                 pipeline->hello.state = HELLO_PENDING;
 }
 
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now) {
+static void receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now) {
         uint64_t sequence;
 
         companion_extend_welcome_timeout(pipeline, now);
@@ -91,14 +93,13 @@ void companion_receive_delivered(struct pipeline *pipeline, const struct message
                 notifications_delivered(pipeline, sequence);
 }
 
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
-                                    struct now now) {
+static void receive_slow_watcher(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
         pipeline->counters.n_slow_watchers++;
         client_log_slow_watcher(&pipeline->client_log, pipeline->engine, message->payload);
 }
 
-void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {
+static void receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)message;
         (void)now;
         log_limited(&pipeline->takeover_limit, LOG_ERROR,
@@ -182,7 +183,7 @@ static bool is_welcome_awaited(const struct pipeline *pipeline) {
         return pipeline->hello.state == HELLO_SENT || pipeline->hello.state == HELLO_ACKNOWLEDGED;
 }
 
-void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
+static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
         if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
@@ -198,6 +199,30 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
         if (!welcome.is_guarded && welcome.may_change_client_id && change_client_id(pipeline))
                 return; /* the next connection sends HELLO again */
         take_welcome(pipeline, &welcome, now);
+}
+
+/* The messages that are processed on arrival. receive NULL: the message is ignored. */
+static const struct {
+        struct slice topic;
+        void (*receive)(struct pipeline *pipeline, const struct message *message, struct now now);
+} immediate_messages[] = {
+        { SLICE_LITERAL(COMPANION_BANNER), receive_banner },
+        { SLICE_LITERAL(COMPANION_WELCOME), receive_welcome },
+        { SLICE_LITERAL(COMPANION_TAKEOVER), receive_takeover },
+        { SLICE_LITERAL(COMPANION_DELIVERED), receive_delivered },
+        { SLICE_LITERAL(COMPANION_SLOW_WATCHER), receive_slow_watcher },
+        /* The broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER). A plain broker delivers lines. */
+        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
+};
+
+bool companion_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
+        for (size_t i = 0; i < ARRAY_LENGTH(immediate_messages); i++)
+                if (slice_equal(message->topic, immediate_messages[i].topic)) {
+                        if (immediate_messages[i].receive)
+                                immediate_messages[i].receive(pipeline, message, now);
+                        return true;
+                }
+        return false;
 }
 
 /*

@@ -250,19 +250,11 @@ void broker_execute_disconnect(struct pipeline *pipeline, const struct message *
 void companion_execute_disconnected(struct pipeline *pipeline, const struct message *message,
                                     struct now now);
 
-/* Process a message of the plugin on its arrival: see the table in execute.c. */
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
-void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Log that another store uses this broker, too. */
-void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* DELIVERED acknowledges frames: remove the delivered notifications from the outbox. */
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Count and log a slow watcher that the plugin disconnects. */
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
-                                    struct now now);
+/*
+ * Process a message of the plugin on its arrival. Returns false for other messages, and for DISCONNECTED, which is executed in
+ * the batch.
+ */
+bool companion_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
