@@ -11,11 +11,11 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "codec/companion_messages.h"
 #include "codec/identity.h"
 #include "engine/persistence.h"
 #include "pipeline/internal.h"
 #include "protocol/broker_log.h"
+#include "protocol/companion_hello.h"
 
 /*
  * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO again. DELIVERED and each
@@ -136,7 +136,8 @@ static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections,
         return n_retained;
 }
 
-static int open_welcome(const struct pipeline *pipeline, struct slice box, struct welcome *ret_welcome) {
+static int open_welcome(const struct pipeline *pipeline, struct slice box,
+                        struct companion_welcome *ret_welcome) {
         CLEANUP(cleanup_free) uint8_t *text = malloc(box.length + 1);
         size_t length;
         int r;
@@ -147,18 +148,18 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box, struc
         if (r < 0)
                 return r;
 
-        r = welcome_read((struct slice){ text, length }, ret_welcome);
+        r = companion_welcome_read((struct slice){ text, length }, ret_welcome);
         sodium_memzero(text, box.length);
         return r;
 }
 
-static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, struct now now) {
+static void take_welcome(struct pipeline *pipeline, struct companion_welcome *welcome, struct now now) {
         struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
 
         /* Store the key with the next commit: after a restart of the broker, requests that wait in the session need it. */
-        if (identity_set_key(&pipeline->key_states, welcome->key))
+        if (identity_set_key(&pipeline->key_states, welcome->mac_key))
                 pipeline->commit.is_requested = true;
-        pipeline->is_guarded = welcome->is_guarded;
+        pipeline->is_guarded = welcome->guard == COMPANION_GUARDED;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
         retained.n_connections = disconnect_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
@@ -184,7 +185,7 @@ static bool is_welcome_awaited(const struct pipeline *pipeline) {
 }
 
 static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
-        CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
+        CLEANUP(companion_welcome_deinit) struct companion_welcome welcome = { 0 };
 
         if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
             !pipeline_batch_is_open(pipeline))
@@ -196,7 +197,7 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
                           "of statestored");
                 return;
         }
-        if (!welcome.is_guarded && welcome.may_change_client_id && change_client_id(pipeline))
+        if (welcome.guard == COMPANION_UNGUARDED && change_client_id(pipeline))
                 return; /* the next connection sends HELLO again */
         take_welcome(pipeline, &welcome, now);
 }
@@ -230,22 +231,21 @@ bool companion_receive(struct pipeline *pipeline, const struct message *message,
  * sent yet, and the store would end its registrations.
  */
 void companion_send_hello(struct pipeline *pipeline, struct now now) {
-        uint8_t payload[sizeof(pipeline->hello.key) + sizeof(pipeline->hello.instance_id)];
-        size_t instance_length = strlen(pipeline->hello.instance_id);
-        struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
-                                 .payload = { payload, sizeof(pipeline->hello.key) + instance_length },
-                                 .qos = 1 };
+        struct hello_exchange *exchange = &pipeline->hello;
+        struct companion_hello hello = { .instance_id = slice_from_string(exchange->instance_id) };
+        uint8_t payload[COMPANION_HELLO_MAX];
+        struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
         bool is_sent;
 
-        pipeline->hello.correlation = companion_number_pair(pipeline->hello.run, ++pipeline->hello.n_hellos);
-        hello.correlation_data = hello_correlation(pipeline);
-        companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
-        memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));
-        memcpy(payload + sizeof(pipeline->hello.key), pipeline->hello.instance_id, instance_length);
-        is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
-        pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
-        pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
-        pipeline->hello.deadline_max_ns = INT64_MAX;
+        exchange->correlation = companion_number_pair(exchange->run, ++exchange->n_hellos);
+        message.correlation_data = hello_correlation(pipeline);
+        companion_hello_key(exchange->secret, message.correlation_data, exchange->key);
+        memcpy(hello.key, exchange->key, sizeof(hello.key));
+        message.payload = (struct slice){ payload, companion_hello_write(&hello, payload) };
+        is_sent = publish_message(pipeline, &message, &exchange->message_id) == 0;
+        exchange->state = is_sent ? HELLO_SENT : HELLO_DROPPED;
+        exchange->deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
+        exchange->deadline_max_ns = INT64_MAX;
 }
 
 void companion_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now) {
