@@ -11,9 +11,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "codec/identity.h"
 #include "engine/persistence.h"
 #include "pipeline/internal.h"
+#include "pipeline/verification.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion_hello.h"
 
@@ -157,7 +157,7 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
         struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
 
         /* Store the key with the next commit: after a restart of the broker, requests that wait in the session need it. */
-        if (identity_set_key(&pipeline->key_states, welcome->mac_key))
+        if (verification_set_key(&pipeline->key_states, welcome->mac_key))
                 pipeline->commit.is_requested = true;
         pipeline->is_guarded = welcome->guard == COMPANION_GUARDED;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
@@ -165,7 +165,7 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
         /* After broker_serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
-        identity_skip_to(&pipeline->key_states, welcome->sequence);
+        verification_skip_to(&pipeline->key_states, welcome->sequence);
 }
 
 /* Ask the caller to reconnect with a random client id. Returns false if the caller keeps its client id. */

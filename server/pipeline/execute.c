@@ -10,9 +10,9 @@
 
 #include <errno.h>
 
-#include "codec/identity.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "pipeline/verification.h"
 #include "protocol/topics.h"
 
 /*
@@ -262,14 +262,14 @@ static bool verify(struct pipeline *pipeline, const struct message *message, enu
         if (pipeline->broker_kind != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST || message->qos != 1)
                 return true;
 
-        switch (identity_check(&pipeline->key_states, message, is_before_welcome)) {
-        case IDENTITY_VERIFIED:
+        switch (verification_check(&pipeline->key_states, message, is_before_welcome)) {
+        case VERIFICATION_PASSED:
                 *ret_is_verified = true;
                 return true;
-        case IDENTITY_REPEATED:
+        case VERIFICATION_REPEATED:
                 pipeline->counters.n_drops[DROP_REPEATED]++;
                 return false;
-        case IDENTITY_UNVERIFIED:
+        case VERIFICATION_FAILED:
                 break;
         }
         drop_unverified(pipeline);

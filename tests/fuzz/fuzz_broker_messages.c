@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "codec/identity.h"
 #include "fuzz/fuzz.h"
+#include "pipeline/verification.h"
 #include "protocol/companion_hello.h"
 #include "protocol/companion_mac.h"
 
@@ -72,8 +72,8 @@ static void check_identity(struct slice input) {
                 message.user_properties[message.n_user_properties++] =
                         (struct user_property){ slice_from_string(names[name]), line };
         }
-        ASSERT(identity_check(&key_states, &message, true) ==
-               IDENTITY_UNVERIFIED); /* no input has a valid MAC */
+        ASSERT(verification_check(&key_states, &message, true) ==
+               VERIFICATION_FAILED); /* no input has a valid MAC */
 
         is_readable = companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;
         request.client_id = message_property(&message, COMPANION_PROPERTY_CLIENT_ID);
@@ -86,8 +86,8 @@ static void check_identity(struct slice input) {
                         message.user_properties[i].value =
                                 (struct slice){ (const uint8_t *)mac.text, mac.length };
         if (is_readable && request.connection > 0 && request.client_id.length > 0)
-                ASSERT(identity_check(&key_states, &message, true) ==
-                       (request.sequence > 0 ? IDENTITY_VERIFIED : IDENTITY_REPEATED));
+                ASSERT(verification_check(&key_states, &message, true) ==
+                       (request.sequence > 0 ? VERIFICATION_PASSED : VERIFICATION_REPEATED));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
