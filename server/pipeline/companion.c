@@ -113,13 +113,13 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
 }
 
 /*
- * Disconnect the clients whose registrations the store may not have, and remove their connections from the list. Returns the
+ * Kick the clients whose registrations the store may not have, and remove their connections from the list. Returns the
  * new length of the list. The clients must register again. They are:
  * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
  *   served another broker, or while the plugin did not answer;
  * - clients that watch a key that the last restart may have lost.
  */
-static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
+static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
         size_t n_retained = 0;
 
         for (size_t i = 0; i < n_connections; i++) {
@@ -128,7 +128,7 @@ static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections,
                                                   connections[i]))
                         connections[n_retained++] = connections[i];
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
-                        effects_track(&pipeline->batch.effects, connections[i], DISCONNECT_CONNECTION);
+                        effects_track(&pipeline->batch.effects, connections[i], KICK_CONNECTION);
                 else
                         pipeline_count_out_of_memory(pipeline);
         }
@@ -161,7 +161,7 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
                 pipeline->commit.is_requested = true;
         pipeline->is_guarded = welcome->guard == COMPANION_GUARDED;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
-        retained.n_connections = disconnect_stale(pipeline, welcome->connections, welcome->n_connections);
+        retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
         /* After broker_serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
