@@ -47,7 +47,7 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
         broker_serve(pipeline, BROKER_PLAIN, now);
 }
 
-/* Log that the broker lacks the required plugin: once, until a connection on which the plugin is detected. */
+/* Log that the broker lacks the required plugin: once, until the plugin is detected. */
 static void log_plugin_missing(struct pipeline *pipeline) {
         if (!pipeline->is_plugin_missing_logged)
                 log_error("the broker does not show the plugin, and require-plugin is on: load "
@@ -58,7 +58,7 @@ static void log_plugin_missing(struct pipeline *pipeline) {
 
 void broker_identify(struct pipeline *pipeline, struct now now) {
         if (pipeline->is_plugin_detected) {
-                pipeline->is_plugin_missing_logged = false;
+                pipeline->is_plugin_missing_logged = pipeline->is_other_version_logged = false;
                 companion_send_hello(pipeline, now);
         } else if (pipeline->requires_plugin) {
                 log_plugin_missing(pipeline);

@@ -75,12 +75,19 @@ static bool is_plugin_awaited(const struct pipeline *pipeline) {
                pipeline->hello.state == HELLO_NONE;
 }
 
+/* Log that the plugin has another version: once, until a plugin of this version is detected. */
+static void log_other_version(struct pipeline *pipeline) {
+        if (!pipeline->is_other_version_logged)
+                log_warning("the plugin in the broker has another version, so the store does not use it: "
+                            "load the plugin of this version of statestored");
+        pipeline->is_other_version_logged = true;
+}
+
 static void receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
         pipeline->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_detected)
-                log_warning("the plugin in the broker has another version, so the store does not use it: "
-                            "load the plugin of this version of statestored");
+                log_other_version(pipeline);
         else if (is_plugin_awaited(pipeline))
                 pipeline->hello.state = HELLO_PENDING;
 }

@@ -113,7 +113,8 @@ struct pipeline {
         bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
-        bool is_plugin_missing_logged; /* log_plugin_missing() has logged the present state */
+        /* These states of the plugin were logged. They end when a plugin of this version is detected. */
+        bool is_plugin_missing_logged, is_other_version_logged;
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;

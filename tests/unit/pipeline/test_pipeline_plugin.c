@@ -110,19 +110,29 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         broker_deinit(&broker);
 }
 
-/* Reconnect to a broker without the plugin. Return the number of log lines about the missing plugin. */
-static size_t reconnect_without_plugin(void) {
+/* Reconnect to a broker with this banner; NULL: none. Return the number of log lines with this text. */
+static size_t count_logged_at_reconnect(const char *banner, const char *text) {
         struct capture capture;
         size_t n_lines;
         char *printed;
 
         pipeline_disconnected(broker.pipeline);
         capture_start(&capture, STDERR_FILENO);
+        if (banner)
+                broker_say(&broker, SYS "plugin", banner);
         broker_connect(&broker, true);
         printed = capture_end(&capture);
-        n_lines = capture_count(printed, "the broker does not show the plugin");
+        n_lines = capture_count(printed, text);
         free(printed);
         return n_lines;
+}
+
+static size_t reconnect_without_plugin(void) {
+        return count_logged_at_reconnect(NULL, "the broker does not show the plugin");
+}
+
+static size_t reconnect_to_other_version(void) {
+        return count_logged_at_reconnect("1", "the plugin in the broker has another version");
 }
 
 Test(hello, missing_required_plugin_is_logged_once_until_the_plugin_is_detected) {
@@ -167,6 +177,19 @@ Test(hello, requests_wait_for_the_welcome) {
         broker_flush(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 answers:$-1 ");
+        broker_deinit(&broker);
+}
+
+Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
+        broker_init_down(&broker, broker_config());
+        cr_expect_eq(reconnect_to_other_version(), 1);
+        cr_expect_eq(reconnect_to_other_version(), 0);
+        cr_expect_eq(reconnect_to_other_version(), 0);
+
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        cr_expect_eq(reconnect_to_other_version(), 1);
+        cr_expect_eq(reconnect_to_other_version(), 0);
         broker_deinit(&broker);
 }
 
