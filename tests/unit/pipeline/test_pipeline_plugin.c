@@ -670,7 +670,25 @@ Test(proven, faults_of_test_control_repeat_and_omit_recipients) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
-Test(proven, recipients_of_an_unpublishable_notification_are_disconnected) {
+static int omit(void *userdata, const struct registration *registration) {
+        (void)userdata;
+        (void)registration;
+        return 0;
+}
+
+Test(proven, change_without_recipients_is_delivered_with_an_empty_frame) {
+        const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = omit };
+        struct gauges gauges;
+
+        register_many(1);
+        pipeline_set_hooks(broker.pipeline, &hooks);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:") ANSWER);
+        broker_say(&broker, SYS "delivered", "1");
+        pipeline_read_gauges(broker.pipeline, 0, &gauges);
+        cr_expect_eq(gauges.n_pending_notifications, 0);
+}
+
+Test(proven, recipients_of_an_unpublishable_notification_are_kicked) {
         register_many(2);
         broker_forget(&broker);
         broker.too_large = COMPANION_DELIVER;
