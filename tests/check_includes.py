@@ -56,7 +56,7 @@ ROOMS = {
     "protocol": ("base", "sodium.h"),
     "policy": ("base", ""),
     "engine": ("base protocol policy", "sodium.h uthash.h utlist.h"),
-    "codec": ("base protocol engine", "sodium.h"),
+    "codec": ("base protocol engine", ""),
     "storage": ("base protocol engine", ""),
     "storage/sqlite": ("base protocol engine storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),

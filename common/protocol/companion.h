@@ -6,8 +6,9 @@
 
 /*
  * The companion protocol between statestored (the store) and mosquitto_statestore.so (the plugin in the broker). This header
- * specifies the messages, common/protocol/companion_mac.h the cryptography, common/protocol/companion_frame.h the payload of
- * DELIVER. common/protocol/THREATS.md states what the protocol protects against which client.
+ * specifies the messages, common/protocol/companion_mac.h the cryptography, common/protocol/companion_hello.h the payloads of
+ * HELLO and WELCOME, common/protocol/companion_frame.h the payload of DELIVER. common/protocol/THREATS.md states what the
+ * protocol protects against which client.
  *
  * All messages are MQTT 5 PUBLISH packets at QoS 1. Only the banner is retained. Numbers are decimal text without sign or
  * padding, unless the description of a message states another format.
@@ -54,8 +55,7 @@
  * the last HELLO, and accepts other messages only from this client id. Correlation Data: run ":" number, with a different
  * number for each HELLO of the run.
  *
- * Payload: the key that encrypts WELCOME, COMPANION_KEY_SIZE bytes, then the instance id, 1 to COMPANION_INSTANCE_MAX bytes.
- * Each HELLO has another key (companion_hello_key()).
+ * Payload: struct companion_hello. Each HELLO has another key (companion_hello_key()).
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at most one store serves.
  *
@@ -151,26 +151,7 @@
 
 /*
  * WELCOME, the reply to HELLO. Correlation Data: that of HELLO. Payload: a box (companion_box_seal()), encrypted under the key
- * from HELLO, that contains this text:
- *
- *   the MAC key, COMPANION_KEY_SIZE bytes
- *   the sequence number of the last request with a MAC "\n"
- *   COMPANION_GUARDED, COMPANION_UNGUARDED or COMPANION_FIXED "\n"
- *   the sequence of the last change that was delivered completely, 0 if none of this instance "\n"
- *   the number of each tracked connection "\n", in any order
- *
- * COMPANION_GUARDED: the plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT with the store's
- * client id by another user.
- *
- * COMPANION_UNGUARDED: the plugin has not checked the store's CONNECT, and identifies the store by its user name. A store with
- * the default client id then ends its session, connects as COMPANION_CLIENT_ID_DEFAULT "-" and 32 random hexadecimal digits,
- * and sends HELLO again. It stores these digits with its data and uses them at each later start.
- *
- * COMPANION_FIXED: the plugin has not checked the store's CONNECT, but the store must keep its client id, because the plugin's
- * options contain the client id, or no user name. Without a user name in its options, the plugin checks no CONNECT.
- *
- * The broker does not call the plugin at the store's CONNECT in two cases: on a listener with use_identity_as_username or
- * use_subject_as_username, or if another plugin has accepted the CONNECT before.
+ * from HELLO. It contains the text of struct companion_welcome.
  *
  * A new MAC key means that the broker was restarted and every connection has ended.
  *
@@ -187,10 +168,7 @@
  * sequences that it has used. If the store was restored from an older copy of its data, the sequence in WELCOME is higher than
  * those that the store knows.
  */
-#define COMPANION_WELCOME   COMPANION_SYS "welcome"
-#define COMPANION_GUARDED   "guarded"
-#define COMPANION_UNGUARDED "unguarded"
-#define COMPANION_FIXED     "fixed"
+#define COMPANION_WELCOME COMPANION_SYS "welcome"
 
 /*
  * DISCONNECTED. Payload: the number of a tracked connection that has ended. It arrives after all requests of this connection.

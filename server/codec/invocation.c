@@ -2,7 +2,8 @@
 
 #include "codec/invocation.h"
 
-#include "codec/identity.h"
+#include "base/assert.h"
+#include "protocol/companion_mac.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -187,15 +188,31 @@ static struct slice claimed_client(const struct message *message) {
         return client.length > 0 ? client : topic_response_client(message->response_topic);
 }
 
+struct sender {
+        struct slice client_id;
+        struct slice username; /* absent: none */
+        uint64_t connection;   /* 0: not verified */
+};
+
+/* Read the identity properties of a verified message. */
+static struct sender verified_sender(const struct message *message) {
+        struct companion_request request = { 0 };
+        int r = companion_mac_read(message_property(message, COMPANION_PROPERTY_MAC), &request);
+
+        ASSERT(r == 0);
+        return (struct sender){ message_property(message, COMPANION_PROPERTY_CLIENT_ID),
+                                message_property(message, COMPANION_PROPERTY_USERNAME), request.connection };
+}
+
 /*
  * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified request has no client: the
  * sender may have made up the client id. A request at QoS 0 or 2 is always unverified, because the plugin adds identity
  * properties only at QoS 1.
  */
-static struct identity sender_of(const struct decoder *decoder, const struct message *message) {
+static struct sender sender_of(const struct decoder *decoder, const struct message *message) {
         if (!decoder->has_plugin)
-                return (struct identity){ .client_id = claimed_client(message) };
-        return message->is_verified ? identity_read(message) : (struct identity){ 0 };
+                return (struct sender){ .client_id = claimed_client(message) };
+        return message->is_verified ? verified_sender(message) : (struct sender){ 0 };
 }
 
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
@@ -204,7 +221,7 @@ struct slice invocation_sender(const struct decoder *decoder, const struct messa
 
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation) {
-        const struct identity sender = sender_of(decoder, message);
+        const struct sender sender = sender_of(decoder, message);
         struct invocation *invocation = ret_invocation;
         struct request *request = &invocation->request;
 

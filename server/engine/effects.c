@@ -58,12 +58,12 @@ void effects_reset(struct effects *effects) {
         effects->n_track_changes = 0;
 }
 
-/* Remove all track changes except disconnects. */
-static void keep_disconnects(struct effects *effects) {
+/* Remove all track changes except KICK_CONNECTION. */
+static void keep_kicks(struct effects *effects) {
         size_t n_kept = 0;
 
         for (size_t i = 0; i < effects->n_track_changes; i++)
-                if (effects->track_changes[i].action == DISCONNECT_CONNECTION)
+                if (effects->track_changes[i].action == KICK_CONNECTION)
                         effects->track_changes[n_kept++] = effects->track_changes[i];
         effects->n_track_changes = n_kept;
 }
@@ -71,7 +71,7 @@ static void keep_disconnects(struct effects *effects) {
 void effects_fail(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
-        keep_disconnects(effects);
+        keep_kicks(effects);
 }
 
 void effects_deinit(struct effects *effects) {

@@ -36,9 +36,9 @@ struct notification {
 
 /* What the plugin must do with one connection (common/protocol/companion.h). */
 enum track_action {
-        TRACK_CONNECTION,      /* report when it ends: it has its first registration */
-        UNTRACK_CONNECTION,    /* do not report it: it has no registration any more */
-        DISCONNECT_CONNECTION, /* close it: its client must register again */
+        TRACK_CONNECTION,   /* report when it ends: it has its first registration */
+        UNTRACK_CONNECTION, /* do not report it: it has no registration any more */
+        KICK_CONNECTION,    /* close it: its client must register again */
 };
 
 struct track_change {
@@ -91,7 +91,7 @@ int effects_reserve_row(struct effects *effects);
 void effects_row(struct effects *effects, struct row row);
 
 /*
- * Call after engine_undo() of a batch whose commit failed. Removes all effects except the DISCONNECT_CONNECTION actions, which
+ * Call after engine_undo() of a batch whose commit failed. Removes all effects except the KICK_CONNECTION actions, which
  * the pipeline has added: the undo does not restore the registrations of these connections, so their clients must register
  * again.
  */

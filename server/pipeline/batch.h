@@ -66,6 +66,6 @@ const struct pending_reply *batch_next_reply(struct batch *batch);
 
 /*
  * Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome, and remove all effects
- * except disconnects (effects_fail()).
+ * except KICK_CONNECTION (effects_fail()).
  */
 void batch_fail(struct batch *batch, enum outcome outcome);

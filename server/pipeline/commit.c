@@ -208,7 +208,7 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
                 if (pipeline->is_policy_new)
                         pipeline_apply_policy(pipeline, now);
                 if (pipeline->hello.state == HELLO_PENDING)
-                        companion_send_hello(pipeline, now);
+                        broker_identify(pipeline, now);
                 if (!has_executed && pipeline->inbox.n_bytes > 0)
                         pipeline_execute_waiting(pipeline, now);
                 has_executed = true;

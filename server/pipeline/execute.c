@@ -10,11 +10,9 @@
 
 #include <errno.h>
 
-#include "codec/identity.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-#include "protocol/broker_log.h"
-#include "protocol/companion.h"
+#include "pipeline/verification.h"
 #include "protocol/topics.h"
 
 /*
@@ -45,31 +43,6 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
         if (pipeline->hooks && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
                 return MESSAGE_CONTROL;
         return MESSAGE_OTHER;
-}
-
-/* The messages that are processed on arrival. receive NULL: the message is ignored. */
-static const struct {
-        struct slice topic;
-        void (*receive)(struct pipeline *pipeline, const struct message *message, struct now now);
-} immediate_messages[] = {
-        { SLICE_LITERAL(COMPANION_BANNER), companion_receive_banner },
-        { SLICE_LITERAL(COMPANION_WELCOME), companion_receive_welcome },
-        { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
-        { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
-        { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
-        /* The broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER). A plain broker delivers lines. */
-        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
-};
-
-/* Returns false if the message is not one of immediate_messages. */
-static bool receive_immediately(struct pipeline *pipeline, const struct message *message, struct now now) {
-        for (size_t i = 0; i < sizeof(immediate_messages) / sizeof(immediate_messages[0]); i++)
-                if (slice_equal(message->topic, immediate_messages[i].topic)) {
-                        if (immediate_messages[i].receive)
-                                immediate_messages[i].receive(pipeline, message, now);
-                        return true;
-                }
-        return false;
 }
 
 /* 1. Execution */
@@ -204,7 +177,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
         else if (kind == MESSAGE_CONTROL)
                 execute_control(pipeline, message, now);
         else
-                companion_execute_disconnect(pipeline, message, now);
+                broker_execute_disconnect(pipeline, message, now);
 }
 
 /* 2. Waiting */
@@ -289,14 +262,14 @@ static bool verify(struct pipeline *pipeline, const struct message *message, enu
         if (pipeline->broker_kind != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST || message->qos != 1)
                 return true;
 
-        switch (identity_check(&pipeline->key_states, message, is_before_welcome)) {
-        case IDENTITY_VERIFIED:
+        switch (verification_check(&pipeline->key_states, message, is_before_welcome)) {
+        case VERIFICATION_PASSED:
                 *ret_is_verified = true;
                 return true;
-        case IDENTITY_REPEATED:
+        case VERIFICATION_REPEATED:
                 pipeline->counters.n_drops[DROP_REPEATED]++;
                 return false;
-        case IDENTITY_UNVERIFIED:
+        case VERIFICATION_FAILED:
                 break;
         }
         drop_unverified(pipeline);
@@ -370,7 +343,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         enum message_kind kind = kind_of(pipeline, message);
         int r;
 
-        if (kind == MESSAGE_OTHER && receive_immediately(pipeline, message, now))
+        if (kind == MESSAGE_OTHER && companion_receive(pipeline, message, now))
                 return;
         if (pipeline->broker_kind == BROKER_UNKNOWN) {
                 companion_extend_welcome_timeout(pipeline, now);

@@ -113,7 +113,8 @@ struct pipeline {
         bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
-        bool is_plugin_missing_logged; /* log_plugin_missing() has logged the present state */
+        /* These states of the plugin were logged. They end when a plugin of this version is detected. */
+        bool is_plugin_missing_logged, is_other_version_logged;
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;
@@ -230,24 +231,31 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 /* The broker has acknowledged a message. On a plain broker, remove the notifications that the broker has received. */
 void notifications_acknowledged(struct pipeline *pipeline);
 
+/* broker.c */
+
+/*
+ * Determine the broker kind: send HELLO if the plugin was detected, wait if the required plugin was not detected, or serve a
+ * plain broker. Call in HELLO_PENDING, with an open and empty batch.
+ */
+void broker_identify(struct pipeline *pipeline, struct now now);
+
+/* The broker kind is known: admit the early messages, and execute requests from now on. The batch must be open. */
+void broker_serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now);
+
+/* Execute a message that reports a disconnect: of the plugin, or on the presence topic. The batch must be open. */
+void broker_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
+
 /* companion.c */
 
-/* Execute a message that reports a disconnect. The batch must be open. */
-void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Process a message of the plugin on its arrival: see the table in execute.c. */
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
-void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Log that another store uses this broker, too. */
-void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* DELIVERED acknowledges frames: remove the delivered notifications from the outbox. */
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Count and log a slow watcher that the plugin disconnects. */
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
+/* Execute DISCONNECTED. The batch must be open. */
+void companion_execute_disconnected(struct pipeline *pipeline, const struct message *message,
                                     struct now now);
+
+/*
+ * Process a message of the plugin on its arrival. Returns false for other messages, and for DISCONNECTED, which is executed in
+ * the batch.
+ */
+bool companion_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
@@ -255,5 +263,8 @@ void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now)
 /* The deadline for WELCOME, or for repeating a dropped HELLO, has passed. */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now);
 
-/* Send HELLO, or serve a plain broker if no plugin was detected. Call in HELLO_PENDING, with an open and empty batch. */
+/* Send HELLO. Call in HELLO_PENDING, with an open and empty batch. */
 void companion_send_hello(struct pipeline *pipeline, struct now now);
+
+/* A message was acknowledged: if it is HELLO, set the deadline for WELCOME. */
+void companion_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now);

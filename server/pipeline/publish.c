@@ -169,7 +169,7 @@ static bool publish_track_changes(struct pipeline *pipeline) {
         static const struct slice topics[] = {
                 [TRACK_CONNECTION] = SLICE_LITERAL(COMPANION_TRACK),
                 [UNTRACK_CONNECTION] = SLICE_LITERAL(COMPANION_UNTRACK),
-                [DISCONNECT_CONNECTION] = SLICE_LITERAL(COMPANION_KICK),
+                [KICK_CONNECTION] = SLICE_LITERAL(COMPANION_KICK),
         };
         struct batch *batch = &pipeline->batch;
         const struct effects *effects = &batch->effects;

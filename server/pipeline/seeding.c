@@ -98,7 +98,7 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
-        /* The notifications of these changes are dropped. Instead, disconnect_stale() disconnects the watching clients. */
+        /* The notifications of these changes are dropped. Instead, kick_stale() disconnects the watching clients. */
         if (pipeline->batch.effects.n_notifications > 0)
                 pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
         r = store(pipeline, now);

@@ -125,6 +125,12 @@ struct connection *connections_find(const struct connections *connections, uint6
         return connection;
 }
 
+void connections_append_tracked(const struct connections *connections, struct buf *numbers) {
+        for (const struct connection *c = connections->by_client; c; c = c->by_client.next)
+                if (c->is_tracked)
+                        buf_append(numbers, &c->number, sizeof(c->number));
+}
+
 static bool is_slow(const struct connection *connection) {
         return connection->is_tracked && connection->is_dropping;
 }

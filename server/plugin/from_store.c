@@ -16,9 +16,7 @@ static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *sen
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
         const uint64_t *number;
 
-        for (struct connection *c = plugin->connections.by_client; c; c = c->by_client.next)
-                if (c->is_tracked && c->client != sender)
-                        buf_append(&numbers, &c->number, sizeof(c->number));
+        connections_append_tracked(&plugin->connections, &numbers);
         if (buf_failed(&numbers))
                 return -ENOMEM;
 
@@ -31,23 +29,20 @@ static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *sen
 
                 /* Look up each number: the kick publishes the client's will, which can end other connections. */
                 connection = connections_find(&plugin->connections, number[i]);
-                if (connection)
+                if (connection && connection->client != sender)
                         mosquitto_kick_client_by_clientid(connection->client_id, true);
         }
         return 0;
 }
 
-static int hello_read(struct hello *hello, const struct plugin *plugin,
+static int read_hello(struct hello *hello, const struct plugin *plugin,
                       const struct mosquitto_evt_control *message) {
-        const uint8_t *payload = message->payload;
+        int r;
 
-        if (message->payloadlen <= COMPANION_KEY_SIZE ||
-            message->payloadlen > COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
-                return -EINVAL;
+        r = companion_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
+        if (r < 0)
+                return r;
 
-        memcpy(hello->key, payload, sizeof(hello->key));
-        hello->instance =
-                (struct slice){ payload + sizeof(hello->key), message->payloadlen - sizeof(hello->key) };
         hello->is_connect_checked = authentication_has_checked(plugin, message->client);
         return properties_read_correlation(message->properties, &hello->run, &hello->number);
 }
@@ -121,7 +116,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         struct hello hello;
         int r;
 
-        r = hello_read(&hello, plugin, message);
+        r = read_hello(&hello, plugin, message);
         if (r < 0)
                 return r;
         r = set_store_client_id(plugin, mosquitto_client_id(message->client));
@@ -129,7 +124,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
                 return r;
         plugin->is_unguarded = !hello.is_connect_checked && !plugin->requires_client_id;
         check_client_id(plugin, &hello);
-        r = set_instance(plugin, hello.instance, message->client);
+        r = set_instance(plugin, hello.payload.instance_id, message->client);
         if (r < 0)
                 return r;
         slow_watchers_check_log(plugin);
@@ -139,7 +134,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
                 r = send_welcome(plugin, &hello);
         if (r == 0)
                 plugin->hello_client = message->client;
-        sodium_memzero(hello.key, sizeof(hello.key));
+        sodium_memzero(hello.payload.key, sizeof(hello.payload.key));
         return r;
 }
 

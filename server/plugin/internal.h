@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "base/bytes.h"
+#include "protocol/companion_hello.h"
 #include "protocol/companion_mac.h"
 
 /*
@@ -100,11 +101,10 @@ struct plugin {
         bool is_unguarded; /* the reply to the last HELLO contains COMPANION_UNGUARDED */
 };
 
-/* The content of HELLO. */
+/* A HELLO of the store. */
 struct hello {
-        uint64_t run, number;
-        uint8_t key[COMPANION_KEY_SIZE];
-        struct slice instance;
+        uint64_t run, number; /* its Correlation Data */
+        struct companion_hello payload;
         bool is_connect_checked; /* authentication_has_checked() of the sender */
 };
 
@@ -181,6 +181,9 @@ void connections_close(struct plugin *plugin, const struct mosquitto *client);
 
 /* Return NULL if no connection has this number. */
 struct connection *connections_find(const struct connections *connections, uint64_t number);
+
+/* Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory. */
+void connections_append_tracked(const struct connections *connections, struct buf *numbers);
 
 /*
  * A slow watcher is a tracked connection for which the broker has dropped a message. It may have lost notifications, or may

@@ -49,26 +49,28 @@ int send_delivered(const struct plugin *plugin) {
         return publish_number(plugin, COMPANION_DELIVERED, plugin->delivered_sequence);
 }
 
-static const char *client_id_protection(const struct plugin *plugin, const struct hello *hello) {
+static enum companion_guard client_id_guard(const struct plugin *plugin, const struct hello *hello) {
         if (plugin->is_unguarded)
                 return COMPANION_UNGUARDED;
         return hello->is_connect_checked ? COMPANION_GUARDED : COMPANION_FIXED;
 }
 
-static void append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
-        buf_append(text, plugin->mac_key, sizeof(plugin->mac_key));
-        buf_append_uint(text, plugin->request_sequence);
-        buf_append_string(text, "\n");
-        buf_append_string(text, client_id_protection(plugin, hello));
-        buf_append_string(text, "\n");
-        buf_append_uint(text, plugin->delivered_sequence);
-        buf_append_string(text, "\n");
-        for (const struct connection *c = plugin->connections.by_client; c; c = c->by_client.next) {
-                if (!c->is_tracked)
-                        continue;
-                buf_append_uint(text, c->number);
-                buf_append_string(text, "\n");
-        }
+static int append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
+        CLEANUP(buf_deinit) struct buf numbers = { 0 };
+        struct companion_welcome welcome = { .sequence = plugin->request_sequence,
+                                             .guard = client_id_guard(plugin, hello),
+                                             .delivered = plugin->delivered_sequence };
+
+        connections_append_tracked(&plugin->connections, &numbers);
+        if (buf_failed(&numbers))
+                return -ENOMEM;
+
+        welcome.connections = (uint64_t *)numbers.data;
+        welcome.n_connections = numbers.length / sizeof(*welcome.connections);
+        memcpy(welcome.mac_key, plugin->mac_key, sizeof(welcome.mac_key));
+        companion_welcome_append(text, &welcome);
+        sodium_memzero(welcome.mac_key, sizeof(welcome.mac_key));
+        return 0;
 }
 
 /* Encrypt the text and erase it. */
@@ -83,7 +85,7 @@ static int encrypt_text(struct buf *text, const struct hello *hello, uint8_t **r
                 return -ENOMEM;
 
         random_fill(nonce, sizeof(nonce));
-        companion_box_seal(buf_slice(text), hello->key, nonce, box);
+        companion_box_seal(buf_slice(text), hello->payload.key, nonce, box);
         sodium_memzero(text->data, text->length);
         *ret_box = box;
         return 0;
@@ -100,8 +102,9 @@ int send_welcome(const struct plugin *plugin, const struct hello *hello) {
                                                        (uint16_t)pair.length));
         if (r < 0)
                 return r;
-        append_welcome(&text, plugin, hello);
-        r = encrypt_text(&text, hello, &box);
+        r = append_welcome(&text, plugin, hello);
+        if (r == 0)
+                r = encrypt_text(&text, hello, &box);
         if (r < 0)
                 return r;
 

@@ -16,7 +16,7 @@ cd "$(dirname "$0")/../.."
 install_packages $packages_build $packages_test
 
 build=$PWD/build/coverage
-targets='engine policy invocation broker_messages resp3 hlc glob topics parse'
+targets='engine policy invocation resp3 hlc glob topics parse'
 
 [ -f "$build/build.ninja" ] || meson setup "$build" -Db_coverage=true -Doptimization=1 >/dev/null
 ninja -C "$build" --quiet

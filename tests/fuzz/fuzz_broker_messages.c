@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "codec/companion_messages.h"
-#include "codec/identity.h"
 #include "fuzz/fuzz.h"
+#include "pipeline/verification.h"
+#include "protocol/companion_hello.h"
 #include "protocol/companion_mac.h"
 
 static int compare(const void *a, const void *b) {
@@ -29,9 +29,9 @@ static bool reference(struct slice text, struct buf *numbers) {
         text.length -= COMPANION_KEY_SIZE;
         for (; text.length > 0; n_lines++) {
                 line = slice_split(text, '\n', &text);
-                if (n_lines == 1 && !slice_equal(line, SLICE_LITERAL(COMPANION_GUARDED)) &&
-                    !slice_equal(line, SLICE_LITERAL(COMPANION_UNGUARDED)) &&
-                    !slice_equal(line, SLICE_LITERAL(COMPANION_FIXED)))
+                if (n_lines == 1 && !slice_equal(line, SLICE_LITERAL("guarded")) &&
+                    !slice_equal(line, SLICE_LITERAL("unguarded")) &&
+                    !slice_equal(line, SLICE_LITERAL("fixed")))
                         return false;
                 if (n_lines != 1 && parse_uint64(line, &number) < 0)
                         return false;
@@ -45,10 +45,10 @@ static bool reference(struct slice text, struct buf *numbers) {
 
 static void read_welcome(struct slice text) {
         CLEANUP(buf_deinit) struct buf expected = { 0 };
-        CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
+        CLEANUP(companion_welcome_deinit) struct companion_welcome welcome = { 0 };
         bool is_welcome = reference(text, &expected);
 
-        ASSERT(welcome_read(text, &welcome) == (is_welcome ? 0 : -EBADMSG));
+        ASSERT(companion_welcome_read(text, &welcome) == (is_welcome ? 0 : -EBADMSG));
         ASSERT(!is_welcome ||
                slice_equal((struct slice){ (uint8_t *)welcome.connections,
                                            welcome.n_connections * sizeof(*welcome.connections) },
@@ -72,8 +72,8 @@ static void check_identity(struct slice input) {
                 message.user_properties[message.n_user_properties++] =
                         (struct user_property){ slice_from_string(names[name]), line };
         }
-        ASSERT(identity_check(&key_states, &message, true) ==
-               IDENTITY_UNVERIFIED); /* no input has a valid MAC */
+        ASSERT(verification_check(&key_states, &message, true) ==
+               VERIFICATION_FAILED); /* no input has a valid MAC */
 
         is_readable = companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;
         request.client_id = message_property(&message, COMPANION_PROPERTY_CLIENT_ID);
@@ -86,8 +86,8 @@ static void check_identity(struct slice input) {
                         message.user_properties[i].value =
                                 (struct slice){ (const uint8_t *)mac.text, mac.length };
         if (is_readable && request.connection > 0 && request.client_id.length > 0)
-                ASSERT(identity_check(&key_states, &message, true) ==
-                       (request.sequence > 0 ? IDENTITY_VERIFIED : IDENTITY_REPEATED));
+                ASSERT(verification_check(&key_states, &message, true) ==
+                       (request.sequence > 0 ? VERIFICATION_PASSED : VERIFICATION_REPEATED));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "codec/identity.h"
 #include "codec/invocation.h"
 #include "fuzz/fuzz.h"
 #include "protocol/companion_mac.h"
@@ -206,10 +205,13 @@ static void check_request(const struct decoder *decoder, const struct message *m
         ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
 
         if (decoder->has_plugin && message->is_verified) {
-                struct identity identity = identity_read(message);
+                struct companion_request identity;
 
+                ASSERT(companion_mac_read(message_property(message, COMPANION_PROPERTY_MAC), &identity) ==
+                       0);
                 ASSERT(request->connection == identity.connection &&
-                       slice_equal(request->client, identity.client_id));
+                       slice_equal(request->client,
+                                   message_property(message, COMPANION_PROPERTY_CLIENT_ID)));
         } else {
                 ASSERT(request->connection == 0);
         }

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "protocol/companion_hello.h"
 #include "protocol/companion_mac.h"
 #include "protocol/topics.h"
 #include "sim/check.h"
@@ -39,36 +40,37 @@ static struct sim_client *find_connection(struct world *world, uint64_t connecti
         return NULL;
 }
 
-static void append_connections(const struct world *world, struct buf *text) {
-        for (size_t i = 0; i < world->n_clients; i++) {
-                if (world->clients[i].connection == 0 || !world->clients[i].is_tracked)
-                        continue;
-                buf_append_uint(text, world->clients[i].connection);
-                buf_append_string(text, "\n");
-        }
+static void append_welcome(const struct world *world, struct buf *text) {
+        uint64_t connections[N_CLIENTS];
+        struct companion_welcome welcome = { .sequence = world->broker.last_request,
+                                             .guard = COMPANION_GUARDED,
+                                             .delivered = world->broker.delivered,
+                                             .connections = connections };
+
+        memcpy(welcome.mac_key, world->broker.mac_key, sizeof(welcome.mac_key));
+        for (size_t i = 0; i < world->n_clients; i++)
+                if (world->clients[i].connection != 0 && world->clients[i].is_tracked)
+                        connections[welcome.n_connections++] = world->clients[i].connection;
+        companion_welcome_append(text, &welcome);
 }
 
-static void welcome(struct world *world, const struct message *hello) {
-        struct sim_broker *broker = &world->broker;
-        struct message message = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
-                                   .correlation_data = hello->correlation_data,
-                                   .qos = 1 };
+static void welcome(struct world *world, const struct message *message) {
+        struct message reply = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
+                                 .correlation_data = message->correlation_data,
+                                 .qos = 1 };
         static const uint8_t nonce[COMPANION_NONCE_SIZE]; /* the key differs for each HELLO */
+        struct companion_hello hello;
         uint8_t box[512];
         struct buf text = { 0 };
 
-        buf_append(&text, broker->mac_key, sizeof(broker->mac_key));
-        buf_append_uint(&text, broker->last_request);
-        buf_append_string(&text, "\n" COMPANION_GUARDED "\n");
-        buf_append_uint(&text, broker->delivered);
-        buf_append_string(&text, "\n");
-        append_connections(world, &text);
+        ASSERT(companion_hello_read(message->payload, &hello) == 0);
+        append_welcome(world, &text);
         ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
-        companion_box_seal(buf_slice(&text), hello->payload.data, nonce, box);
-        message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
+        companion_box_seal(buf_slice(&text), hello.key, nonce, box);
+        reply.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
         if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the plain text, to seal it again for another HELLO */
-                message.response_topic = buf_slice(&text);
-        broker_send_to_store(world, &message);
+                reply.response_topic = buf_slice(&text);
+        broker_send_to_store(world, &reply);
         buf_deinit(&text);
 }
 

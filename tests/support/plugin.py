@@ -108,7 +108,7 @@ class Peer(Connection):
         super().__init__(port, client_id, **more)
         self.mac_key = None
         self.last_request = None
-        self.is_guarded = None  # whether the plugin protects the store's client id: COMPANION_GUARDED in companion.h
+        self.is_guarded = None  # whether the plugin protects the store's client id: COMPANION_GUARDED in companion_hello.h
         self.delivered = None
         self.run = random.getrandbits(64)
         self.n_hellos = 0

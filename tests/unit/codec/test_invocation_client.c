@@ -61,3 +61,25 @@ Test(client, is_the_verified_one_or_the_claimed_one) {
                 cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));
         }
 }
+
+Test(client, has_the_user_name_and_the_connection_of_the_identity_properties) {
+        const struct sender senders[] = { { 'a', S("c"), S("u"), 7, 1 },
+                                          { 'a', S("c"), { 0 }, UINT64_MAX, 1 } };
+
+        for (size_t i = 0; i < N_ROWS(senders); i++) {
+                struct message message = { .payload = PAYLOAD_GET,
+                                           .correlation_data = S("1234"),
+                                           .response_topic = S("answers"),
+                                           .is_verified = true,
+                                           .qos = 1 };
+                struct decoder decoder = { .has_plugin = true };
+                struct companion_mac mac;
+                struct invocation invocation;
+
+                add_identity(&message, &senders[i], &mac);
+                invocation_decode(&decoder, &message, &invocation);
+                cr_expect(slice_equal(invocation.request.user, senders[i].user), "row %zu", i);
+                cr_expect_eq(!invocation.request.user.data, !senders[i].user.data, "row %zu", i);
+                cr_expect_eq(invocation.request.connection, senders[i].connection, "row %zu", i);
+        }
+}

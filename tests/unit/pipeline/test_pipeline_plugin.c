@@ -42,7 +42,7 @@ static void meet_plugin(bool session_present) {
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
 }
 
-static void setup_proven(void) {
+static void setup_with_plugin(void) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         broker_welcome(&broker, KEY, ALL);
@@ -50,11 +50,11 @@ static void setup_proven(void) {
         broker_forget(&broker);
 }
 
-TestSuite(with_plugin, .init = setup_proven, .fini = teardown);
+TestSuite(with_plugin, .init = setup_with_plugin, .fini = teardown);
 
 /* Send a request of client c over this connection, with identity properties. */
-static void send_vouched(const char *verb, const char *key, const char *value, char mac_key,
-                         uint64_t connection) {
+static void send_with_mac(const char *verb, const char *key, const char *value, char mac_key,
+                          uint64_t connection) {
         broker_send(&broker,
                     (struct sending){
                             WORDS(slice_from_string(verb), slice_from_string(key), slice_from_string(value)),
@@ -109,19 +109,29 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         broker_deinit(&broker);
 }
 
-/* Reconnect to a broker without the plugin. Return the number of log lines about the missing plugin. */
-static size_t reconnect_without_plugin(void) {
+/* Reconnect to a broker with this banner; NULL: none. Return the number of log lines with this text. */
+static size_t count_logged_at_reconnect(const char *banner, const char *text) {
         struct capture capture;
         size_t n_lines;
         char *printed;
 
         pipeline_disconnected(broker.pipeline);
         capture_start(&capture, STDERR_FILENO);
+        if (banner)
+                broker_say(&broker, SYS "plugin", banner);
         broker_connect(&broker, true);
         printed = capture_end(&capture);
-        n_lines = capture_count(printed, "the broker does not show the plugin");
+        n_lines = capture_count(printed, text);
         free(printed);
         return n_lines;
+}
+
+static size_t reconnect_without_plugin(void) {
+        return count_logged_at_reconnect(NULL, "the broker does not show the plugin");
+}
+
+static size_t reconnect_to_other_version(void) {
+        return count_logged_at_reconnect("1", "the plugin in the broker has another version");
 }
 
 Test(hello, missing_required_plugin_is_logged_once_until_the_plugin_is_detected) {
@@ -166,6 +176,19 @@ Test(hello, requests_wait_for_the_welcome) {
         broker_flush(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 answers:$-1 ");
+        broker_deinit(&broker);
+}
+
+Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
+        broker_init_down(&broker, broker_config());
+        cr_expect_eq(reconnect_to_other_version(), 1);
+        cr_expect_eq(reconnect_to_other_version(), 0);
+        cr_expect_eq(reconnect_to_other_version(), 0);
+
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        cr_expect_eq(reconnect_to_other_version(), 1);
+        cr_expect_eq(reconnect_to_other_version(), 0);
         broker_deinit(&broker);
 }
 
@@ -242,7 +265,7 @@ Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
 }
 
 Test(with_plugin, registrations_stay_while_the_plugin_does_not_answer) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker.n_serving = 0;
@@ -263,16 +286,16 @@ Test(hello, malformed_welcome_is_ignored) {
 }
 
 Test(with_plugin, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
         broker_forget(&broker);
-        send_vouched("KEYNOTIFY", "k", "STOP", KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", "STOP", KEY, 7);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 answers:+OK ");
 }
 
 Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
         broker.room = 0;
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_eq(broker.n_sent, 0);
         broker.room = 1;
         broker_flush(&broker);
@@ -285,7 +308,7 @@ Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
 Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
         const struct message *message;
 
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
         message = broker_sent_message(&broker, 0);
         cr_expect(slice_equal(message_property(message, "__ts"),
@@ -295,7 +318,7 @@ Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
 }
 
 Test(with_plugin, disconnected_ends_the_registrations_of_that_connection) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_say(&broker, SYS "disconnected", "8");
         broker_flush(&broker);
         broker_notified_after_set(&broker);
@@ -310,7 +333,7 @@ Test(with_plugin, disconnected_ends_the_registrations_of_that_connection) {
 }
 
 Test(with_plugin, disconnected_is_acknowledged_each_time_with_untrack) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_forget(&broker);
         for (int i = 0; i < 2; i++) {
                 broker_say(&broker, SYS "disconnected", "7");
@@ -324,7 +347,7 @@ Test(with_plugin, disconnected_is_acknowledged_each_time_with_untrack) {
 }
 
 Test(with_plugin, request_without_a_valid_mac_is_dropped) {
-        send_vouched("SET", "k", "v", OTHER_KEY, 7);
+        send_with_mac("SET", "k", "v", OTHER_KEY, 7);
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c"), .is_will = true });
         broker_flush(&broker);
@@ -416,7 +439,7 @@ Test(hello, each_hello_has_a_new_key) {
 }
 
 Test(with_plugin, acknowledgements_without_subscribers_are_ignored) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 1), true, broker.now);
         broker_notified_after_set(&broker);
@@ -438,8 +461,8 @@ static const struct {
 Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         for (size_t i = 0; i < N_ROWS(returns); i++) {
                 teardown();
-                setup_proven();
-                send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+                setup_with_plugin();
+                send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
                 broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
                                                       .sender = { KEY, S("d"), { 0 }, 8, 0 } });
                 pipeline_disconnected(broker.pipeline);
@@ -454,7 +477,7 @@ Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
 }
 
 Test(with_plugin, sequences_of_deliver_continue_after_a_reconnect) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
         cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") ANSWER);
         broker_say(&broker, COMPANION_DELIVERED, "2");
@@ -467,7 +490,7 @@ Test(with_plugin, sequences_of_deliver_continue_after_a_reconnect) {
 
 /* A PUBACK does not prove that the plugin has processed the frame. */
 Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnect) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         for (int i = 0; i < 4; i++)
                 broker_notified_after_set(&broker);
         broker_say(&broker, COMPANION_DELIVERED, "1");
@@ -482,7 +505,7 @@ Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnec
 
 /* The broker drops DELIVERED if the queue of the store's session is full. */
 Test(with_plugin, acknowledgement_that_does_not_arrive_is_requested_again) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         for (int i = 0; i < 2; i++)
                 broker_notified_after_set(&broker);
         broker_say(&broker, COMPANION_DELIVERED, "1");
@@ -497,7 +520,7 @@ Test(with_plugin, acknowledgement_that_does_not_arrive_is_requested_again) {
 }
 
 Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         broker_say(&broker, COMPANION_DELIVERED, "2");
         broker_say(&broker, COMPANION_DELIVERED, "no number");
@@ -507,7 +530,7 @@ Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
 }
 
 Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
@@ -646,7 +669,25 @@ Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
-Test(with_plugin, recipients_of_an_unpublishable_notification_are_disconnected) {
+static int omit(void *userdata, const struct registration *registration) {
+        (void)userdata;
+        (void)registration;
+        return 0;
+}
+
+Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
+        const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = omit };
+        struct gauges gauges;
+
+        register_many(1);
+        pipeline_set_hooks(broker.pipeline, &hooks);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:") ANSWER);
+        broker_say(&broker, SYS "delivered", "1");
+        pipeline_read_gauges(broker.pipeline, 0, &gauges);
+        cr_expect_eq(gauges.n_pending_notifications, 0);
+}
+
+Test(with_plugin, recipients_of_an_unpublishable_notification_are_kicked) {
         register_many(2);
         broker_forget(&broker);
         broker.too_large = COMPANION_DELIVER;
@@ -666,7 +707,7 @@ static const struct {
 Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();
-                setup_proven();
+                setup_with_plugin();
                 pipeline_disconnected(broker.pipeline);
                 meet_plugin(true);
                 broker.broker_kind = BROKER_UNKNOWN;
@@ -675,15 +716,21 @@ Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
 
                 broker_welcome(&broker, KEY, ALL);
                 cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN, ROW(other_welcomes, i));
-                send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+                send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
                 broker_welcome_as(&broker, KEY, ALL, other_welcomes[i].correlation);
                 broker_notified_after_set(&broker);
                 cr_expect_eq(broker.n_sent, 2, ROW(other_welcomes, i));
         }
 }
 
+Test(with_plugin, welcome_counts_once) {
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+        broker_welcome(&broker, KEY, ALL);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
+}
+
 Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
@@ -696,7 +743,7 @@ Test(with_plugin, tracked_clients_that_lost_registrations_to_another_broker_are_
         const char *welcomes[] = { ALL, ALL "7\n8\n", ALL "8\n7\n" };
         const char *said[] = { "", CONTROL "kick:7 " CONTROL "kick:8 ", CONTROL "kick:8 " };
 
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_do(&broker, "SET k v");
         broker_say(&broker, COMPANION_DELIVERED, "1");
         for (size_t i = 0; i < N_ROWS(keys); i++) {
@@ -707,9 +754,9 @@ Test(with_plugin, tracked_clients_that_lost_registrations_to_another_broker_are_
                 broker_flush(&broker);
                 cr_expect_str_eq(broker_sent(&broker), said[i]);
                 if (i == 0)
-                        send_vouched("KEYNOTIFY", "k", NULL, OTHER_KEY, 3);
+                        send_with_mac("KEYNOTIFY", "k", NULL, OTHER_KEY, 3);
                 else
-                        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+                        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         }
 }
 
@@ -718,9 +765,9 @@ Test(with_plugin, new_mac_key_replaces_the_former_one) {
         meet_plugin(true);
         broker_welcome(&broker, OTHER_KEY, ALL);
         broker_forget(&broker);
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_eq(broker.n_sent, 0);
-        send_vouched("KEYNOTIFY", "k", NULL, OTHER_KEY, 7);
+        send_with_mac("KEYNOTIFY", "k", NULL, OTHER_KEY, 7);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
 }
 
@@ -733,7 +780,7 @@ static void setup_custom(void) {
         broker_init_down(&broker, config);
         meet_plugin(false);
         broker_welcome(&broker, KEY, ALL);
-        send_vouched("KEYNOTIFY", "stored/k", NULL, KEY, 5);
+        send_with_mac("KEYNOTIFY", "stored/k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
         broker.pipeline->persistence_at_restart = persistence_digest(engine_config(broker.pipeline->engine));
 }
@@ -752,7 +799,7 @@ Test(lost_keys, watchers_of_lost_keys_are_disconnected_once, .fini = teardown) {
         cr_expect_eq(pipeline_persistence(broker.pipeline),
                      persistence_digest(engine_config(broker.pipeline->engine)));
 
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 5);
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
         reconnect(ALL "5\n"); /* a reconnect of the same process loses no key */
         cr_expect_str_eq(broker_sent(&broker), "");

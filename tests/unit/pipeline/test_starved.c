@@ -128,7 +128,7 @@ static void desynchronized(void *userdata) {
         side->is_desynchronized = true;
 }
 
-static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
+static void side_init(struct broker_variant *side, const struct script *script, bool with_plugin,
                       struct now now) {
         struct pipeline_config config = broker_config();
 
@@ -142,11 +142,11 @@ static void side_init(struct broker_variant *side, const struct script *script, 
                                                         .desynchronized = desynchronized,
                                                         .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, broker_storage(), now), 0);
-        if (is_proven)
+        if (with_plugin)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         pipeline_connected(side->pipeline, false, now);
         finish_work(side, now);
-        if (is_proven)
+        if (with_plugin)
                 say_welcome(side, now);
         forget(side);
 }
@@ -318,15 +318,15 @@ static const struct line probes[] = {
 };
 
 /* Returns the number of allocations that failed. */
-static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uint64_t n_failures) {
+static uint64_t run(const struct script *script, bool with_plugin, uint64_t n, uint64_t n_failures) {
         const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
         struct now now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
         struct broker_variant starved, fed;
         uint64_t n_failed;
         char where[256];
 
-        side_init(&starved, script, is_proven, now);
-        side_init(&fed, script, is_proven, now);
+        side_init(&starved, script, with_plugin, now);
+        side_init(&fed, script, with_plugin, now);
         memory_starve(n, n_failures);
         memory_pause();
         for (size_t i = 0; i < script->n_lines && !starved.is_desynchronized;) {
@@ -357,10 +357,10 @@ static void be_quiet(void) {
 
 TestSuite(starved, .init = be_quiet);
 
-static void run_for_every_allocation(size_t script, bool is_proven, uint64_t n_failures) {
+static void run_for_every_allocation(size_t script, bool with_plugin, uint64_t n_failures) {
         uint64_t n = 1;
 
-        while (run(&scripts[script], is_proven, n, n_failures) > 0)
+        while (run(&scripts[script], with_plugin, n, n_failures) > 0)
                 n++;
         cr_expect_gt(n, 10, "only %lu allocations were tried", n);
 }

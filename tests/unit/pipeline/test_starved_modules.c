@@ -9,11 +9,11 @@
 
 #include "base/array.h"
 #include "base/endpoint.h"
-#include "codec/companion_messages.h"
 #include "engine/keyspace.h"
 #include "engine/scan.h"
 #include "engine/watch.h"
 #include "pipeline/inbox.h"
+#include "protocol/companion_hello.h"
 #include "protocol/message.h"
 #include "unit/support/memory.h"
 #include "unit/support/secrets.h"
@@ -272,7 +272,7 @@ Test(starved, endpoints_parse_completely_or_fail) {
 
 Test(starved, welcome_parses_completely_or_fails) {
         struct buf payload = { 0 };
-        struct welcome welcome = { 0 };
+        struct companion_welcome welcome = { 0 };
 
         buf_append_string(&payload, "0123456789abcdef0123456789abcdef1\nguarded\n0\n");
         for (uint64_t i = 1; i < 100; i++) {
@@ -283,13 +283,13 @@ Test(starved, welcome_parses_completely_or_fails) {
                 int r;
 
                 memory_starve(n, 1);
-                r = welcome_read(buf_slice(&payload), &welcome);
+                r = companion_welcome_read(buf_slice(&payload), &welcome);
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect_null(welcome.connections);
         }
         cr_expect_eq(welcome.n_connections, 99);
-        welcome_deinit(&welcome);
+        companion_welcome_deinit(&welcome);
         buf_deinit(&payload);
 }
