@@ -50,7 +50,7 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
 /* Log that the broker lacks the required plugin: once, until the plugin is detected. */
 static void log_plugin_missing(struct pipeline *pipeline) {
         if (!pipeline->is_plugin_missing_logged)
-                log_error("the broker does not show the plugin, and require-plugin is on: load "
+                log_error("require-plugin is on, but the broker has no plugin of this version: load "
                           "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
                           "it");
         pipeline->is_plugin_missing_logged = true;

@@ -43,7 +43,7 @@ def test_a_store_that_requires_the_plugin_serves_no_broker_without_it(make_site)
     site = make_site(plugin=False)
     store = site.launch_store("--require-plugin", "on")
 
-    store.wait_for_log("the broker does not show the plugin")
+    store.wait_for_log("the broker has no plugin of this version")
     client = site.connect(kind=WireClient)
     client.begin("GET", "key")
     client.acknowledgement()

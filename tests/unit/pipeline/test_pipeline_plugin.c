@@ -127,7 +127,7 @@ static size_t count_logged_at_reconnect(const char *banner, const char *text) {
 }
 
 static size_t reconnect_without_plugin(void) {
-        return count_logged_at_reconnect(NULL, "the broker does not show the plugin");
+        return count_logged_at_reconnect(NULL, "the broker has no plugin of this version");
 }
 
 static size_t reconnect_to_other_version(void) {
