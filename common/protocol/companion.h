@@ -123,7 +123,7 @@
  * store kicks a connection in these cases:
  *
  * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
- *   the store served another broker, or while the plugin did not answer.
+ *   the store served another broker, or while the plugin did not reply.
  * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost: with
  *   --persist, a store with data need not store every key.
  * - A notification for the connection is too large for the broker.

@@ -5,7 +5,7 @@
 
 /* Parse messages of the companion protocol (common/protocol/companion.h). No I/O. */
 
-/* The content of WELCOME, the plugin's answer to the store's HELLO. */
+/* The content of WELCOME, the plugin's reply to the store's HELLO. */
 struct welcome {
         uint8_t key[COMPANION_KEY_SIZE]; /* the MAC key of requests */
         uint64_t sequence; /* the last sequence number that the plugin has given to a request */

@@ -365,7 +365,7 @@ static enum exit_code count_reply(struct replay *replay) {
         } else if (is_equal(replay)) {
                 replay->n_equal++;
         } else if (!replay->reply && replay->n_equal + replay->n_different == 0) {
-                complain("no answer within %s: is statestored running there?",
+                complain("no reply within %s: is statestored running there?",
                          duration_text(replay->options->timeout_ms).text);
                 return EXIT_NO_REPLY;
         } else {

@@ -107,15 +107,15 @@ static void append_requests(struct buf *text, const struct counters *c) {
                       "Requests that were malformed and not executed; included in requests_total.",
                       c->n_refused);
         append_number(text, "statestore_repeated_total", "counter",
-                      "Requests that were delivered again and got the remembered answer; included in "
+                      "Requests that were delivered again and got the remembered reply; included in "
                       "requests_total.",
                       c->n_repeated);
-        append_number(text, "statestore_unanswerable_total", "counter",
-                      "Requests without a valid response topic.", c->n_unanswerable);
+        append_number(text, "statestore_invalid_response_topic_total", "counter",
+                      "Requests without a valid response topic.", c->n_invalid_response_topics);
         append_number(text, "statestore_expired_total", "counter",
-                      "Requests and answers that were dropped after their Message Expiry Interval.",
+                      "Requests and replies that were dropped after their Message Expiry Interval.",
                       c->n_expired);
-        append_family(text, dropped, "counter", "Requests, answers and notifications that were dropped.");
+        append_family(text, dropped, "counter", "Requests, replies and notifications that were dropped.");
         for (size_t i = 0; i < N_DROPS; i++)
                 append_labelled(text, dropped, "cause", drops[i], c->n_drops[i]);
         append_family(text, notifications, "counter", "Notifications that were sent.");
@@ -129,7 +129,7 @@ static void append_requests(struct buf *text, const struct counters *c) {
 
 static void append_latencies(struct buf *text, const struct histogram *latencies) {
         append_histogram(text, "statestore_request_seconds",
-                         "Time from the arrival of a request until its answer was sent.",
+                         "Time from the arrival of a request until its reply was sent.",
                          &latencies[STAGE_WHOLE]);
         append_histogram(text, "statestore_queue_seconds",
                          "Time from the arrival of a request until its execution began.",
@@ -161,10 +161,10 @@ static void append_memory(struct buf *text, const struct gauges *g) {
                       g->n_registrations);
         append_number(text, "statestore_registrations_limit", "gauge", "The option max-registrations.",
                       g->max_registrations);
-        append_number(text, "statestore_remembered_answers", "gauge",
-                      "Answers remembered for requests that are delivered again.", g->n_remembered_replies);
-        append_number(text, "statestore_answers_dropped_early_total", "counter",
-                      "Remembered answers dropped before their deadline, because their memory is limited.",
+        append_number(text, "statestore_remembered_replies", "gauge",
+                      "Replies remembered for requests that are delivered again.", g->n_remembered_replies);
+        append_number(text, "statestore_replies_dropped_early_total", "counter",
+                      "Remembered replies dropped before their deadline, because their memory is limited.",
                       g->n_remembered_dropped_early);
         append_number(text, "statestore_pending_notifications", "gauge",
                       "Changes whose notifications are not known to be delivered to all recipients yet.",

@@ -29,7 +29,7 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 /* Return what the store waits for before it serves requests. The store is connected. */
 static const char *awaited(const struct gauges *gauges) {
         if (gauges->is_plugin_detected)
-                return "waiting for the answer of the plugin in the broker";
+                return "waiting for the reply of the plugin in the broker";
         if (gauges->is_plugin_required)
                 return "waiting for the plugin: the broker has not announced one, and require-plugin is on";
         return "waiting for the end of a commit";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store's side of the companion protocol (common/protocol/companion.h). A broker with the plugin answers HELLO with
+ * The store's side of the companion protocol (common/protocol/companion.h). A broker with the plugin replies to HELLO with
  * WELCOME. Then the store verifies the senders of requests, and the plugin reports disconnects. Any other broker is served at
  * once: the senders are not verified, and disconnects are inferred from PUBACKs.
  */
@@ -91,7 +91,7 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
  */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
         if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
-                log_warning("the plugin in the broker does not answer yet: the store waits for it");
+                log_warning("the plugin in the broker does not reply yet: the store waits for it");
         pipeline->hello.state = HELLO_PENDING;
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
@@ -160,7 +160,7 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
  * Disconnect the clients whose registrations the store may not have, and remove their connections from the list. Returns the
  * new length of the list. The clients must register again. They are:
  * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
- *   served another broker, or while the plugin did not answer;
+ *   served another broker, or while the plugin did not reply;
  * - clients that watch a key that the last restart may have lost.
  */
 static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
@@ -228,7 +228,7 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
 
         if (!pipeline->is_plugin_detected || pipeline->hello.state == HELLO_PENDING ||
             !pipeline_batch_is_open(pipeline))
-                return; /* no HELLO awaits an answer, or a batch is in flight: ignore WELCOME */
+                return; /* no HELLO awaits a reply, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {

@@ -51,15 +51,15 @@ def notifications(figures, directory, effort):
     try:
         for n_watchers, n_repeated, ratio in WATCHERS[:effort.n_watcher_sizes]:
             for subject, label, flags in subjects:
-                told, fanned, answered = [], [], []
+                told, fanned, replied = [], [], []
                 for _ in range(effort.n_rounds):
                     told.append(measure(subject, n_watchers, n_repeated, *flags))
                     fanned.append(measure(subject, n_watchers, n_repeated, "--fan-out"))
                     if n_watchers == 1:
-                        answered.append(reply_time(null, effort))
+                        replied.append(reply_time(null, effort))
                 yardsticks = [("fan_out", Series(fanned))]
-                if answered:
-                    yardsticks.append(("null", Series(answered)))
+                if replied:
+                    yardsticks.append(("null", Series(replied)))
                 figures.row(f"{n_watchers} watchers, {label}", f"notify_{n_watchers}_{label.replace(' ', '_')}", "us",
                             Series(told), yardsticks,
                             target=("<=", ratio) if "--direct" in flags else None)

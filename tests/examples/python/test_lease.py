@@ -20,7 +20,7 @@ def test_a_lease_is_free_again_after_its_time(store):
     assert store.take_lease("lease", "you", HOUR)
 
 
-def test_an_answer_that_comes_twice_does_no_harm(store):
+def test_a_reply_that_comes_twice_does_no_harm(store):
     store.control("fault", "answer-twice", "verb", "SET", "count", 1)
     store.set("greeting", "hello")
     assert store.get("greeting") == b"hello"

@@ -38,9 +38,9 @@ def fill(client):
     """Sets keys until some are refused. Returns the number of keys that were set."""
     n, n_refused = 0, 0
     while n_refused < 5:
-        answer = client.request("SET", f"key-{n}", VALUE)
-        assert answer.payload in (b"+OK\r\n", FULL)
-        if answer.payload == FULL:
+        reply = client.request("SET", f"key-{n}", VALUE)
+        assert reply.payload in (b"+OK\r\n", FULL)
+        if reply.payload == FULL:
             n_refused += 1
         else:
             n += 1
@@ -50,8 +50,8 @@ def fill(client):
 
 
 def assert_holds(client, n):
-    answers = client.request_all(("GET", f"key-{i}") for i in range(n))
-    assert {resp.read(answer.payload) for answer in answers} == {VALUE}
+    replies = client.request_all(("GET", f"key-{i}") for i in range(n))
+    assert {resp.read(reply.payload) for reply in replies} == {VALUE}
     assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
 
 

@@ -173,7 +173,7 @@ static struct entry *make(struct slice key, struct slice value) {
 
 static const struct {
         const char *name;
-        struct slice value, answer, told;
+        struct slice value, reply, told;
 } values[] = {
         { "text", S("value"), S("$5\r\nvalue\r\n"),
           S("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$5\r\nvalue\r\n") },
@@ -191,7 +191,7 @@ Test(encoder, encodes_the_value_of_a_get) {
                 struct message message;
 
                 cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
-                cr_expect(slice_equal(message.payload, values[i].answer), ROW(values, i));
+                cr_expect(slice_equal(message.payload, values[i].reply), ROW(values, i));
                 entry_unref(reply.entry);
         }
 }

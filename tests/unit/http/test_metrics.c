@@ -87,7 +87,7 @@ Test(metrics, show_impossible_outcomes_that_occur) {
                          "\nstatestore_requests_total{verb=\"get\",outcome=\"quota_exceeded\"} 1\n"));
 }
 
-Test(metrics, count_failed_commits_by_the_answer) {
+Test(metrics, count_failed_commits_by_the_reply) {
         broker.commit_result = -ENOSPC;
         ask("SET", "k", "v");
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
@@ -103,7 +103,7 @@ Test(metrics, count_failed_commits_by_the_answer) {
         cr_expect(shows("statestore_storage_failing 0"));
 }
 
-Test(metrics, count_repeated_answers) {
+Test(metrics, count_repeated_replies) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
                                    .timestamp = S("1696374425000:7:c") };
 
