@@ -11,7 +11,7 @@
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
-        struct metrics_source source = { .counters = pipeline_counters(view->pipeline) };
+        struct metrics_source source = { .counters = *pipeline_counters(view->pipeline) };
 
         pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);

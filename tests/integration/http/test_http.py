@@ -99,6 +99,17 @@ def test_the_dashboard_shows_each_outcome_that_is_an_error(pages):
     assert set(shown.split("|")) == outcomes - REPLIES
 
 
+def test_documents_name_only_metrics_that_exist(pages):
+    families = set(re.findall(r"^# TYPE ([a-z_]+) ", pages.get("/metrics")[1], re.MULTILINE))
+    documents = [path for folder in ("common", "conf", "server") for path in (REPOSITORY / folder).rglob("*")
+                 if path.suffix in (".md", ".scd")]
+
+    named = {name for document in documents for name in re.findall(r"\bstatestore_[a-z_]+", document.read_text())}
+
+    assert "statestore_dropped_total" in named
+    assert named - families == set()
+
+
 def test_commits_are_counted(site, pages):
     client = site.connect()
     replies = [client.send("SET", f"key-{n}", n) for n in range(100)]
