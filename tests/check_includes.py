@@ -61,7 +61,8 @@ ROOMS = {
     "mqtt": ({"base", "protocol"}, EVENT_LOOP | MQTT),
     "plugin": ({"base", "protocol"}, MQTT | BROKER | TABLES | HASHES),
     "app": (PURE | {"storage", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
-    "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"}, MQTT | CURL),
+    "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"},
+            MQTT | CURL | TABLES),
     "man": ({"base", "config", "ctl"}, set()),
     "": ({"base", "config", "app"}, set()),  # server/main.c
 }
