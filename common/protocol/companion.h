@@ -185,7 +185,7 @@
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this sequence and above all
  * sequences that it has used. If the store was restored from an older copy of its data, the sequence in WELCOME is higher than
- * those that the store knows.
+ * all sequences that the store knows.
  */
 #define COMPANION_WELCOME   COMPANION_SYS "welcome"
 #define COMPANION_GUARDED   "guarded"

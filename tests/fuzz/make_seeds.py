@@ -104,7 +104,7 @@ CONFIG = numbered(
 )
 
 WHOLE_POLICY = (
-    b"# who may do what\n[settings]\naccess = read\nany = yes\npattern = settings/*\n\n"
+    b"# access rules\n[settings]\naccess = read\nany = yes\npattern = settings/*\n\n"
     b"[corner]\naccess=readwrite\nany=yes\npattern=users/{user}/*\nstring={client}\n\n"
     b"[gateway]\nuser = gateway\nclient: c\npattern = s/[0-9]?\nbinary = AP8=\naccess = write\n"
 )

@@ -129,7 +129,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
         if (request->has_px)
                 CHECK(row->entry.after_deadline_ns >= request->sent_ns + request->px_ms * 1000000 &&
                               row->entry.after_deadline_ns <= now.mono_ns + request->px_ms * 1000000,
-                      "a deadline is the one that was requested");
+                      "a deadline is the requested one");
         else
                 CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
 }

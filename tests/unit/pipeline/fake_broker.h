@@ -85,7 +85,7 @@ void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 
 /*
- * End the commit in progress, and those that follow it, unless commit_result is 1. Call after a function of the pipeline; the
+ * End the commit in progress, and the commits that follow it, unless commit_result is 1. Call after a function of the pipeline; the
  * functions of this file do that.
  */
 void broker_finish_work(struct broker *broker);

@@ -3,7 +3,7 @@
 /*
  * Run scripts of all commands once for each allocation that they make, with this allocation failing, or with this one
  * and all later ones of its batch failing. A second pipeline with enough memory gets only the requests that the first
- * executed, without those that got "out of memory" or dropped. Afterwards both must have sent the same messages,
+ * executed, without requests that got "out of memory" or were dropped. Afterwards both must have sent the same messages,
  * except those counted as dropped, and must have the same content.
  */
 
