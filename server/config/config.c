@@ -104,7 +104,11 @@ static void take_line(void *userdata, const char *section, const char *name, con
         char text[300];
 
         if (!option) {
-                snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                if (*section)
+                        snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                else
+                        snprintf(text, sizeof(text),
+                                 "\"%.60s\" is in no section; write a line such as [broker] above it", name);
                 report(reading, where.text, text);
                 return;
         }

@@ -45,7 +45,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         else if (gauges.broker_kind == BROKER_UNKNOWN)
                 buf_append_string(cause, awaited(&gauges));
         else if (gauges.is_storage_failing)
-                buf_append_string(cause, "the last commit failed");
+                buf_append_string(cause, "the last commit failed: see the log");
         else
                 return true;
         return false;

@@ -114,7 +114,7 @@ def test_the_store_is_ready_again_when_there_is_room_without_a_write(site, tmp_p
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE) as response:
                 return response.status == 200
         except urllib.error.HTTPError as error:
-            assert (error.code, error.read()) == (503, b"the last commit failed\n")
+            assert (error.code, error.read()) == (503, b"the last commit failed: see the log\n")
             return False
 
     assert is_ready()

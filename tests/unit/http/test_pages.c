@@ -69,5 +69,5 @@ Test(pages, readiness_names_a_failed_commit) {
         broker.commit_result = -EIO;
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
         broker_flush(&broker);
-        cr_expect(is_readiness(503, "the last commit failed\n"));
+        cr_expect(is_readiness(503, "the last commit failed: see the log\n"));
 }
