@@ -70,7 +70,7 @@ ROOMS = {
     "app": ("base protocol engine codec storage/sqlite records pipeline config control http mqtt",
             "systemd/sd-daemon.h uv.h"),
     "ctl": ("base protocol engine storage storage/sqlite records config mqtt",
-            "curl/curl.h mosquitto.h mqtt_protocol.h uv.h"),
+            "curl/curl.h mosquitto.h mqtt_protocol.h uthash.h uv.h"),
     "man": ("config ctl", ""),
     "": ("base config app", ""),  # server/main.c
 }

@@ -123,7 +123,7 @@
  * store kicks a connection in these cases:
  *
  * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
- *   the store served another broker, or while the plugin did not answer.
+ *   the store served another broker, or while the plugin did not reply.
  * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost: with
  *   --persist, a store with data need not store every key.
  * - A notification for the connection is too large for the broker.
@@ -166,7 +166,7 @@
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this sequence and above all
  * sequences that it has used. If the store was restored from an older copy of its data, the sequence in WELCOME is higher than
- * those that the store knows.
+ * all sequences that the store knows.
  */
 #define COMPANION_WELCOME COMPANION_SYS "welcome"
 

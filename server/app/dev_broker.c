@@ -88,7 +88,7 @@ static int find_plugin(char ret_path[PATH_MAX]) {
                         return 0;
 
         log_error("cannot start: mosquitto_statestore.so, the plugin of the broker, is neither in \"%s/%s\" "
-                  "nor in \"%s/%s\"",
+                  "nor in \"%s/%s\"; install it with statestored, or run statestored in its build folder",
                   folder, places[0], folder, places[1]);
         return -ENOENT;
 }

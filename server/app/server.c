@@ -228,7 +228,7 @@ static void run_work(uv_work_t *work) {
 static void work_ended(uv_work_t *work, int status) {
         struct server *server = work->data;
 
-        /* The work took longer than STOP_TIMEOUT_MS: the link is closed, so no request can be answered. */
+        /* The work took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent. */
         if (!server->link)
                 return;
         pipeline_work_done(server->pipeline, status, server_now(server));

@@ -38,11 +38,11 @@ static void check_progress(uv_timer_t *timer) {
                 return;
         }
 
-        if (!server->logged.is_hanging)
-                log_error("%s; watchdog notifications are suspended",
-                          pipeline_is_commit_stalled(server->pipeline, server_now(server))
-                                  ? "commit is stalled"
-                                  : "requests wait and none is executed");
+        if (!server->logged.is_hanging && pipeline_is_commit_stalled(server->pipeline, server_now(server)))
+                log_error("commit is stalled; watchdog notifications are suspended: check the disk of the "
+                          "data directory");
+        else if (!server->logged.is_hanging)
+                log_error("requests wait and none is executed; watchdog notifications are suspended");
         server->logged.is_hanging = true;
 }
 

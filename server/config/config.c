@@ -104,7 +104,11 @@ static void take_line(void *userdata, const char *section, const char *name, con
         char text[300];
 
         if (!option) {
-                snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                if (*section)
+                        snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                else
+                        snprintf(text, sizeof(text),
+                                 "\"%.60s\" is in no section; write a line such as [broker] above it", name);
                 report(reading, where.text, text);
                 return;
         }
@@ -254,7 +258,8 @@ static void print_help(void) {
                "Precedence: command line, environment, file, default (in parentheses).\n"
                "For the names in the file and the environment see statestored.conf(5).\n"
                "\n"
-               "statestored runs until SIGINT or SIGTERM, then answers the received requests and exits with "
+               "statestored runs until SIGINT or SIGTERM, then replies to the received requests and exits "
+               "with "
                "0.\n"
                "Exit status 1: the broker refused the connection at start, or the stored data cannot be "
                "used.\n"

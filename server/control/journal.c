@@ -190,7 +190,7 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_add_bytes(line, "verb", verbs[request->verb].text, false);
         json_add_bytes(line, "key", request->key, false);
         add_request(line, request->payload);
-        json_add_bytes(line, "answer",
+        json_add_bytes(line, "reply",
                        exchange->has_reply ? buf_slice(&exchange->reply) : (struct slice){ 0 }, false);
         json_add_bytes(line, "version",
                        exchange->version.length > 0 ? buf_slice(&exchange->version) : (struct slice){ 0 },

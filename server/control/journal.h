@@ -56,7 +56,7 @@ int journal_count(const struct journal *journal, const struct selection *selecti
 
 /*
  * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb, key,
- * request, answer (the reply), version, fault. The field request is an array of words. If the words are not valid UTF-8 or more
+ * request, reply, version, fault. The field request is an array of words. If the words are not valid UTF-8 or more
  * than 16, the line has the field payload instead. Returns as journal_count(). After an error some lines are missing.
  */
 int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,

@@ -105,7 +105,7 @@ static const char backup_help[] =
 
 static const char replay_help[] =
         "FILE was written by statestored --record; - is stdin. Each request is sent unchanged,\n"
-        "including its __srcId, after the previous request was answered. Prints the requests whose\n"
+        "including its __srcId, after the reply to the previous request. Prints the requests whose\n"
         "reply differs, with both replies. Versions, times and notifications are not compared.\n"
         "Exit status 1 if any reply differs.\n"
         "\n"
@@ -178,7 +178,7 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1 },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
                             watch_help, 1, SIZE_MAX },
-        [COMMAND_PING] = { "ping", "", "check that the store answers, and how fast", ping_help, 0, 0 },
+        [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0 },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
                              1 },
         [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",

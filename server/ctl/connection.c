@@ -379,7 +379,7 @@ static enum connection_result try_endpoint(struct connection *connection) {
         if (result != CONNECTION_TIMED_OUT)
                 return result;
         if (mqtt_client_is_socket_connected(connection->client))
-                return BROKER_FAIL(connection, "", " does not answer within %s; is it an MQTT broker?",
+                return BROKER_FAIL(connection, "", " does not reply within %s; is it an MQTT broker?",
                                    timeout.text);
         return BROKER_FAIL(connection, "cannot connect to ", " within %s" LOCATION_ADVICE, timeout.text);
 }

@@ -243,7 +243,7 @@ static enum exit_code check(const char *name) {
         if (storage_sqlite_check(name, &census) < 0)
                 return EXIT_STORE_ERROR;
 
-        printf("%" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered answers, %" PRIu64
+        printf("%" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered replies, %" PRIu64
                " pending notifications: no damage found\n",
                census.n_entries, census.n_registrations, census.n_replies, census.n_notifications);
         return EXIT_DONE;

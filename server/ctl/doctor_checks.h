@@ -9,7 +9,7 @@
 enum severity {
         SEVERITY_OK,
         SEVERITY_WARN, /* the service works, but a setting limits it */
-        SEVERITY_FAIL, /* requests are lost, slowed or not answered */
+        SEVERITY_FAIL, /* requests are lost, slow, or get no reply */
         N_SEVERITIES,
 };
 

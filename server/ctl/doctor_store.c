@@ -115,7 +115,7 @@ static bool reply_is(const struct doctor *doctor, const char *payload) {
 void doctor_check_store(struct doctor *doctor) {
         doctor->has_store = ask(doctor, "GET", NULL);
         if (doctor->has_store)
-                doctor_ok(doctor, "store", "\"%s\" answers", LOG_TEXT(buf_slice(&doctor->source)));
+                doctor_ok(doctor, "store", "\"%s\" replies", LOG_TEXT(buf_slice(&doctor->source)));
         else if (doctor->reason >= 0x80)
                 doctor_fail(doctor, "store", "in the acl_file: topic write " TOPIC_INVOKE,
                             "this client may not send requests: %s",
@@ -200,7 +200,7 @@ void doctor_check_latency(struct doctor *doctor) {
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
                 if (!ask(doctor, "GET", NULL)) {
                         doctor_fail(doctor, "latency", "see the logs of the broker and the store",
-                                    "request %zu was not answered", i + 1);
+                                    "request %zu got no reply", i + 1);
                         return;
                 }
                 replied_ns[i] = (uint64_t)(doctor->replied_ns - doctor->sent_ns);

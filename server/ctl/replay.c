@@ -365,7 +365,7 @@ static enum exit_code count_reply(struct replay *replay) {
         } else if (is_equal(replay)) {
                 replay->n_equal++;
         } else if (!replay->reply && replay->n_equal + replay->n_different == 0) {
-                complain("no answer within %s: is statestored running there?",
+                complain("no reply within %s: is statestored running there?",
                          duration_text(replay->options->timeout_ms).text);
                 return EXIT_NO_REPLY;
         } else {
@@ -426,17 +426,18 @@ static enum exit_code replay_all(struct replay *replay) {
 
 static enum exit_code print_summary(const struct replay *replay) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
+        size_t n_clients = request_recording_n_clients(&replay->recording);
 
         if (replay->recording.n_starts > 1)
                 complain("the recording contains %" PRIu64
                          " starts of the store; the keys that it had at the "
                          "later ones are not known",
                          replay->recording.n_starts);
-        if (replay->recording.clients.n > CLIENTS_MAX)
+        if (n_clients > CLIENTS_MAX)
                 complain("the recording has %zu clients; all after client %d shared one connection, so "
                          "results "
                          "that depend on the client may differ",
-                         replay->recording.clients.n, CLIENTS_MAX - 1);
+                         n_clients, CLIENTS_MAX - 1);
         buf_append_format(&text,
                           "%" PRIu64 " equal, %" PRIu64 " different, %" PRIu64
                           " without a recorded reply, %" PRIu64 " skipped\n",

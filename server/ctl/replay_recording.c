@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#define HASH_NONFATAL_OOM 1
+
 #include "ctl/replay_recording.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <uthash.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -12,35 +15,55 @@
 #include "ctl/input.h"
 #include "protocol/resp3.h"
 
+struct numbered_name {
+        UT_hash_handle hh; /* the key is part of a recorded request */
+        size_t number;
+};
+
+static void free_names(struct numbered_name *names) {
+        struct numbered_name *name, *next;
+
+        HASH_ITER(hh, names, name, next) {
+                HASH_DEL(names, name);
+                free(name);
+        }
+}
+
 void request_recording_deinit(struct request_recording *recording) {
+        free_names(recording->clients);
+        free_names(recording->response_topics);
         for (size_t i = 0; i < recording->n_requests; i++) {
                 recorded_deinit(&recording->requests[i].request);
                 recorded_deinit(&recording->requests[i].reply);
         }
         free(recording->requests);
         free(recording->waiting);
-        free(recording->clients.names);
-        free(recording->response_topics.names);
         buf_deinit(&recording->text);
 }
 
-/* Return the number of a name; add the name if it is new. */
-static int number_name(struct name_table *names, struct slice name, size_t *ret_number) {
-        int r;
+/* Return the number of a name; add the name if it is new. The table refers to the bytes of the name. */
+static int number_name(struct numbered_name **names, struct slice name, size_t *ret_number) {
+        const void *key = name.length > 0 ? name.data : (const uint8_t *)"";
+        struct numbered_name *numbered;
 
-        for (size_t i = 0; i < names->n; i++)
-                if (slice_equal(names->names[i], name)) {
-                        *ret_number = i;
-                        return 0;
+        HASH_FIND(hh, *names, key, name.length, numbered);
+        if (!numbered) {
+                numbered = calloc(1, sizeof(*numbered));
+                if (!numbered)
+                        return -ENOMEM;
+                numbered->number = HASH_COUNT(*names);
+                HASH_ADD_KEYPTR(hh, *names, key, name.length, numbered);
+                if (!numbered->hh.tbl) {
+                        free(numbered);
+                        return -ENOMEM;
                 }
-
-        r = array_reserve((void **)&names->names, &names->capacity, names->n + 1, sizeof(*names->names));
-        if (r < 0)
-                return r;
-
-        *ret_number = names->n;
-        names->names[names->n++] = name;
+        }
+        *ret_number = numbered->number;
         return 0;
+}
+
+size_t request_recording_n_clients(const struct request_recording *recording) {
+        return HASH_COUNT(recording->clients);
 }
 
 static int add_request(struct request_recording *recording, const struct recorded *recorded, uint64_t line) {

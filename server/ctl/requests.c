@@ -247,7 +247,7 @@ static enum exit_code command_test(struct command_run *run) {
 
         code = command_ask(run, &request);
         if (code == EXIT_NO_REPLY)
-                complain("only a store that runs with --control answers this request");
+                complain("only a store that runs with --control replies to this request");
         if (code != EXIT_DONE)
                 return code;
 

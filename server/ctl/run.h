@@ -11,7 +11,7 @@ enum exit_code data_dir_run(const struct options *options);
 
 /*
  * Measure how a broker treats requests, and print a line with the remedy for each finding. Returns EXIT_DONE without
- * findings, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if requests are lost, slow or not answered, and
+ * findings, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if requests are lost, slow, or get no reply, and
  * EXIT_NO_REPLY if no broker was reached. The doctor uses only topics below its client id and one key of its own, and
  * deletes that key.
  */

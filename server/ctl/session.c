@@ -191,7 +191,7 @@ enum connection_result session_request(struct session *session, const struct ses
         if (result == CONNECTION_TIMED_OUT)
                 connection_set_problem(
                         session->connection,
-                        "no answer within %s through the broker at %s%s; is statestored running "
+                        "no reply within %s through the broker at %s%s; is statestored running "
                         "there?",
                         timeout.text, broker.text,
                         session->has_no_subscriber ? ", which reports no subscriber" : "");

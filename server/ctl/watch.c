@@ -28,7 +28,7 @@
 enum state {
         STATE_REGISTERED,
         STATE_DISCONNECTED,
-        STATE_UNANSWERED, /* connected, but the store does not reply */
+        STATE_NO_REPLY, /* connected, but the store does not reply */
         STATE_ENDED,
 };
 
@@ -167,7 +167,7 @@ static enum state state_after(struct watch *watch, enum connection_result result
         case CONNECTION_OK:
                 return STATE_REGISTERED;
         case CONNECTION_TIMED_OUT:
-                return STATE_UNANSWERED;
+                return STATE_NO_REPLY;
         case CONNECTION_FAILED:
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
@@ -228,7 +228,7 @@ static enum state recover(struct watch *watch, enum state state) {
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
         complain("changes are being missed: %s", connection_problem(watch->connection));
-        while (state == STATE_DISCONNECTED || state == STATE_UNANSWERED) {
+        while (state == STATE_DISCONNECTED || state == STATE_NO_REPLY) {
                 if (state == STATE_DISCONNECTED)
                         state = reconnect(watch);
                 watch->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
@@ -251,7 +251,7 @@ static enum exit_code keep_watching(struct watch *watch) {
                         watch->connection, &never, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
 
                 state = result == CONNECTION_TIMED_OUT ? register_keys(watch) : state_after(watch, result);
-                if (state == STATE_DISCONNECTED || state == STATE_UNANSWERED)
+                if (state == STATE_DISCONNECTED || state == STATE_NO_REPLY)
                         state = recover(watch, state);
         }
         return watch->exit_code;
@@ -270,7 +270,7 @@ static enum exit_code start(struct watch *watch) {
         case STATE_ENDED:
                 return watch->exit_code;
         case STATE_DISCONNECTED:
-        case STATE_UNANSWERED:
+        case STATE_NO_REPLY:
         default:
                 complain("%s", connection_problem(watch->connection));
                 return EXIT_NO_REPLY;

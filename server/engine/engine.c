@@ -165,7 +165,7 @@ static struct request_digests identify(const struct engine *engine, const struct
 }
 
 /*
- * Return whether a repeat of this request is answered with the remembered reply instead of being executed. False for a request
+ * Return whether a repeat of this request gets the remembered reply instead of being executed. False for a request
  * without a timestamp whose Correlation Data may not be unique: a new request with the same content would look like a repeat.
  */
 static bool is_deduplicated(const struct request *request) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* All metrics, in the order of the page. */
-
 #include "http/metrics.h"
 
 #include <dirent.h>
@@ -13,7 +11,72 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/time_units.h"
+
+/* A metric with one sample, without labels: a field of struct metrics_source. The field is a uint64_t or a bool. */
+struct number {
+        const char *name, *type, *help;
+        size_t offset, size; /* of the field */
+};
+
+#define NUMBER(name, type, member, help)                                                                    \
+        {                                                                                                   \
+                name, type, help, offsetof(struct metrics_source, member),                                  \
+                        sizeof(((struct metrics_source *)NULL)->member)                                     \
+        }
+#define COUNTER(name, member, help) NUMBER(name, "counter", member, help)
+#define GAUGE(name, member, help)   NUMBER(name, "gauge", member, help)
+
+static const struct number numbers[] = {
+        COUNTER("statestore_refused_total", counters.n_refused,
+                "Requests that were malformed and not executed; included in requests_total."),
+        COUNTER("statestore_repeated_total", counters.n_repeated,
+                "Requests delivered again that got the remembered reply; included in requests_total."),
+        COUNTER("statestore_invalid_response_topic_total", counters.n_invalid_response_topics,
+                "Requests without a valid response topic."),
+        COUNTER("statestore_expired_total", counters.n_expired,
+                "Requests and replies that were dropped after their Message Expiry Interval."),
+        COUNTER("statestore_slow_watchers_disconnected_total", counters.n_slow_watchers,
+                "Clients that the plugin disconnected because the broker had dropped messages for them."),
+
+        COUNTER("statestore_commits_total", counters.n_commits, "Batches that were committed."),
+        COUNTER("statestore_failed_commits_total", counters.n_failed_commits,
+                "Batches whose commit failed and that were rolled back."),
+        COUNTER("statestore_commit_rows_total", counters.n_rows, "Rows that were committed."),
+        GAUGE("statestore_storage_failing", gauges.is_storage_failing,
+              "1 if the last commit failed, else 0."),
+
+        GAUGE("statestore_keys", gauges.n_keys, "Keys stored."),
+        GAUGE("statestore_keys_limit", gauges.max_keys, "The option max-keys."),
+        GAUGE("statestore_bytes", gauges.n_bytes, "Memory of keys, values and registrations."),
+        GAUGE("statestore_bytes_limit", gauges.max_bytes, "The option max-bytes."),
+        GAUGE("statestore_registrations", gauges.n_registrations, "KEYNOTIFY registrations."),
+        GAUGE("statestore_registrations_limit", gauges.max_registrations, "The option max-registrations."),
+        GAUGE("statestore_remembered_replies", gauges.n_remembered_replies,
+              "Replies remembered for requests that are delivered again."),
+        COUNTER("statestore_replies_dropped_early_total", gauges.n_remembered_dropped_early,
+                "Remembered replies dropped before their deadline, because their memory is limited."),
+        GAUGE("statestore_pending_notifications", gauges.n_pending_notifications,
+              "Changes whose notifications are not known to be delivered to all recipients yet."),
+        GAUGE("statestore_waiting_bytes", gauges.n_waiting_bytes,
+              "Memory of requests that wait for execution."),
+        GAUGE("statestore_waiting_bytes_limit", gauges.max_waiting_bytes,
+              "Limit of statestore_waiting_bytes, shared by all clients."),
+
+        GAUGE("statestore_broker_connected", gauges.is_connected,
+              "1 if the store is connected to the broker, else 0."),
+        COUNTER("statestore_broker_connections_total", counters.n_connections,
+                "Connections to the broker that were established."),
+        GAUGE("statestore_client_id_guarded", gauges.is_guarded,
+              "1 if the plugin refuses the store's client id to other users, or the id is random, else 0."),
+
+        GAUGE("process_resident_memory_bytes", process.resident_bytes, "Resident memory."),
+        GAUGE("process_open_fds", process.n_open_fds, "Open file descriptors."),
+        GAUGE("process_max_fds", process.max_fds, "File descriptors that may be open."),
+        GAUGE("process_start_time_seconds", process.started_at_s,
+              "Start time of the process, in seconds since the Unix epoch."),
+};
 
 static const char *const drops[N_DROPS] = {
 #define DROP_LABEL(symbol, label) [DROP_##symbol] = label,
@@ -71,6 +134,18 @@ static void append_histogram(struct buf *text, const char *name, const char *hel
 
 /* 2. The metrics */
 
+static void append_numbers(struct buf *text, const struct metrics_source *source) {
+        for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
+                const struct number *number = &numbers[i];
+                const void *field = (const uint8_t *)source + number->offset;
+                bool is_bool = number->size == sizeof(bool);
+
+                ASSERT(is_bool || number->size == sizeof(uint64_t));
+                append_number(text, number->name, number->type, number->help,
+                              is_bool ? *(const bool *)field : *(const uint64_t *)field);
+        }
+}
+
 /* Append the sample of an outcome. Blanks in the name of the outcome become underscores. */
 static void append_outcome(struct buf *text, enum verb verb, const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
@@ -98,38 +173,21 @@ static void append_outcomes(struct buf *text, const struct counters *c) {
                 append_outcome(text, VERB_UNKNOWN, request_fault_label(i), c->n_faults[i]);
 }
 
-static void append_requests(struct buf *text, const struct counters *c) {
+static void append_messages(struct buf *text, const struct counters *c) {
         static const char dropped[] = "statestore_dropped_total";
         static const char notifications[] = "statestore_notifications_total";
 
-        append_outcomes(text, c);
-        append_number(text, "statestore_refused_total", "counter",
-                      "Requests that were malformed and not executed; included in requests_total.",
-                      c->n_refused);
-        append_number(text, "statestore_repeated_total", "counter",
-                      "Requests that were delivered again and got the remembered answer; included in "
-                      "requests_total.",
-                      c->n_repeated);
-        append_number(text, "statestore_unanswerable_total", "counter",
-                      "Requests without a valid response topic.", c->n_unanswerable);
-        append_number(text, "statestore_expired_total", "counter",
-                      "Requests and answers that were dropped after their Message Expiry Interval.",
-                      c->n_expired);
-        append_family(text, dropped, "counter", "Requests, answers and notifications that were dropped.");
+        append_family(text, dropped, "counter", "Requests, replies and notifications that were dropped.");
         for (size_t i = 0; i < N_DROPS; i++)
                 append_labelled(text, dropped, "cause", drops[i], c->n_drops[i]);
         append_family(text, notifications, "counter", "Notifications that were sent.");
         append_labelled(text, notifications, "kind", "set", c->n_notifications_set);
         append_labelled(text, notifications, "kind", "delete", c->n_notifications_deleted);
-        append_number(
-                text, "statestore_slow_watchers_disconnected_total", "counter",
-                "Clients that the plugin disconnected because the broker had dropped messages for them.",
-                c->n_slow_watchers);
 }
 
 static void append_latencies(struct buf *text, const struct histogram *latencies) {
         append_histogram(text, "statestore_request_seconds",
-                         "Time from the arrival of a request until its answer was sent.",
+                         "Time from the arrival of a request until its reply was sent.",
                          &latencies[STAGE_WHOLE]);
         append_histogram(text, "statestore_queue_seconds",
                          "Time from the arrival of a request until its execution began.",
@@ -138,41 +196,6 @@ static void append_latencies(struct buf *text, const struct histogram *latencies
                          &latencies[STAGE_ENGINE]);
         append_histogram(text, "statestore_commit_seconds", "Time to commit a batch of requests.",
                          &latencies[STAGE_COMMIT]);
-}
-
-static void append_storage(struct buf *text, const struct counters *c, const struct gauges *g) {
-        append_number(text, "statestore_commits_total", "counter", "Batches that were committed.",
-                      c->n_commits);
-        append_number(text, "statestore_failed_commits_total", "counter",
-                      "Batches whose commit failed and that were rolled back.", c->n_failed_commits);
-        append_number(text, "statestore_commit_rows_total", "counter", "Rows that were committed.",
-                      c->n_rows);
-        append_number(text, "statestore_storage_failing", "gauge", "1 if the last commit failed, else 0.",
-                      g->is_storage_failing);
-}
-
-static void append_memory(struct buf *text, const struct gauges *g) {
-        append_number(text, "statestore_keys", "gauge", "Keys stored.", g->n_keys);
-        append_number(text, "statestore_keys_limit", "gauge", "The option max-keys.", g->max_keys);
-        append_number(text, "statestore_bytes", "gauge", "Memory of keys, values and registrations.",
-                      g->n_bytes);
-        append_number(text, "statestore_bytes_limit", "gauge", "The option max-bytes.", g->max_bytes);
-        append_number(text, "statestore_registrations", "gauge", "KEYNOTIFY registrations.",
-                      g->n_registrations);
-        append_number(text, "statestore_registrations_limit", "gauge", "The option max-registrations.",
-                      g->max_registrations);
-        append_number(text, "statestore_remembered_answers", "gauge",
-                      "Answers remembered for requests that are delivered again.", g->n_remembered_replies);
-        append_number(text, "statestore_answers_dropped_early_total", "counter",
-                      "Remembered answers dropped before their deadline, because their memory is limited.",
-                      g->n_remembered_dropped_early);
-        append_number(text, "statestore_pending_notifications", "gauge",
-                      "Changes whose notifications are not known to be delivered to all recipients yet.",
-                      g->n_pending_notifications);
-        append_number(text, "statestore_waiting_bytes", "gauge",
-                      "Memory of requests that wait for execution.", g->n_waiting_bytes);
-        append_number(text, "statestore_waiting_bytes_limit", "gauge",
-                      "Limit of statestore_waiting_bytes, shared by all clients.", g->max_waiting_bytes);
 }
 
 static void append_clock(struct buf *text, const struct counters *c, const struct gauges *g) {
@@ -189,38 +212,16 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
         append_ms(text, ahead, "", g->clock_ahead_ms);
 }
 
-static void append_broker(struct buf *text, const struct counters *c, const struct gauges *g) {
-        /* All three come from the plugin: it verifies identities, delivers notifications and reports disconnects. */
+/* The plugin provides all three abilities: it verifies identities, delivers notifications and reports disconnects. */
+static void append_broker(struct buf *text, enum broker_kind kind) {
         static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
         static const char ability[] = "statestore_broker_ability";
 
         append_number(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
-                      g->broker_kind != BROKER_UNKNOWN);
-        append_number(text, "statestore_broker_connected", "gauge",
-                      "1 if the store is connected to the broker, else 0.", g->is_connected);
-        append_number(text, "statestore_broker_connections_total", "counter",
-                      "Connections to the broker that were established.", c->n_connections);
+                      kind != BROKER_UNKNOWN);
         append_family(text, ability, "gauge", "1 if the broker provides this ability, else 0.");
         for (size_t i = 0; i < ARRAY_LENGTH(abilities); i++)
-                append_labelled(text, ability, "ability", abilities[i],
-                                g->broker_kind == BROKER_WITH_PLUGIN);
-        append_number(
-                text, "statestore_client_id_guarded", "gauge",
-                "1 if the plugin refuses the store's client id to other users, or if that id is random, "
-                "else 0.",
-                g->is_guarded);
-}
-
-static void append_process(struct buf *text, const struct process_usage *process) {
-        append_family(text, "process_cpu_seconds_total", "counter", "User and system time.");
-        append_ms(text, "process_cpu_seconds_total", "", process->cpu_ms);
-        append_number(text, "process_resident_memory_bytes", "gauge", "Resident memory.",
-                      process->resident_bytes);
-        append_number(text, "process_open_fds", "gauge", "Open file descriptors.", process->n_open_fds);
-        append_number(text, "process_max_fds", "gauge", "File descriptors that may be open.",
-                      process->max_fds);
-        append_number(text, "process_start_time_seconds", "gauge",
-                      "Start time of the process, in seconds since the Unix epoch.", process->started_at_s);
+                append_labelled(text, ability, "ability", abilities[i], kind == BROKER_WITH_PLUGIN);
 }
 
 static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
@@ -252,18 +253,18 @@ static void append_aio_broker(struct buf *text, const struct counters *c) {
 }
 
 void metrics_append(struct buf *text, const struct metrics_source *source) {
-        const struct counters *counters = source->counters;
-        const struct gauges *gauges = &source->gauges;
+        const struct counters *counters = &source->counters;
 
         append_family(text, "statestore_build_info", "gauge", "The running version, always 1.");
         append_labelled(text, "statestore_build_info", "version", STATESTORED_VERSION, 1);
-        append_requests(text, counters);
+        append_numbers(text, source);
+        append_outcomes(text, counters);
+        append_messages(text, counters);
         append_latencies(text, counters->latencies);
-        append_storage(text, counters, gauges);
-        append_memory(text, gauges);
-        append_clock(text, counters, gauges);
-        append_broker(text, counters, gauges);
-        append_process(text, &source->process);
+        append_clock(text, counters, &source->gauges);
+        append_broker(text, source->gauges.broker_kind);
+        append_family(text, "process_cpu_seconds_total", "counter", "User and system time.");
+        append_ms(text, "process_cpu_seconds_total", "", source->process.cpu_ms);
         append_aio_broker(text, counters);
 }
 

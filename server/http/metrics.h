@@ -14,7 +14,7 @@ void process_usage_read(struct process_usage *ret_usage);
 
 /* The input of metrics_append(). */
 struct metrics_source {
-        const struct counters *counters;
+        struct counters counters;
         struct gauges gauges;
         struct process_usage process;
 };

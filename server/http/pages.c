@@ -11,7 +11,7 @@
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
-        struct metrics_source source = { .counters = pipeline_counters(view->pipeline) };
+        struct metrics_source source = { .counters = *pipeline_counters(view->pipeline) };
 
         pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);
@@ -29,7 +29,7 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 /* Return what the store waits for before it serves requests. The store is connected. */
 static const char *awaited(const struct gauges *gauges) {
         if (gauges->is_plugin_detected)
-                return "waiting for the answer of the plugin in the broker";
+                return "waiting for the reply of the plugin in the broker";
         if (gauges->is_plugin_required)
                 return "waiting for the plugin: the broker has not announced one, and require-plugin is on";
         return "waiting for the end of a commit";
@@ -45,7 +45,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         else if (gauges.broker_kind == BROKER_UNKNOWN)
                 buf_append_string(cause, awaited(&gauges));
         else if (gauges.is_storage_failing)
-                buf_append_string(cause, "the last commit failed");
+                buf_append_string(cause, "the last commit failed: see the log");
         else
                 return true;
         return false;

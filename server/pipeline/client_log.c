@@ -136,8 +136,8 @@ void client_log_fault(struct client_log *log, const struct engine *engine,
                            fields.list);
 }
 
-void client_log_unanswerable(struct client_log *log, const struct engine *engine,
-                             const struct request *request) {
+void client_log_invalid_response_topic(struct client_log *log, const struct engine *engine,
+                                       const struct request *request) {
         bool has_topic = request->response_topic.data;
         struct fields fields = { 0 };
 

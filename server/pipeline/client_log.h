@@ -27,8 +27,8 @@ void client_log_fault(struct client_log *log, const struct engine *engine,
                       const struct invocation *invocation);
 
 /* Log a request without a response topic, or with a response topic that is not allowed. */
-void client_log_unanswerable(struct client_log *log, const struct engine *engine,
-                             const struct request *request);
+void client_log_invalid_response_topic(struct client_log *log, const struct engine *engine,
+                                       const struct request *request);
 
 /* Log the disconnect of a slow watcher (COMPANION_SLOW_WATCHER). It counts towards the limit of the client's lines. */
 void client_log_slow_watcher(struct client_log *log, const struct engine *engine, struct slice client);

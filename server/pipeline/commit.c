@@ -43,7 +43,7 @@ static enum outcome outcome_of(int error) {
         }
 }
 
-/* Roll the batch back in memory, and answer each of its requests with an error. */
+/* Roll the batch back in memory, and reply to each of its requests with an error. */
 static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
         pipeline->commit.has_failed = true;
         pipeline->counters.n_failed_commits++;

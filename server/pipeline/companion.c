@@ -49,7 +49,7 @@ void companion_execute_disconnected(struct pipeline *pipeline, const struct mess
  */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
         if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
-                log_warning("the plugin in the broker does not answer yet: the store waits for it");
+                log_warning("the plugin in the broker does not reply yet: the store waits for it");
         pipeline->hello.state = HELLO_PENDING;
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
@@ -124,7 +124,7 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
  * Kick the clients whose registrations the store may not have, and remove their connections from the list. Returns the
  * new length of the list. The clients must register again. They are:
  * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
- *   served another broker, or while the plugin did not answer;
+ *   served another broker, or while the plugin did not reply;
  * - clients that watch a key that the last restart may have lost.
  */
 static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
@@ -197,7 +197,7 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
 
         if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
             !pipeline_batch_is_open(pipeline))
-                return; /* no HELLO awaits an answer, or a batch is in flight: ignore WELCOME */
+                return; /* no HELLO awaits a reply, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {

@@ -37,7 +37,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         switch (invocation_decode(&pipeline->decoder, message, &invocation)) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
-                pipeline->counters.n_unanswerable++;
+                pipeline->counters.n_invalid_response_topics++;
                 return false;
         default:
                 break;

@@ -25,7 +25,7 @@ void pipeline_send_reply(struct pipeline *pipeline, const struct message *messag
 
 /*
  * Check a message's properties as those of a request. Return true if the message may be executed. Otherwise the message is
- * counted as unanswerable, or its fault has been sent as the reply.
+ * counted in n_invalid_response_topics, or its fault has been sent as the reply.
  */
 bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message);
 

@@ -150,8 +150,9 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
                                        result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);
 
         if (result == INVOCATION_NO_RESPONSE_TOPIC || result == INVOCATION_BAD_RESPONSE_TOPIC) {
-                pipeline->counters.n_unanswerable++;
-                client_log_unanswerable(&pipeline->client_log, pipeline->engine, &invocation.request);
+                pipeline->counters.n_invalid_response_topics++;
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->engine,
+                                                  &invocation.request);
                 return;
         }
         if (invocation.outcome == OUTCOME_DONE) {
@@ -253,7 +254,7 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 
 /*
  * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it is answered with an error. is_before_welcome: the request arrived before WELCOME, so its MAC may have the former
+ * dropped: it gets an error. is_before_welcome: the request arrived before WELCOME, so its MAC may have the former
  * key.
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,

@@ -10,7 +10,7 @@
  * messages on the control topic.
  */
 struct hooks {
-        /* Execute a message on the control topic. The batch is empty, and all earlier requests are answered. */
+        /* Execute a message on the control topic. The batch is empty, and all earlier requests have their replies. */
         void (*control)(void *userdata, const struct message *message, struct now now);
 
         /*

@@ -103,7 +103,7 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 
 /*
  * A restart loses keys that are not persistent. kick_stale() disconnects the clients that watch them, but only when the
- * plugin has answered. If the process is restarted earlier, the next process must disconnect these clients, and the stored
+ * plugin has replied. If the process is restarted earlier, the next process must disconnect these clients, and the stored
  * digest must identify the lost keys. If the present persistence policy is not that from before the last restart, no single
  * digest identifies all keys that one or the other restart loses: return PERSISTENCE_UNKNOWN, which stands for any key.
  */

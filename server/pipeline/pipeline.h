@@ -208,7 +208,7 @@ bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now)
  * message was executed and no commit has ended in between.
  *
  * Messages that wait for the broker are not work: a restart would not help. A failed commit is progress: each of its requests
- * is answered with an error.
+ * gets an error.
  */
 bool pipeline_check_progress(struct pipeline *pipeline);
 
@@ -239,7 +239,7 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
-        bool is_plugin_detected; /* the broker has the plugin, which may not have answered yet */
+        bool is_plugin_detected; /* the broker has the plugin, which may not have replied yet */
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */

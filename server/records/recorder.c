@@ -86,7 +86,7 @@ int recorder_open(struct recorder **ret_recorder, const char *file) {
         recording_append(&recorder->lines, RECORDED_START, (struct slice){ 0 }, NULL,
                          system_clock_wall_ms());
         recorder->n_buffered = 1;
-        log_info("requests and answers, with all keys and values, are recorded in %s", LOG_STRING(file));
+        log_info("requests and replies, with all keys and values, are recorded in %s", LOG_STRING(file));
         *ret_recorder = recorder;
         return 0;
 }

@@ -92,13 +92,13 @@ def memory(figures, directory, effort):
         fill_redis(redis, effort.n_resident)
         figures.section(f"Memory, {effort.n_resident:,} keys of 20 bytes with values of 100", ("redis",))
         loaded, redis_loaded = (Series([process.resident_bytes() / 2**20]) for process in (subject, redis))
-        figures.row("resident, answers remembered", "memory_resident_loaded", "MiB", loaded,
+        figures.row("resident, replies remembered", "memory_resident_loaded", "MiB", loaded,
                     [("redis", redis_loaded)], ("<=", 1.30))
         alone = part("memory", effort.n_resident, 1)
-        if effort.waits_for_answers:
+        if effort.waits_for_replies:
             time.sleep(max(0, begin + REMEMBERED_S - time.monotonic()))
         forgotten = Series([subject.resident_bytes() / 2**20])
-        figures.row("resident, answers forgotten", "memory_resident", "MiB", forgotten,
+        figures.row("resident, replies forgotten", "memory_resident", "MiB", forgotten,
                     [("redis", redis_loaded)], ("<=", 1.10))
     finally:
         redis.stop()

@@ -137,13 +137,12 @@ void bare_store_tick(struct bare_store *store) {
 }
 
 void bare_store_flush(struct bare_store *store) {
-        struct message answer;
+        struct message reply;
 
         for (size_t i = 0; i < store->n_replies; i++) {
-                if (encoder_reply(&store->encoder, &store->replies[i], &answer) < 0)
+                if (encoder_reply(&store->encoder, &store->replies[i], &reply) < 0)
                         fail("out of memory");
-                store->n_answer_bytes +=
-                        answer.payload.length + answer.payload.data[answer.payload.length - 1];
+                store->n_reply_bytes += reply.payload.length + reply.payload.data[reply.payload.length - 1];
                 reply_deinit(&store->replies[i]);
         }
         store->n_replies = 0;

@@ -29,7 +29,7 @@ struct bare_store {
         struct message get, set, set_px;
         struct buf texts[3]; /* their payloads */
         uint64_t correlation[2];
-        uint64_t n_answer_bytes; /* uses the result, so that the compiler keeps the work */
+        uint64_t n_reply_bytes; /* uses the result, so that the compiler keeps the work */
 };
 
 void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes);

@@ -45,12 +45,12 @@ class Effort:
     n_resident: int = 1_000_000
     n_stored: int = 1_000_000
     n_watcher_sizes: int = 3
-    waits_for_answers: bool = True  # wait until the store has forgotten the replies to the load
+    waits_for_replies: bool = True  # wait until the store has forgotten the replies to the load
     disk: Path = BUILD
 
 
 QUICK = Effort(n_rounds=3, n_load_rounds=3, n_flood_rounds=1, n_turns=3, measure_ms=250, n_counted=2000, n_redis=5000,
-               n_keys=100_000, n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_answers=False)
+               n_keys=100_000, n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_replies=False)
 
 SECTIONS = {
     "responders": through_broker.responders,

@@ -5,8 +5,8 @@
  * each subject in the order of the command line.
  *
  * The speed of the machine varies within tenths of a second by more than the subjects differ. So a round consists of many
- * short turns, A B C, B C A, ...: each warms up, is measured, and ends when all requests are answered and all watchers are
- * notified. With --requests a turn lasts until that many requests are answered, and is measured from its start.
+ * short turns, A B C, B C A, ...: each warms up, is measured, and ends when all requests have their replies and all watchers are
+ * notified. With --requests a turn lasts until that many requests have their replies, and is measured from its start.
  */
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "bench/stopwatch.h"
 
 struct usage {
-        uint64_t n_answered;
+        uint64_t n_replies;
         int64_t wall_ns, responder_ns, broker_ns, load_ns;
 };
 
@@ -35,23 +35,23 @@ struct options {
 };
 
 static struct usage usage_of(const struct subject *subject) {
-        return (struct usage){ subject->load.n_answered, stopwatch_ns(), process_cpu_ns(subject->responder),
+        return (struct usage){ subject->load.n_replies, stopwatch_ns(), process_cpu_ns(subject->responder),
                                process_cpu_ns(subject->broker), process_cpu_ns(0) };
 }
 
 static void add_usage(struct usage *sum, const struct usage *begin, const struct usage *end) {
-        sum->n_answered += end->n_answered - begin->n_answered;
+        sum->n_replies += end->n_replies - begin->n_replies;
         sum->wall_ns += end->wall_ns - begin->wall_ns;
         sum->responder_ns += end->responder_ns - begin->responder_ns;
         sum->broker_ns += end->broker_ns - begin->broker_ns;
         sum->load_ns += end->load_ns - begin->load_ns;
 }
 
-/* Wait for the first answer of the turn: without an answer there is no latency to print. */
-static void await_answer(struct load *load, uint64_t n_answered) {
+/* Wait for the first reply of the turn: without an reply there is no latency to print. */
+static void await_reply(struct load *load, uint64_t n_replies) {
         int64_t until_ns = stopwatch_ns() + LOAD_PATIENCE_NS;
 
-        while (load->n_answered == n_answered && load->n_outstanding > 0 && stopwatch_ns() < until_ns)
+        while (load->n_replies == n_replies && load->n_outstanding > 0 && stopwatch_ns() < until_ns)
                 load_run(load, stopwatch_ns() + NS_PER_MS);
 }
 
@@ -67,7 +67,7 @@ static void take_turn(struct subject *subject, const struct options *options) {
         load->latencies_ns.n_values = subject->n_latencies;
         begin = usage_of(subject);
         load_run(load, is_counted ? INT64_MAX : stopwatch_ns() + (int64_t)options->measure_ms * NS_PER_MS);
-        await_answer(load, begin.n_answered);
+        await_reply(load, begin.n_replies);
         end = usage_of(subject);
         add_usage(&subject->used, &begin, &end);
         subject->n_latencies = load->latencies_ns.n_values;
@@ -81,15 +81,15 @@ static void print_percentile(const struct samples *latencies_ns, const char *nam
 }
 
 static void print_cost(const char *name, int64_t cpu_ns, const struct usage *used) {
-        if (used->n_answered > 0)
-                printf("%s %.2f\n", name, (double)cpu_ns / 1000 / (double)used->n_answered);
+        if (used->n_replies > 0)
+                printf("%s %.2f\n", name, (double)cpu_ns / 1000 / (double)used->n_replies);
 }
 
-static void print_answers(const struct load *load) {
+static void print_replies(const struct load *load) {
         printf("found %" PRIu64 "\n", load->n_found);
         printf("not_found %" PRIu64 "\n", load->n_not_found);
         printf("errors %" PRIu64 "\n", load->n_errors);
-        printf("unanswered %" PRIu64 "\n", load->n_outstanding);
+        printf("without_reply %" PRIu64 "\n", load->n_outstanding);
         printf("unnotified %" PRIu64 "\n", load->n_unnotified);
 }
 
@@ -98,9 +98,9 @@ static void print(struct subject *subject) {
         const struct usage *used = &subject->used;
         double seconds = (double)used->wall_ns / NS_PER_S;
 
-        printf("requests %" PRIu64 "\n", used->n_answered);
+        printf("requests %" PRIu64 "\n", used->n_replies);
         printf("seconds %.3f\n", seconds);
-        printf("throughput %.1f\n", (double)used->n_answered / seconds);
+        printf("throughput %.1f\n", (double)used->n_replies / seconds);
 
         latencies_ns->n_values = subject->n_latencies;
         samples_sort(latencies_ns);
@@ -112,7 +112,7 @@ static void print(struct subject *subject) {
         print_cost("responder_cpu_us", used->responder_ns, used);
         print_cost("broker_cpu_us", used->broker_ns, used);
         print_cost("load_cpu_us", used->load_ns, used);
-        print_answers(&subject->load);
+        print_replies(&subject->load);
 }
 
 static void measure(struct subject *subjects, size_t n_subjects, const struct options *options) {

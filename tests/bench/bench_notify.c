@@ -36,7 +36,7 @@ struct notify {
         struct asker setter;
         int epoll;
         uint64_t serial;     /* for correlation data */
-        uint64_t n_answered; /* requests */
+        uint64_t n_replies;  /* requests */
         uint64_t n_notified; /* in this round */
         uint8_t key[KEY_LENGTH];
         uint8_t value[VALUE_LENGTH];
@@ -48,7 +48,7 @@ static void on_message(void *userdata, const struct message *message) {
         struct notify *notify = userdata;
 
         if (message->correlation_data.data)
-                notify->n_answered++;
+                notify->n_replies++;
         else if (slice_equal(message->payload, buf_slice(&notify->payload)))
                 notify->n_notified++;
         else
@@ -114,7 +114,7 @@ static void connect_all(struct notify *notify) {
                 if (!notify->options.is_fan_out)
                         ask(notify, watcher, words, 2);
         }
-        while (!notify->options.is_fan_out && notify->n_answered < notify->options.n_watchers)
+        while (!notify->options.is_fan_out && notify->n_replies < notify->options.n_watchers)
                 read_some(notify);
 }
 
@@ -142,7 +142,7 @@ static int64_t run_round(struct notify *notify) {
         int64_t begin_ns = stopwatch_ns(), end_ns;
 
         notify->n_notified = 0;
-        notify->n_answered = 0;
+        notify->n_replies = 0;
         if (notify->options.is_fan_out)
                 fan_out(notify);
         else
@@ -152,7 +152,7 @@ static int64_t run_round(struct notify *notify) {
                 read_some(notify);
         end_ns = stopwatch_ns();
 
-        while (!notify->options.is_fan_out && notify->n_answered == 0)
+        while (!notify->options.is_fan_out && notify->n_replies == 0)
                 read_some(notify);
         return end_ns - begin_ns;
 }

@@ -17,7 +17,7 @@ def milliseconds_since(begin):
 
 
 def start(directory):
-    """Time until it answers requests, including the start of its mosquitto."""
+    """Time until it replies to requests, including the start of its mosquitto."""
     begin = time.monotonic()
     double = Double(directory).start()
     took = milliseconds_since(begin)

@@ -2,7 +2,7 @@
 
 /*
  * Many keys expire within one second, or all within one millisecond (burst). Measures the longest tick and the greatest
- * delay of a key, on the real clock. A key that expires early ends the program. Between ticks the store answers a request.
+ * delay of a key, on the real clock. A key that expires early ends the program. Between ticks the store replies to a request.
  */
 
 #include <inttypes.h>

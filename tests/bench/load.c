@@ -89,7 +89,7 @@ static void count(struct load *load, const struct load_slot *slot, struct slice 
                 load->n_errors++;
 }
 
-static void answered(void *userdata, const struct message *message) {
+static void replied(void *userdata, const struct message *message) {
         struct load_client *client = userdata;
         struct load *load = client->load;
         struct load_slot *slot = slot_of(load, message->correlation_data);
@@ -102,7 +102,7 @@ static void answered(void *userdata, const struct message *message) {
         samples_add(&load->latencies_ns, (uint64_t)(stopwatch_ns() - slot->sent_ns));
         count(load, slot, message->payload);
         slot->is_outstanding = false;
-        load->n_answered++;
+        load->n_replies++;
         load->n_outstanding--;
         if (may_send(load))
                 ask(load, (size_t)(slot - load->slots));
@@ -126,7 +126,7 @@ static void connect_client(struct load *load, uint32_t number) {
         struct epoll_event event = { .events = EPOLLIN, .data.ptr = client };
 
         client->load = load;
-        client->received = number < load->options.n_clients ? answered : notified;
+        client->received = number < load->options.n_clients ? replied : notified;
         asker_connect(&client->asker, load->options.port, number);
         if (epoll_ctl(load->epoll, EPOLL_CTL_ADD, client->asker.peer.fd, &event) < 0)
                 fail("cannot watch a connection: %m");

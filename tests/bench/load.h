@@ -40,10 +40,10 @@ struct load {
         uint64_t random;
         uint8_t value[LOAD_VALUE_LENGTH];
         bool is_stopped;
-        uint64_t n_sent, n_answered;
+        uint64_t n_sent, n_replies;
         uint64_t n_outstanding;
         uint64_t n_unnotified;         /* notifications of sent SETs that have not arrived */
-        uint64_t n_found, n_not_found; /* answers to GET */
+        uint64_t n_found, n_not_found; /* replies to GET */
         uint64_t n_errors;             /* error replies, and messages that were not expected */
         struct samples latencies_ns;   /* the caller may empty it at any time */
 };

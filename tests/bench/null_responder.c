@@ -11,9 +11,9 @@
 #include <uv.h>
 
 #include "base/cleanup.h"
-#include "bench/answer.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
+#include "bench/fixed_reply.h"
 #include "bench/ready_file.h"
 #include "mqtt/mqtt_client.h"
 #include "protocol/topics.h"
@@ -23,7 +23,7 @@
 
 struct responder {
         struct mosquitto *client;
-        struct message answer;
+        struct message reply;
         bool is_bare;
         const char *ready_file;
         uv_poll_t poll;
@@ -36,7 +36,7 @@ static void check(int result, const char *what) {
                 fail("%s: %s", what, mosquitto_strerror(result));
 }
 
-static void add_fixed_properties(mosquitto_property **properties, const struct message *answer) {
+static void add_fixed_properties(mosquitto_property **properties, const struct message *reply) {
         int r;
 
         r = mosquitto_property_add_byte(properties, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0);
@@ -45,11 +45,11 @@ static void add_fixed_properties(mosquitto_property **properties, const struct m
                                                   "application/octet-stream");
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_property_add_int32(properties, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL,
-                                                 answer->expiry_s);
-        for (size_t i = 0; r == MOSQ_ERR_SUCCESS && i < answer->n_user_properties; i++)
+                                                 reply->expiry_s);
+        for (size_t i = 0; r == MOSQ_ERR_SUCCESS && i < reply->n_user_properties; i++)
                 r = mosquitto_property_add_string_pair(properties, MQTT_PROP_USER_PROPERTY,
-                                                       (const char *)answer->user_properties[i].name.data,
-                                                       (const char *)answer->user_properties[i].value.data);
+                                                       (const char *)reply->user_properties[i].name.data,
+                                                       (const char *)reply->user_properties[i].value.data);
         check(r, "properties");
 }
 
@@ -71,9 +71,9 @@ static void on_message(struct mosquitto *client, void *userdata, const struct mo
                                             correlation_length),
               "correlation data");
         if (!responder->is_bare)
-                add_fixed_properties(&properties, &responder->answer);
-        check(mosquitto_publish_v5(client, NULL, response_topic, (int)responder->answer.payload.length,
-                                   responder->answer.payload.data, 1, false, properties),
+                add_fixed_properties(&properties, &responder->reply);
+        check(mosquitto_publish_v5(client, NULL, response_topic, (int)responder->reply.payload.length,
+                                   responder->reply.payload.data, 1, false, properties),
               "publish");
         mosquitto_property_free_all(&properties);
         errno = 0; /* libmosquitto stops reading if errno is EAGAIN */
@@ -133,7 +133,7 @@ static void open_responder(struct responder *responder, uv_loop_t *loop, const c
                                              .receive_maximum = UINT16_MAX,
                                              .session_expiry_s = 3600 };
 
-        answer_fill(&responder->answer);
+        fixed_reply_fill(&responder->reply);
         mosquitto_lib_init();
         if (mqtt_library_new(&responder->client, &config, responder) < 0)
                 fail("no client");

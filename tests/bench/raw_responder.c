@@ -5,20 +5,20 @@
  * fixed reply.
  */
 
-#include "bench/answer.h"
 #include "bench/arguments.h"
+#include "bench/fixed_reply.h"
 #include "bench/peer.h"
 #include "bench/ready_file.h"
 #include "protocol/topics.h"
 
-static void answer(void *userdata, const struct message *request) {
+static void reply(void *userdata, const struct message *request) {
         struct peer *peer = userdata;
-        struct message answer;
+        struct message reply;
 
-        answer_fill(&answer);
-        answer.topic = request->response_topic;
-        answer.correlation_data = request->correlation_data;
-        peer_publish(peer, &answer);
+        fixed_reply_fill(&reply);
+        reply.topic = request->response_topic;
+        reply.correlation_data = request->correlation_data;
+        peer_publish(peer, &reply);
 }
 
 int main(int n_arguments, char **arguments) {
@@ -38,7 +38,7 @@ int main(int n_arguments, char **arguments) {
         peer_subscribe(&peer, TOPIC_INVOKE);
         ready_file_write(ready_file);
         for (;;) {
-                peer_read(&peer, answer, &peer);
+                peer_read(&peer, reply, &peer);
                 peer_flush(&peer);
         }
 }

@@ -28,9 +28,9 @@ def run(program, *arguments, under=()):
     return values
 
 
-def check_answers(subject, clients, depth, values):
+def check_replies(subject, clients, depth, values):
     """A missing or wrong reply or notification ends the run."""
-    for name in ("unanswered", "unnotified", "errors"):
+    for name in ("without_reply", "unnotified", "errors"):
         if values[name]:
             raise RuntimeError(f"{subject.name} at {clients}x{depth}: {name}: {values[name]:.0f}")
 
@@ -43,7 +43,7 @@ def load_by_turns(subjects, clients, depth, *arguments, under=()):
     measured = [(subject, dict(zip(printed, values)))
                 for subject, values in zip(itertools.cycle(subjects), zip(*printed.values()))]
     for subject, values in measured:
-        check_answers(subject, clients, depth, values)
+        check_replies(subject, clients, depth, values)
     return measured
 
 

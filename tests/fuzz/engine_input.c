@@ -129,7 +129,7 @@ void engine_take_request(struct slice *input, const struct input_context *around
         }
 
         take_clocks(input, around, ret_asked);
-        request->response_topic = slice_from_string(input_chance(input, 80) ? "answers" : "other/answers");
+        request->response_topic = slice_from_string(input_chance(input, 80) ? "replies" : "other/replies");
         ret_asked->correlation[0] = (uint8_t)input_below(input, 4);
         request->correlation_data.data = ret_asked->correlation;
         request->correlation_data.length = input_chance(input, 70) ? 16 : 4;

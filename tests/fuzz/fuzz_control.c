@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Control requests among other requests and advances of time. Each control request must get exactly one answer; the answer
+ * Control requests among other requests and advances of time. Each control request must get exactly one reply; the reply
  * to wait-for may arrive later. Only a reset may set the clock back, to the real time. The store must continue whatever the
- * fault rules do to other answers.
+ * fault rules do to other replies.
  */
 
 #include "base/array.h"
@@ -79,26 +79,26 @@ struct world {
         struct control *control;
         struct now real, last;
         uint16_t last_id;
-        uint64_t n_asked, n_answered; /* on the control topic */
+        uint64_t n_asked, n_replies; /* on the control topic */
         uint64_t n_sent;
 };
 
-static void check_control_answer(const struct message *answer) {
-        struct slice rest = answer->payload;
+static void check_control_reply(const struct message *reply) {
+        struct slice rest = reply->payload;
         struct resp3_item item;
 
         ASSERT(resp3_read(&rest, &item) == 0 && rest.length == 0);
         ASSERT(item.type == RESP3_STRING || item.type == RESP3_ERROR || item.type == RESP3_BLOB ||
                item.type == RESP3_NUMBER);
-        ASSERT(slice_equal(answer->correlation_data, SLICE_LITERAL("control")));
+        ASSERT(slice_equal(reply->correlation_data, SLICE_LITERAL("control")));
 }
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct world *world = userdata;
 
-        if (slice_equal(message->topic, SLICE_LITERAL("control-answers"))) {
-                check_control_answer(message);
-                world->n_answered++;
+        if (slice_equal(message->topic, SLICE_LITERAL("control-replies"))) {
+                check_control_reply(message);
+                world->n_replies++;
         }
         ASSERT(message->topic.data[message->topic.length] == '\0');
         world->n_sent++;
@@ -120,12 +120,12 @@ static struct now read_clock(struct world *world) {
         return now;
 }
 
-static void send_message(struct world *world, const char *topic, const char *answers,
+static void send_message(struct world *world, const char *topic, const char *replies,
                          const char *correlation, struct slice payload) {
         struct message message = {
                 .topic = slice_from_string(topic),
                 .payload = payload,
-                .response_topic = slice_from_string(answers),
+                .response_topic = slice_from_string(replies),
                 .correlation_data = slice_from_string(correlation),
                 .qos = 1,
                 .n_user_properties = 2,
@@ -153,7 +153,7 @@ static void ask_control(struct world *world, struct slice *input) {
                                                     : input_text(input));
         }
         world->n_asked++;
-        send_message(world, TOPIC_CONTROL, "control-answers", "control",
+        send_message(world, TOPIC_CONTROL, "control-replies", "control",
                      payload.data ? buf_slice(&payload) : SLICE_LITERAL(""));
 }
 
@@ -166,7 +166,7 @@ static void work(struct world *world) {
         pipeline_wakeup_ended(world->pipeline, read_clock(world));
         if (control_ns_until_tick(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
                 pipeline_tick(world->pipeline, read_clock(world));
-        ASSERT(world->n_answered <= world->n_asked);
+        ASSERT(world->n_replies <= world->n_asked);
 }
 
 static void step(struct world *world, struct slice *input) {
@@ -179,7 +179,7 @@ static void step(struct world *world, struct slice *input) {
                 pass_time(world, input_number(input, 2));
                 break;
         default:
-                send_message(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
+                send_message(world, TOPIC_INVOKE, "clients/client-1/replies", "request",
                              slice_from_string(requests[input_below(input, N_REQUESTS)]));
         }
         if (input_chance(input, 60))
@@ -195,13 +195,13 @@ static void finish(struct world *world) {
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
                 pipeline_tick(world->pipeline, read_clock(world));
         world->n_asked++;
-        send_message(world, TOPIC_CONTROL, "control-answers", "control", reset);
+        send_message(world, TOPIC_CONTROL, "control-replies", "control", reset);
         pipeline_tick(world->pipeline, read_clock(world));
         pipeline_tick(world->pipeline, read_clock(world));
-        ASSERT(world->n_answered == world->n_asked);
+        ASSERT(world->n_replies == world->n_asked);
 
         n_sent = world->n_sent;
-        send_message(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
+        send_message(world, TOPIC_INVOKE, "clients/client-1/replies", "request",
                      slice_from_string(requests[2]));
         pipeline_wakeup_ended(world->pipeline, read_clock(world));
         ASSERT(world->n_sent == n_sent + 1);

@@ -13,7 +13,7 @@
 #include "protocol/topics.h"
 #include "storage/load_engine.h"
 
-#define N_REQUESTS_MAX (MODEL_ANSWERS_MAX - 1)
+#define N_REQUESTS_MAX (MODEL_REPLIES_MAX - 1)
 #define N_STEPS_MAX    600
 #define N_NOTIFIED     4
 #define WALL_MS        INT64_C(1696374425000)

@@ -89,7 +89,7 @@ static void take_message(struct slice *input, struct buf *payload, struct messag
         message->qos = (uint8_t)(input_chance(input, 90) ? 1 : input_below(input, 3));
         message->topic = SLICE_LITERAL(TOPIC_INVOKE);
         message->payload = buf_slice(payload);
-        message->response_topic = take_text(input, "clients/client-3/answers");
+        message->response_topic = take_text(input, "clients/client-3/replies");
         message->correlation_data = take_text(input, "1234");
         message->has_expiry = input_chance(input, 50);
         message->expiry_s = (uint32_t)input_number(input, 2);

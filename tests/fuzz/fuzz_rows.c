@@ -186,9 +186,9 @@ static int take_registration(void *userdata, struct slice client, struct slice u
         return 0;
 }
 
-static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_reply reply, int64_t deadline_ns) {
-        buf_append_string(userdata, "\nanswer ");
+static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
+                      struct remembered_reply reply, int64_t deadline_ns) {
+        buf_append_string(userdata, "\nreply ");
         buf_append_uint(userdata, slot);
         buf_append(userdata, digest, sizeof(*digest));
         buf_append_uint(userdata, reply.outcome);
@@ -217,7 +217,7 @@ static int load(sqlite3 *db, struct buf *text) {
         struct storage_sink sink = { .header = take_header,
                                      .entry = take_entry,
                                      .registration = take_registration,
-                                     .reply = take_answer,
+                                     .reply = take_reply,
                                      .notification = take_notification,
                                      .userdata = text };
         struct load_result result;

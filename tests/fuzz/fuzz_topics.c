@@ -50,7 +50,7 @@ static void register_and_name(struct slice client, struct slice key) {
         watch_deinit(&watch);
 }
 
-static void answer_to(struct slice topic) {
+static void reply_to(struct slice topic) {
         bool is_valid = topic_is_valid_response(topic);
         struct slice client = topic_response_client(topic);
 
@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice first = slice_split(input, '\n', &rest);
 
         read_base16(first);
-        answer_to(first);
+        reply_to(first);
         if (rest.data) {
                 register_and_name(first, rest);
                 match(first, rest);

@@ -80,7 +80,7 @@ GLOB = numbered(
 )
 
 TOPICS = numbered(
-    b"client-1\nkey", b"\0\xff\n\r\n", b"534F4D454B4559", b"534f", b"53A", b"clients/me/answers", b"clients//x", b"clients/me",
+    b"client-1\nkey", b"\0\xff\n\r\n", b"534F4D454B4559", b"534f", b"53A", b"clients/me/replies", b"clients//x", b"clients/me",
     SERVICE + b"/command/invoke", b"clients/" + SERVICE + b"/a", b"$SYS/x", b"a/+/b", b"a/#", b"a\xff", b"a/c/b\na/{client}/b",
     b"a/c/b/d\na/{client}/#", b"a/c\na/{client}/#", b"a/c\n+/{client}", b"a/c/d\na/{client}", b"a//b\na/{client}/b",
     b"a/b\n{client}/{client}", b"a\n#",
@@ -104,7 +104,7 @@ CONFIG = numbered(
 )
 
 WHOLE_POLICY = (
-    b"# who may do what\n[settings]\naccess = read\nany = yes\npattern = settings/*\n\n"
+    b"# access rules\n[settings]\naccess = read\nany = yes\npattern = settings/*\n\n"
     b"[corner]\naccess=readwrite\nany=yes\npattern=users/{user}/*\nstring={client}\n\n"
     b"[gateway]\nuser = gateway\nclient: c\npattern = s/[0-9]?\nbinary = AP8=\naccess = write\n"
 )

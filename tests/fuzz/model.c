@@ -108,21 +108,21 @@ bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_
 
 /* 3. Commands: PROTOCOL.md "Commands" and "Errors" */
 
-void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version) {
+void model_reply(struct model_effects *effects, enum outcome outcome, const struct version *version) {
         effects->outcome = outcome;
         effects->has_version = version;
         if (version)
                 effects->version = *version;
 }
 
-/* For SET, DEL and VDEL. Returns false if the request was answered. */
+/* For SET, DEL and VDEL. Returns false if the model has replied to the request. */
 static bool passes_fence(const struct model_key *key, const struct request *request,
                          struct model_effects *effects) {
         if (!key || !key->has_fence)
                 return true;
         if (request->has_fence && hlc_compare(request->fence, key->fence) >= 0)
                 return true;
-        model_answer(effects, request->has_fence ? OUTCOME_FENCE_TOO_OLD : OUTCOME_FENCE_REQUIRED, NULL);
+        model_reply(effects, request->has_fence ? OUTCOME_FENCE_TOO_OLD : OUTCOME_FENCE_REQUIRED, NULL);
         return false;
 }
 
@@ -154,12 +154,12 @@ static void do_set(struct model *model, const struct request *request, struct no
                 return;
         if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
                                                             !slice_equal(key->value, request->expected)))) {
-                model_answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                model_reply(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
                 return;
         }
         if (!model_make_room(model, key ? 0 : 1, cost(&next) > cost(key) ? cost(&next) - cost(key) : 0, now,
                              effects)) {
-                model_answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+                model_reply(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
 
@@ -168,20 +168,20 @@ static void do_set(struct model *model, const struct request *request, struct no
                 key = &model->keys[model->n_keys++];
         *key = next;
         add_change(model, key->key, key->value, key->version, effects);
-        model_answer(effects, OUTCOME_DONE, &model->clock);
+        model_reply(effects, OUTCOME_DONE, &model->clock);
 }
 
 static void do_delete(struct model *model, const struct request *request, struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
 
         if (!key) {
-                model_answer(effects, OUTCOME_NOTHING, NULL);
+                model_reply(effects, OUTCOME_NOTHING, NULL);
         } else if (!passes_fence(key, request, effects)) {
                 return;
         } else if (request->verb == VERB_VDEL && !slice_equal(key->value, request->value)) {
-                model_answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                model_reply(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
         } else {
-                model_answer(effects, OUTCOME_DELETED, &key->version);
+                model_reply(effects, OUTCOME_DELETED, &key->version);
                 remove_key(model, key, effects);
         }
 }
@@ -192,7 +192,7 @@ static void do_get(struct model *model, const struct request *request, struct no
 
         if (is_expired(key, now))
                 key = NULL;
-        model_answer(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
+        model_reply(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
         if (key)
                 effects->value = key->value;
 }
@@ -204,12 +204,12 @@ static void execute(struct model *model, const struct request *request, struct n
         struct model_key *key;
 
         if (request->has_timestamp && is_minute_ahead(request->timestamp, now)) {
-                model_answer(effects, OUTCOME_TIMESTAMP_TOO_FAR, NULL);
+                model_reply(effects, OUTCOME_TIMESTAMP_TOO_FAR, NULL);
                 return;
         }
         if (request->has_fence && is_minute_ahead(request->fence, now) &&
             hlc_compare(request->fence, ours) > 0) {
-                model_answer(effects, OUTCOME_FENCE_TOO_FAR, NULL);
+                model_reply(effects, OUTCOME_FENCE_TOO_FAR, NULL);
                 return;
         }
 
@@ -225,7 +225,7 @@ static void execute(struct model *model, const struct request *request, struct n
         else if (request->verb == VERB_KEYNOTIFY)
                 model_keynotify(model, request, now, effects);
         else if (request->verb == VERB_SCAN) /* the harness checks the page */
-                model_answer(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
+                model_reply(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
         else
                 do_delete(model, request, effects);
 }
@@ -240,18 +240,18 @@ static uint64_t epoch(const struct model *model, const struct request *request) 
         return request->connection ? model->revocation_epoch : model->disconnect_epoch;
 }
 
-static bool is_repetition(const struct model *model, const struct model_answer *answer,
+static bool is_repetition(const struct model *model, const struct model_reply *reply,
                           const struct request *request, struct now now) {
-        const struct request *first = answer->request;
+        const struct request *first = reply->request;
 
         return slice_equal(first->client, request->client) &&
                slice_equal(first->response_topic, request->response_topic) &&
                slice_equal(first->correlation_data, request->correlation_data) &&
                slice_equal(first->payload, request->payload) &&
                slice_equal(first->timestamp_text, request->timestamp_text) &&
-               slice_equal(first->fence_text, request->fence_text) && now.mono_ns < answer->until_ns &&
+               slice_equal(first->fence_text, request->fence_text) && now.mono_ns < reply->until_ns &&
                (request->verb != VERB_KEYNOTIFY || request->stop ||
-                (first->connection == request->connection && answer->epoch == epoch(model, request)));
+                (first->connection == request->connection && reply->epoch == epoch(model, request)));
 }
 
 static void remember(struct model *model, const struct request *request, struct now now,
@@ -261,7 +261,7 @@ static void remember(struct model *model, const struct request *request, struct 
                              : request->expiry_s > 600 ? 600
                                                        : request->expiry_s;
 
-        model->answers[model->n_answers++] = (struct model_answer){
+        model->replies[model->n_replies++] = (struct model_reply){
                 .request = request,
                 .epoch = epoch(model, request),
                 .outcome = effects->outcome,
@@ -278,10 +278,10 @@ void model_request(struct model *model, const struct request *request, struct no
                           (request->has_timestamp || request->correlation_data.length >= 16);
 
         model_restart_idle(model, request->client, now);
-        for (size_t i = 0; i < model->n_answers && may_repeat; i++)
-                if (is_repetition(model, &model->answers[i], request, now)) {
-                        model_answer(effects, model->answers[i].outcome,
-                                     model->answers[i].has_version ? &model->answers[i].version : NULL);
+        for (size_t i = 0; i < model->n_replies && may_repeat; i++)
+                if (is_repetition(model, &model->replies[i], request, now)) {
+                        model_reply(effects, model->replies[i].outcome,
+                                    model->replies[i].has_version ? &model->replies[i].version : NULL);
                         return;
                 }
 

@@ -11,7 +11,7 @@
 
 #define MODEL_KEYS_MAX          16
 #define MODEL_REGISTRATIONS_MAX 64
-#define MODEL_ANSWERS_MAX       256
+#define MODEL_REPLIES_MAX       256
 
 struct model_key {
         struct slice key, value;
@@ -33,7 +33,7 @@ struct model_registration {
         struct model_delivery delivery;
 };
 
-struct model_answer {
+struct model_reply {
         const struct request *request;
         uint64_t epoch; /* a repeated KEYNOTIFY must have the same epoch */
         enum outcome outcome;
@@ -51,10 +51,10 @@ struct model {
         struct version clock;
         uint64_t disconnect_epoch; /* number of events that may have ended registrations */
         uint64_t revocation_epoch; /* disconnect_epoch when a list of connections last ended registrations */
-        size_t n_keys, n_registrations, n_answers;
+        size_t n_keys, n_registrations, n_replies;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
-        struct model_answer answers[MODEL_ANSWERS_MAX];
+        struct model_reply replies[MODEL_REPLIES_MAX];
 };
 
 /* A changed key, and the clients to notify. */
@@ -77,7 +77,7 @@ struct model_effects {
         struct track_change track_changes[1]; /* for the plugin: whether to report the connection's end */
 };
 
-/* The request is borrowed for as long as its answer is remembered. */
+/* The request is borrowed for as long as its reply is remembered. */
 void model_request(struct model *model, const struct request *request, struct now now,
                    struct model_effects *effects);
 void model_tick(struct model *model, struct now now, struct model_effects *effects);
@@ -106,7 +106,7 @@ uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
 
 /* Shared by model.c and model_watch.c. model_make_room(): false if the quota is exceeded without the expired keys. */
-void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version);
+void model_reply(struct model_effects *effects, enum outcome outcome, const struct version *version);
 bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
                      struct model_effects *effects);
 void model_keynotify(struct model *model, const struct request *request, struct now now,

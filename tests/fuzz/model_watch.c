@@ -72,14 +72,14 @@ static void do_watch(struct model *model, const struct request *request, struct 
             n_of_client(model, request->client) >= max_of_client(model) ||
             !model_make_room(model, 0, watch_cost(request->client, request->key, SLICE_LITERAL("")), now,
                              effects)) {
-                model_answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+                model_reply(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
         model->registrations[model->n_registrations++] =
                 (struct model_registration){ request->client, request->key, request->connection, delivery };
         if (!other)
                 track_change(effects, request->connection, TRACK_CONNECTION);
-        model_answer(effects, OUTCOME_DONE, &model->clock);
+        model_reply(effects, OUTCOME_DONE, &model->clock);
 }
 
 void model_keynotify(struct model *model, const struct request *request, struct now now,
@@ -87,11 +87,11 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         struct model_registration *registration;
 
         if (request->client.length == 0) {
-                model_answer(effects, OUTCOME_CLIENT_UNKNOWN, NULL);
+                model_reply(effects, OUTCOME_CLIENT_UNKNOWN, NULL);
                 return;
         }
         if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
-                model_answer(effects, OUTCOME_KEY_TOO_LONG_TO_NOTIFY, NULL);
+                model_reply(effects, OUTCOME_KEY_TOO_LONG_TO_NOTIFY, NULL);
                 return;
         }
 
@@ -101,8 +101,8 @@ void model_keynotify(struct model *model, const struct request *request, struct 
                 do_watch(model, request, now, effects);
                 return;
         }
-        model_answer(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING,
-                     registration ? &model->clock : NULL);
+        model_reply(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING,
+                    registration ? &model->clock : NULL);
         if (registration && request->stop) {
                 end(model, registration);
                 if (!is_watching(model, request->client))

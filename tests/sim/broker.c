@@ -271,8 +271,8 @@ static void check_frame(struct world *world, const struct message *deliver) {
 }
 
 static void check_published(struct world *world, const struct message *message) {
-        if (slice_starts_with(message->topic, SLICE_LITERAL("answers/")))
-                truth_answer(&world->truth, message, world->now);
+        if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
+                truth_reply(&world->truth, message, world->now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 check_frame(world, message);
         else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))

@@ -31,7 +31,7 @@ enum planted {
         PLANTED_LOST_CLOCK,       /* the disk loses the versions that were assigned */
         PLANTED_LOST_CLOCK_ALONE, /* the disk loses the clock of a batch without rows */
         PLANTED_LOST_TOKEN,       /* the disk loses fencing tokens */
-        PLANTED_LOST_ANSWERS,     /* the disk loses remembered replies */
+        PLANTED_LOST_REPLIES,     /* the disk loses remembered replies */
         PLANTED_LATE_CLOCK,       /* the pipeline's clock is late */
         PLANTED_EARLY_CLOCK,      /* the pipeline's clock is ahead */
         PLANTED_OTHER_REQUEST,    /* the network turns one request into two different ones */

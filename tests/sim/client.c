@@ -140,17 +140,17 @@ static void send(struct world *world, struct sim_request *request) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
         uint64_t connection = world->clients[request->client].connection;
         const char *name = truth_client(request->client);
-        char correlation[24], answers[24];
+        char correlation[24], replies[24];
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
 
         append_words(request, &payload);
         /* the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is short */
         snprintf(correlation, sizeof(correlation), "%0*zu",
                  request->verb == VERB_KEYNOTIFY && !request->timestamp.node.data ? 1 : 20, request->id);
-        snprintf(answers, sizeof(answers), "answers/%s", name);
+        snprintf(replies, sizeof(replies), "replies/%s", name);
         message.payload = buf_slice(&payload);
         message.correlation_data = slice_from_string(correlation);
-        message.response_topic = slice_from_string(answers);
+        message.response_topic = slice_from_string(replies);
         message.has_expiry = random_chance(&world->random, 10);
         message.expiry_s = 1 + (uint32_t)random_below(&world->random, 3);
 

@@ -223,8 +223,8 @@ static void acknowledge(struct world *world, const struct message *deliver) {
                               NOTHING);
 }
 
-/* Deliver to the client that the topic names after "answers/". */
-static bool answer(struct world *world, const struct message *message) {
+/* Deliver to the client that the topic names after "replies/". */
+static bool reply(struct world *world, const struct message *message) {
         struct slice name;
 
         slice_split(message->topic, '/', &name);
@@ -269,8 +269,8 @@ bool broker_route(struct world *world, const struct message *message) {
                 control(world, message);
                 return true;
         }
-        if (slice_starts_with(message->topic, SLICE_LITERAL("answers/")))
-                return answer(world, message);
+        if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
+                return reply(world, message);
         return random_chance(&world->random, 90); /* a notify topic: one of ten has no subscriber */
 }
 

@@ -65,7 +65,7 @@ static void trace_row(const struct row *row) {
                 check_trace("  registration %s", row->registration.registration->topic);
                 break;
         case ROW_REPLY:
-                check_trace("  answer in slot %u, digest %02x%02x", row->reply.slot,
+                check_trace("  reply in slot %u, digest %02x%02x", row->reply.slot,
                             row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
                 break;
         }
@@ -150,7 +150,7 @@ static void desynchronized(void *userdata) {
 static void plant_loss(struct disk *disk) {
         if (IS_PLANTED(PLANTED_LOST_CLOCK))
                 disk->header.clock = (struct version){ 0 };
-        if (IS_PLANTED(PLANTED_LOST_ANSWERS))
+        if (IS_PLANTED(PLANTED_LOST_REPLIES))
                 disk->n_slots = 0;
         if (IS_PLANTED(PLANTED_LOST_PENDING))
                 disk_remove_notifications(disk, UINT64_MAX);
@@ -202,12 +202,12 @@ static uint64_t observe_request(void *userdata, struct invocation *invocation, b
         return 0;
 }
 
-static void send_answer(void *userdata, uint64_t number, const struct message *answer, struct now now) {
+static void send_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         uint16_t id;
 
         (void)number;
         (void)now;
-        ASSERT(broker_publish(userdata, answer, &id) == 0);
+        ASSERT(broker_publish(userdata, reply, &id) == 0);
 }
 
 static int notify_once(void *userdata, const struct registration *registration) {
@@ -236,7 +236,7 @@ static void ignore_control(void *userdata, const struct message *message, struct
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
         world->hooks = (struct hooks){ .request = observe_request,
-                                       .reply = send_answer,
+                                       .reply = send_reply,
                                        .notification = notify_once,
                                        .tick = ignore_tick,
                                        .next_deadline = no_deadline,

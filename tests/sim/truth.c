@@ -59,7 +59,7 @@ struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns) {
         request->id = truth->n_requests;
         request->sent_ns = now_ns;
         request->n_changes_before = truth->n_changes;
-        request->version_before = truth->highest_answered;
+        request->version_before = truth->highest_replied;
         request->delivered_ns = INT64_MAX;
         request->deleted = NONE;
         truth->requests[truth->n_requests++] = request;
@@ -129,7 +129,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
         if (request->has_px)
                 CHECK(row->entry.after_deadline_ns >= request->sent_ns + request->px_ms * 1000000 &&
                               row->entry.after_deadline_ns <= now.mono_ns + request->px_ms * 1000000,
-                      "a deadline is the one that was requested");
+                      "a deadline is the requested one");
         else
                 CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
 }
@@ -200,7 +200,7 @@ void truth_restart(struct truth *truth, const struct disk *disk) {
                 set_registered(truth, disk->registrations[i].registration, true);
 }
 
-/* 2. Notifications; replies are in truth_answer.c */
+/* 2. Notifications; replies are in truth_reply.c */
 
 /* The content of a notification. */
 struct notified_change {
@@ -304,7 +304,7 @@ static void check_deletions(const struct truth *truth, size_t key) {
 
                 n_in_doubt += request->key == key &&
                               (request->verb == VERB_DEL || request->verb == VERB_VDEL) &&
-                              (!request->is_answered || request->is_failed);
+                              (!request->has_reply || request->is_failed);
         }
         CHECK(n_unreported <= n_in_doubt, "a deletion is executed once");
 }
@@ -324,5 +324,5 @@ void truth_end(const struct truth *truth) {
         for (size_t i = 0; i < N_KEYS; i++)
                 check_deletions(truth, i);
         for (size_t i = 0; i < truth->n_requests; i++)
-                CHECK(truth->requests[i]->is_settled, "every request is answered in the end");
+                CHECK(truth->requests[i]->is_settled, "every request has its reply in the end");
 }

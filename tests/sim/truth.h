@@ -29,10 +29,10 @@ struct sim_request {
         size_t n_changes_before;       /* number of changes before the first PUBLISH */
         struct version version_before; /* highest version published before the first PUBLISH */
         int64_t delivered_ns;          /* to the pipeline, for the first time; INT64_MAX: not yet */
-        bool is_answered;              /* a reply was published */
+        bool has_reply;                /* a reply was published */
         bool is_failed;                /* the last reply is an error: not stored, or not authorized */
         bool is_settled;               /* its sender has the reply */
-        char answer[160];
+        char reply[160];
         struct version version;
         size_t n_set;   /* how often its value was stored */
         size_t deleted; /* the deletion that its reply reports, or NONE */
@@ -77,9 +77,9 @@ struct truth {
         size_t n_requests, requests_capacity;
         struct truth_change *changes;
         size_t n_changes, changes_capacity;
-        size_t current[N_KEYS];          /* the change that set the present value, or NONE */
-        struct version last_set;         /* version of the last SET */
-        struct version highest_answered; /* highest version in a reply */
+        size_t current[N_KEYS];         /* the change that set the present value, or NONE */
+        struct version last_set;        /* version of the last SET */
+        struct version highest_replied; /* highest version in a reply */
         bool is_registered[N_CLIENTS][N_KEYS];
         uint64_t connection[N_CLIENTS][N_KEYS]; /* of the registration */
         /* Number of truth_begin_attempt() calls: after each, notifications may be published again. */
@@ -123,7 +123,7 @@ struct truth_page truth_read_page(struct slice payload);
 void truth_begin_attempt(struct truth *truth);
 
 /* The pipeline has published a reply or a notification. */
-void truth_answer(struct truth *truth, const struct message *answer, struct now now);
+void truth_reply(struct truth *truth, const struct message *reply, struct now now);
 void truth_notify(struct truth *truth, const struct message *notification);
 
 /* A client has received a notification from the plugin. */

@@ -129,9 +129,9 @@ class Churn:
 
     def ask(self, client, *words):
         begin = time.perf_counter()
-        answer = client.ask(*words)
+        reply = client.ask(*words)
         self.latencies.append(time.perf_counter() - begin)
-        self.n_wrong += answer.startswith(b"-")
+        self.n_wrong += reply.startswith(b"-")
         self.count(client)
 
     def count(self, client):

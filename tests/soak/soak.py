@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from churn import DISCONNECTS_PER_S, N_CONNECTED, N_IDS, REQUESTS_PER_S, Churn  # noqa: E402
 from subjects import Subject, resident_bytes  # noqa: E402
 
-# Memory grows for the first two minutes, because answers are remembered for that long. One more is a margin.
+# Memory grows for the first two minutes, because replies are remembered for that long. One more is a margin.
 WARM_UP_MINUTES = 3
 MINUTES_MIN = 2 * WARM_UP_MINUTES
 

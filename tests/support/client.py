@@ -2,7 +2,7 @@
 """A client of the state store protocol, over paho.
 
 The test's thread sends and waits, and paho's thread receives. A sent request returns a future. Messages that are neither
-an expected answer nor a notification are in `others`.
+an expected reply nor a notification are in `others`.
 """
 
 import queue
@@ -108,16 +108,16 @@ class Client:
     # Requests
 
     def request(self, *words, **properties):
-        """Send one request and return its answer."""
+        """Send one request and return its reply."""
         return self.send(*words, **properties).result(PATIENCE)
 
     def request_all(self, requests):
-        """Send all requests at once, each a sequence of words, and return their answers in that order."""
+        """Send all requests at once, each a sequence of words, and return their replies in that order."""
         return [future.result(PATIENCE) for future in [self.send(*words) for words in requests]]
 
     def send(self, *words, payload=None, ts=USUAL, ft=None, source=USUAL, correlation=USUAL, response_topic=USUAL,
              qos=1, expiry=None, protocol=None, user=(), topic=INVOKE, **more):
-        """Sends a request and returns the future of its answer.
+        """Sends a request and returns the future of its reply.
 
         The payload is made of the words unless given. ts, ft, source and protocol become __ts, __ft, __srcId and
         __protVer; None leaves a property out. more: other MQTT properties, under paho's names.
@@ -138,17 +138,17 @@ class Client:
         for name, value in more.items():
             setattr(properties, name, value)
 
-        answer = Future()
+        reply = Future()
         with self._lock:
-            self._waiting[response_topic, correlation].append(answer)
+            self._waiting[response_topic, correlation].append(reply)
         self._paho.publish(topic, resp.request(*words) if payload is None else payload, qos, properties=properties)
-        return answer
+        return reply
 
     def wait_until_sent(self):
         """Wait until the broker has acknowledged all sent messages."""
         wait_until(lambda: not self._paho._out_messages, "all is acknowledged")
 
-    # Answers
+    # Replies
 
     def _on_message(self, _client, _data, paho_message):
         message = Message.from_paho(paho_message)
@@ -157,9 +157,9 @@ class Client:
             return
         with self._lock:
             waiting = self._waiting.get((message.topic, message.correlation))
-            answer = waiting.popleft() if waiting else None
-        if answer:
-            answer.set_result(message)
+            reply = waiting.popleft() if waiting else None
+        if reply:
+            reply.set_result(message)
         else:
             self.others.put(message)
 
@@ -170,8 +170,8 @@ class Client:
         topic = f"{NOTIFY_PREFIX}{base16(self.id)}/command/notify/+"
         if topic not in self._topics:
             self.subscribe(topic)
-        for answer in self.request_all(("KEYNOTIFY", key) for key in keys):
-            assert answer.payload == b"+OK\r\n"
+        for reply in self.request_all(("KEYNOTIFY", key) for key in keys):
+            assert reply.payload == b"+OK\r\n"
 
     def notification(self):
         """Return the next notification of any key."""

@@ -157,7 +157,7 @@ class Connection:
         return body[2] if len(body) > 2 else SUCCESS
 
     def request(self, **more):
-        more.setdefault("ResponseTopic", "clients/c/answers")
+        more.setdefault("ResponseTopic", "clients/c/replies")
         more.setdefault("payload", b"a request")
         return self.publish(INVOKE, **more)
 

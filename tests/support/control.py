@@ -14,17 +14,17 @@ class Control(Client):
     """Sends control requests."""
 
     def ask(self, *words, **more):
-        """Return the answer, which may be an error."""
+        """Return the reply, which may be an error."""
         return self.send(*words, topic=CONTROL, ts=None, **more).result(PATIENCE).payload
 
     def do(self, *words):
-        """Return the answer, which must not be an error."""
-        answer = self.ask(*words)
-        assert not answer.startswith(b"-"), answer
-        return answer
+        """Return the reply, which must not be an error."""
+        reply = self.ask(*words)
+        assert not reply.startswith(b"-"), reply
+        return reply
 
     def lines(self, *words):
-        """Return the objects of an answer that consists of lines of JSON."""
+        """Return the objects of a reply that consists of lines of JSON."""
         return [json.loads(line) for line in resp.read(self.do(*words)).splitlines()]
 
 

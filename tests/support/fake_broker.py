@@ -105,5 +105,5 @@ class FakeBroker:
         return self._peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def confirm(self, subscribe_body):
-        """Answer a SUBSCRIBE: QoS 1 is granted for each topic."""
+        """Acknowledge a SUBSCRIBE: QoS 1 is granted for each topic."""
         self.send(suback_packet(subscribe_body, b"\x01"))

@@ -34,7 +34,7 @@ class Flood:
     def __init__(self, port, client_id):
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._received = b""
-        self._response_topic = f"clients/{client_id}/answers".encode()
+        self._response_topic = f"clients/{client_id}/replies".encode()
         self._send(packet(0x10, text(b"MQTT") + b"\x05\x02\x00\x00" + b"\x00" + text(client_id.encode())))
         self._receive_until(CONNACK)
         self._send(packet(0x82, b"\x00\x01" + b"\x00" + text(self._response_topic) + b"\x01"))
@@ -83,20 +83,20 @@ class Flood:
         return packet(0x32, text(INVOKE.encode()) + packet_id + number(len(properties)) + properties +
                       resp.request("GET", key))
 
-    def receive_answers(self, n_answers):
-        """Receive this many answers, without counting duplicates. Return each answer's payload by the request's number."""
-        answers = {}
-        while len(answers) < n_answers:
+    def receive_replies(self, n_replies):
+        """Receive this many replies, without counting duplicates. Return each reply's payload by the request's number."""
+        replies = {}
+        while len(replies) < n_replies:
             acknowledged = b""
             try:
                 packets = list(self._packets())
             except TimeoutError:
-                raise AssertionError(f"{len(answers)} of {n_answers} requests answered") from None
+                raise AssertionError(f"{len(replies)} of {n_replies} requests got a reply") from None
             for kind, body in packets:
                 if kind == PUBLISH:
                     topic_end = 2 + struct.unpack_from("!H", body)[0]
                     acknowledged += packet(0x40, body[topic_end:topic_end + 2])
                     mark = body.index(MARK, topic_end) + len(MARK)
-                    answers[struct.unpack_from("!I", body, mark)[0]] = body[body.rindex(b"$"):]
+                    replies[struct.unpack_from("!I", body, mark)[0]] = body[body.rindex(b"$"):]
             self._send(acknowledged)
-        return answers
+        return replies

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that know the expected content of the store, even if the store is killed at any time.
 
-A lane has its own key and one outstanding request. The answers determine the value of its key. If a request was not
-answered, the lane repeats it, and that answer shows whether the first one was executed.
+A lane has its own key and one outstanding request. The replies determine the value of its key. If a request got no
+reply, the lane repeats it, and that reply shows whether the first one was executed.
 """
 
 import threading
@@ -32,9 +32,9 @@ class Request:
     words: tuple
     expected: bytes
     properties: dict
-    after: Optional[ExpectedEntry] = None  # content of the key after the request; version None: that of the answer
-    answer: Optional[Message] = None
-    n_answers: int = 0
+    after: Optional[ExpectedEntry] = None  # content of the key after the request; version None: that of the reply
+    reply: Optional[Message] = None
+    n_replies: int = 0
 
     def send(self, client):
         return client.send(*self.words, **self.properties)
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass
 class Lane:
-    """Sends requests from start() until stop(). Each answer triggers the next request, on the thread of the client."""
+    """Sends requests from start() until stop(). Each reply triggers the next request, on the thread of the client."""
 
     client: object
     key: str
@@ -51,7 +51,7 @@ class Lane:
     is_fenced: bool = False
     entry: Optional[ExpectedEntry] = None
     outstanding: Optional[Request] = None
-    answered: list = field(default_factory=list)  # since the last start()
+    replied: list = field(default_factory=list)  # since the last start()
     faults: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -61,7 +61,7 @@ class Lane:
 
     def start(self):
         with self._lock:
-            self.answered.clear()
+            self.replied.clear()
             self._is_stopped = False
             self._send_next()
 
@@ -85,7 +85,7 @@ class Lane:
         self._send(self.outstanding)
 
     def _send(self, request):
-        request.send(self.client).add_done_callback(lambda done: self._on_answer(request, done.result()))
+        request.send(self.client).add_done_callback(lambda done: self._on_reply(request, done.result()))
 
     def _choose(self):
         properties = {"ts": self.client.clock.now(), "correlation": uuid.uuid4().bytes}
@@ -107,51 +107,51 @@ class Lane:
                            properties)
         return Request(("VDEL", self.key, b"other"), NOT_MET if exists else NOTHING, properties, entry)
 
-    def _on_answer(self, request, answer):
+    def _on_reply(self, request, reply):
         with self._lock:
-            request.n_answers += 1
-            if request.answer:
-                if not is_same(answer, request.answer):
-                    self.faults.append(f"{request.words}: {request.answer}, and repeated {answer}")
+            request.n_replies += 1
+            if request.reply:
+                if not is_same(reply, request.reply):
+                    self.faults.append(f"{request.words}: {request.reply}, and repeated {reply}")
                 return
-            request.answer = answer
-            self._apply(request, answer)
-            self.answered.append(request)
+            request.reply = reply
+            self._apply(request, reply)
+            self.replied.append(request)
             self.outstanding = None
             self._send_next()
 
-    def _apply(self, request, answer):
-        if answer.payload != request.expected:
-            self.faults.append(f"{request.words}: {request.expected} was expected, {answer.payload} came")
+    def _apply(self, request, reply):
+        if reply.payload != request.expected:
+            self.faults.append(f"{request.words}: {request.expected} was expected, {reply.payload} came")
         before, self.entry = self.entry, request.after
         if self.entry and not self.entry.version:
-            self.entry.version = answer.ts
-            if before and answer.ts <= before.version:
-                self.faults.append(f"{request.words}: version {answer.ts} after {before.version}")
-        elif before and answer.ts != before.version:
-            self.faults.append(f"{request.words}: version {answer.ts}, not {before.version}")
+            self.entry.version = reply.ts
+            if before and reply.ts <= before.version:
+                self.faults.append(f"{request.words}: version {reply.ts} after {before.version}")
+        elif before and reply.ts != before.version:
+            self.faults.append(f"{request.words}: version {reply.ts}, not {before.version}")
 
     def check(self):
         """Check that the key has the expected value."""
         assert not self.faults, self.faults
-        answer = self.client.request("GET", self.key)
+        reply = self.client.request("GET", self.key)
         if self.entry is None:
-            assert answer.payload == b"$-1\r\n", self.key
+            assert reply.payload == b"$-1\r\n", self.key
         else:
-            assert resp.read(answer.payload) == self.entry.value, self.key
-            assert answer.ts == self.entry.version, self.key
+            assert resp.read(reply.payload) == self.entry.value, self.key
+            assert reply.ts == self.entry.version, self.key
         if self.is_fenced and self.entry:
             refused = self.client.request("SET", self.key, "never", ft=Hlc(0, 0, "older"))
             assert refused.payload.startswith(b"-ERR the request fencing token is a lower version"), refused
 
     def check_remembered(self, n):
-        """Repeat up to n requests of this run, and check that the store remembers their answers."""
-        requests = self.random.sample(self.answered, min(n, len(self.answered)))
-        seen = [request.n_answers for request in requests]
+        """Repeat up to n requests of this run, and check that the store remembers their replies."""
+        requests = self.random.sample(self.replied, min(n, len(self.replied)))
+        seen = [request.n_replies for request in requests]
         for request in requests:
             self._send(request)
-        wait_until(lambda: all(request.n_answers > n_seen for request, n_seen in zip(requests, seen)),
-                   "what was repeated is answered")
+        wait_until(lambda: all(request.n_replies > n_seen for request, n_seen in zip(requests, seen)),
+                   "repeated requests have replies")
         assert not self.faults, self.faults
 
 
@@ -191,13 +191,13 @@ class Registrar:
             return Request(("KEYNOTIFY", self.random.choice(sorted(self.registered)), "STOP"), DONE, properties)
         return Request(("KEYNOTIFY", f"{self.prefix}-{self._n}"), DONE, properties)
 
-    def _on_answer(self, request, answer):
+    def _on_reply(self, request, reply):
         with self._lock:
-            if request.answer:
+            if request.reply:
                 return
-            request.answer = answer
-            if answer.payload != request.expected:
-                self.faults.append(f"{request.words}: {answer.payload}")
+            request.reply = reply
+            if reply.payload != request.expected:
+                self.faults.append(f"{request.words}: {reply.payload}")
             key = request.words[1]
             (self.registered.discard if "STOP" in request.words else self.registered.add)(key)
             if "STOP" in request.words:
@@ -236,10 +236,10 @@ class Lanes:
             one.stop()
 
     def finish(self):
-        """Repeat unanswered requests until they are answered: a broker that is killed drops some."""
+        """Repeat requests until they have their replies: a broker that is killed drops some."""
         repeated = 0
 
-        def is_answered():
+        def has_reply():
             nonlocal repeated
             if all(one.is_idle() for one in self.all):
                 return True
@@ -249,7 +249,7 @@ class Lanes:
                     one.send_again()
             return False
 
-        wait_until(is_answered, "every lane is answered")
+        wait_until(has_reply, "every lane has its reply")
 
     def check(self, n_remembered=5):
         for one in self.all:
@@ -259,5 +259,5 @@ class Lanes:
         for lane in self.lanes:
             lane.check()
 
-    def n_answered(self):
-        return sum(len(lane.answered) for lane in self.lanes)
+    def n_replies(self):
+        return sum(len(lane.replied) for lane in self.lanes)

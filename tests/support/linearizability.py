@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether a history of requests and answers is linearizable.
+"""Checks whether a history of requests and replies is linearizable.
 
-A history is a list of operations, each with the time when it was sent and the time when its answer came. The search is
+A history is a list of operations, each with the time when it was sent and the time when its reply came. The search is
 Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993): in each step, try every remaining operation that was
 sent before the first remaining operation ended. As proposed by Lowe, each pair of executed operations and resulting state
 is tried only once. Keys are independent of each other and searched one by one.
 
-An operation that was never answered may have taken effect at any time after it was sent, or not at all.
+An operation that got no reply may have taken effect at any time after it was sent, or not at all.
 """
 
 import math
@@ -18,7 +18,7 @@ from support.hlc import Hlc
 
 
 class Outcome(NamedTuple):
-    """An answer. The version is that of the value that was set, deleted or read, or that prevented the change."""
+    """A reply. The version is that of the value that was set, deleted or read, or that prevented the change."""
     kind: str  # done, unmet, value, absent, deleted, nothing, fence required, fence too old
     version: Optional[Hlc] = None
     value: Optional[bytes] = None
@@ -33,7 +33,7 @@ class Operation:
     value: Optional[bytes] = None  # SET, NX, NEX: the new value
     expected: Optional[bytes] = None  # NEX, VDEL: the value that the condition requires
     token: Optional[Hlc] = None
-    end: float = math.inf  # when its answer came; inf: never
+    end: float = math.inf  # when its reply came; inf: never
     outcome: Optional[Outcome] = None
 
 
@@ -44,7 +44,7 @@ class Violation(NamedTuple):
     unexplained: list
 
     def __str__(self):
-        lines = [f"no order explains what was answered about {self.key}; these are explained:"]
+        lines = [f"no order explains the replies about {self.key}; these are explained:"]
         lines += [f"  {operation}" for operation in self.explained[-20:]]
         lines += ["and none of these can be next:"]
         lines += [f"  {operation}" for operation in self.unexplained[:20]]
@@ -66,7 +66,7 @@ FENCED = ("SET", "NX", "NEX", "VDEL", "DEL")
 
 
 def _execute(state, operation):
-    """Return the store's answer, without versions, and the next state."""
+    """Return the store's reply, without versions, and the next state."""
     is_there = state.value is not None
     if operation.kind == "GET":
         return ("value" if is_there else "absent"), state
@@ -87,7 +87,7 @@ def _execute(state, operation):
 
 
 def _step(state, operation):
-    """Return the state after the operation, or None if the store could not have given this answer."""
+    """Return the state after the operation, or None if the store could not have given this reply."""
     kind, following = _execute(state, operation)
     outcome = operation.outcome
     if outcome is None:
@@ -107,7 +107,7 @@ def _step(state, operation):
 # The search
 
 def _search(operations):
-    """Return the sorted operations, and None if an order explains all answers. Otherwise return the longest order found."""
+    """Return the sorted operations, and None if an order explains all replies. Otherwise return the longest order found."""
     operations = sorted(operations, key=lambda operation: operation.start)
     wanted = sum(1 << i for i, operation in enumerate(operations) if operation.outcome is not None)
     tried = set()
@@ -155,7 +155,7 @@ def _explain(key, operations, order):
 
 
 def _find_shrinking_version(history):
-    """Return a violation if a SET that was sent after the answer to another SET, of any key, has no greater version."""
+    """Return a violation if a SET that was sent after the reply to another SET, of any key, has no greater version."""
     done = [operation for operation in history if operation.outcome and operation.outcome.kind == "done"]
     greatest = None
     ended = sorted(done, key=lambda operation: operation.end)

@@ -8,11 +8,11 @@ from support.process import PATIENCE
 
 
 class Load:
-    """Sets key after key until stop(). Each answer triggers the next request."""
+    """Sets key after key until stop(). Each reply triggers the next request."""
 
     def __init__(self, client, depth=50):
         self.client = client
-        self.answers = {}  # request number -> its answer
+        self.replies = {}  # request number -> its reply
         self._requests = []  # timestamp and correlation data of each request, for repetitions
         self._stopped = False
         self._changed = threading.Condition(threading.RLock())
@@ -31,27 +31,27 @@ class Load:
                 return
             number = len(self._requests)
             self._requests.append({"ts": self.client.clock.now(), "correlation": uuid.uuid4().bytes})
-            answer = self._send(number)
-        answer.add_done_callback(lambda done: self._on_answer(number, done.result()))
+            reply = self._send(number)
+        reply.add_done_callback(lambda done: self._on_reply(number, done.result()))
 
-    def _on_answer(self, number, answer):
+    def _on_reply(self, number, reply):
         with self._changed:
-            self.answers[number] = answer
+            self.replies[number] = reply
             self._changed.notify_all()
         self._send_next()
 
-    def _unanswered(self):
-        return [number for number in range(len(self._requests)) if number not in self.answers]
+    def _without_reply(self):
+        return [number for number in range(len(self._requests)) if number not in self.replies]
 
     def wait_for_progress(self, n_more=200):
         with self._changed:
-            target = len(self.answers) + n_more
-            assert self._changed.wait_for(lambda: len(self.answers) >= target, PATIENCE), "no progress"
+            target = len(self.replies) + n_more
+            assert self._changed.wait_for(lambda: len(self.replies) >= target, PATIENCE), "no progress"
 
-    def send_unanswered_again(self):
-        """Send the outstanding requests again, as a client does after a timeout. The first answer to either copy counts."""
+    def repeat_requests_without_reply(self):
+        """Send the outstanding requests again, as a client does after a timeout. The first reply to either copy counts."""
         with self._changed:
-            for number in self._unanswered():
+            for number in self._without_reply():
                 self._send(number)
 
     def stop(self):
@@ -60,6 +60,6 @@ class Load:
 
     def wait_for_all(self):
         with self._changed:
-            self._changed.wait_for(lambda: not self._unanswered(), PATIENCE)
-            unanswered = self._unanswered()
-        assert not unanswered, f"{len(unanswered)} of {len(self._requests)} requests unanswered"
+            self._changed.wait_for(lambda: not self._without_reply(), PATIENCE)
+            without_reply = self._without_reply()
+        assert not without_reply, f"{len(without_reply)} of {len(self._requests)} requests without a reply"

@@ -28,13 +28,13 @@ VERSION = b"5"
 ACL_CHECK, BASIC_AUTH, EXTENDED_AUTH_START = 2, 3, 4
 ACCEPT, DEFER = 0, 17
 
-ANSWERING = """
+DECIDING = """
 #include <string.h>
 int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
 const char *mosquitto_client_id(const void *);
 struct connect { void *future, *client; };
 static int on_event(int event, void *data, void *userdata)
-{ const char *client_id = mosquitto_client_id(((struct connect *)data)->client); (void)client_id; return ANSWER; }
+{ const char *client_id = mosquitto_client_id(((struct connect *)data)->client); (void)client_id; return DECISION; }
 int mosquitto_plugin_version(int n, const int *versions) { return 5; }
 int mosquitto_plugin_init(void *id, void **data, void *options, int n)
 { return mosquitto_callback_register(id, EVENT, on_event, 0, 0); }
@@ -42,11 +42,11 @@ int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
 """
 
 
-def build_plugin(directory, event, answer):
-    """Build a plugin that answers this event with the value of a C expression. The expression can use client_id."""
-    path = directory / f"answers-{event}.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", f"-DEVENT={event}", f"-DANSWER={answer}", "-o", path, "-"],
-                   input=ANSWERING.encode(), check=True)
+def build_plugin(directory, event, decision):
+    """Build a plugin that decides this event with the value of a C expression. The expression can use client_id."""
+    path = directory / f"decides-{event}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", f"-DEVENT={event}", f"-DDECISION={decision}", "-o", path, "-"],
+                   input=DECIDING.encode(), check=True)
     return path
 
 

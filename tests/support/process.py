@@ -35,9 +35,9 @@ def wait_until(condition, what, patience=PATIENCE):
     """Poll until the function returns a true value, and return it."""
     deadline = time.monotonic() + patience
     while True:
-        answer = condition()
-        if answer:
-            return answer
+        reply = condition()
+        if reply:
+            return reply
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {patience} s")
         time.sleep(POLL_INTERVAL)

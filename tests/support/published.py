@@ -10,8 +10,8 @@ class RustClient(Client):
 
 class _Unsubscribed(Client):
     def watch(self, *keys):
-        for answer in self.request_all(("KEYNOTIFY", key) for key in keys):
-            assert answer.payload == b"+OK\r\n"
+        for reply in self.request_all(("KEYNOTIFY", key) for key in keys):
+            assert reply.payload == b"+OK\r\n"
 
 
 class GoClient(_Unsubscribed):

@@ -6,10 +6,10 @@ from support import resp
 
 def page(client, pattern, token=None):
     """Return the keys of one page, and the token of the next page or None."""
-    answer = client.request("SCAN", pattern, *([] if token is None else [token]))
-    assert answer.status == "200"
-    assert answer.prop("__ts") is None
-    keys, *rest = resp.read(answer.payload)
+    reply = client.request("SCAN", pattern, *([] if token is None else [token]))
+    assert reply.status == "200"
+    assert reply.prop("__ts") is None
+    keys, *rest = resp.read(reply.payload)
     assert len(rest) <= 1
     return keys, rest[0] if rest else None
 

@@ -22,7 +22,7 @@ class WireClient(Connection):
     def __init__(self, port, client_id=None, **more):
         super().__init__(port, client_id, **more)
         self.clock = hlc.Clock(self.id)
-        self.response_topic = f"clients/{self.id}/answers"
+        self.response_topic = f"clients/{self.id}/replies"
         self.subscribe(self.response_topic)
 
     def close(self):
@@ -39,16 +39,16 @@ class WireClient(Connection):
                                                 ResponseTopic=response_topic or self.response_topic)
 
     def begin(self, *words, **more):
-        """Send a request. Pass the returned value to answer_to() for its answer."""
+        """Send a request. Pass the returned value to reply_to() for its reply."""
         correlation, encoded = self.encode_request(*words, **more)
         self.send(encoded)
         return correlation
 
-    def answer_to(self, correlation):
+    def reply_to(self, correlation):
         return self._next(lambda message: message.correlation == correlation)
 
     def ask(self, *words, **more):
-        return self.answer_to(self.begin(*words, **more)).payload
+        return self.reply_to(self.begin(*words, **more)).payload
 
     def begin_and_disconnect(self, *words):
         """Send the request, and close the connection."""
@@ -61,7 +61,7 @@ class WireClient(Connection):
 
     def wait_until_served(self):
         """Wait until the broker has room for requests: it drops them while the queue of the store's session is full."""
-        wait_until(lambda: self.begin("GET", "whatever") and self.messages(), "a request is answered")
+        wait_until(lambda: self.begin("GET", "whatever") and self.messages(), "a request has its reply")
 
     # Notifications
 

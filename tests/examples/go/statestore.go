@@ -31,7 +31,7 @@ type Notification struct{ Key, Event string }
 type StateStore struct {
 	Notifications chan Notification
 
-	id, answers, notified string
+	id, replies, notified string
 	client                *paho.Client
 	mutex                 sync.Mutex
 	counter               int
@@ -53,7 +53,7 @@ func Connect(where string) (*StateStore, error) {
 	store := &StateStore{
 		Notifications: make(chan Notification, 100),
 		id:            id,
-		answers:       "clients/" + id + "/answers",
+		replies:       "clients/" + id + "/replies",
 		notified:      fmt.Sprintf("clients/%s/%X/command/notify/", service, id),
 		pending:       map[string]chan []byte{},
 	}
@@ -65,7 +65,7 @@ func Connect(where string) (*StateStore, error) {
 		return nil, err
 	}
 	_, err = store.client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
-		{Topic: store.answers, QoS: 1},
+		{Topic: store.replies, QoS: 1},
 		{Topic: store.notified + "+", QoS: 1},
 	}})
 	return store, err
@@ -77,13 +77,13 @@ func (store *StateStore) Close() error {
 }
 
 func (store *StateStore) receive(message *paho.Publish) {
-	if message.Topic == store.answers {
+	if message.Topic == store.replies {
 		store.mutex.Lock()
-		answer := store.pending[string(message.Properties.CorrelationData)]
+		reply := store.pending[string(message.Properties.CorrelationData)]
 		delete(store.pending, string(message.Properties.CorrelationData))
 		store.mutex.Unlock()
-		if answer != nil {
-			answer <- message.Payload
+		if reply != nil {
+			reply <- message.Payload
 		}
 		return
 	}
@@ -98,8 +98,8 @@ func (store *StateStore) receive(message *paho.Publish) {
 // Control sends a control request to a double that was started with --control. The words are those of
 // `statestorectl test`. A wait that times out is an error.
 func (store *StateStore) Control(words ...string) error {
-	answer, err := store.ask("control/invoke", words...)
-	if err == nil && string(answer) == "0" {
+	reply, err := store.ask("control/invoke", words...)
+	if err == nil && string(reply) == "0" {
 		err = errors.New("no such request has arrived")
 	}
 	return err
@@ -118,8 +118,8 @@ func (store *StateStore) Get(key string) ([]byte, error) {
 
 // TakeLease tries to take the lease and reports whether the owner has it.
 func (store *StateStore) TakeLease(key, owner string, duration time.Duration) (bool, error) {
-	answer, err := store.ask("command/invoke", "SET", key, owner, "NX", "PX", strconv.FormatInt(duration.Milliseconds(), 10))
-	return string(answer) == "OK", err
+	reply, err := store.ask("command/invoke", "SET", key, owner, "NX", "PX", strconv.FormatInt(duration.Milliseconds(), 10))
+	return string(reply) == "OK", err
 }
 
 // Watch registers for notifications of the key. They arrive in Notifications.
@@ -129,11 +129,11 @@ func (store *StateStore) Watch(key string) error {
 }
 
 func (store *StateStore) ask(topic string, words ...string) ([]byte, error) {
-	correlation, answer := random(), make(chan []byte, 1)
+	correlation, reply := random(), make(chan []byte, 1)
 	store.mutex.Lock()
 	store.counter++
 	timestamp := fmt.Sprintf("%d:%d:%s", time.Now().UnixMilli(), store.counter, store.id)
-	store.pending[string(correlation)] = answer
+	store.pending[string(correlation)] = reply
 	store.mutex.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -143,7 +143,7 @@ func (store *StateStore) ask(topic string, words ...string) ([]byte, error) {
 		QoS:     1,
 		Payload: encode(words),
 		Properties: &paho.PublishProperties{
-			ResponseTopic:   store.answers,
+			ResponseTopic:   store.replies,
 			CorrelationData: correlation,
 			User:            paho.UserProperties{{Key: "__ts", Value: timestamp}, {Key: "__srcId", Value: store.id}},
 		},
@@ -152,10 +152,10 @@ func (store *StateStore) ask(topic string, words ...string) ([]byte, error) {
 		return nil, err
 	}
 	select {
-	case payload := <-answer:
+	case payload := <-reply:
 		return decode(payload)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s is not answered", words[0])
+		return nil, fmt.Errorf("%s gets no reply", words[0])
 	}
 }
 

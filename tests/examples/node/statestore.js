@@ -23,7 +23,7 @@ export class StateStore {
   static async connect(url) {
     const store = new StateStore()
     store.id = `test-${randomUUID()}`
-    store.answers = `clients/${store.id}/answers`
+    store.replies = `clients/${store.id}/replies`
     store.notified = `clients/${SERVICE}/${Buffer.from(store.id).toString('hex').toUpperCase()}/command/notify/`
     store.pending = new Map()
     store.notifications = []
@@ -31,7 +31,7 @@ export class StateStore {
     store.counter = 0
     store.mqtt = await mqtt.connectAsync(url, { clientId: store.id, protocolVersion: 5 })
     store.mqtt.on('message', (topic, payload, packet) => store.receive(topic, payload, packet))
-    await store.mqtt.subscribeAsync([store.answers, `${store.notified}+`], { qos: 1 })
+    await store.mqtt.subscribeAsync([store.replies, `${store.notified}+`], { qos: 1 })
     return store
   }
 
@@ -40,7 +40,7 @@ export class StateStore {
   }
 
   receive(topic, payload, packet) {
-    if (topic === this.answers) {
+    if (topic === this.replies) {
       const correlation = packet.properties.correlationData.toString()
       this.pending.get(correlation)?.(payload)
       this.pending.delete(correlation)
@@ -55,16 +55,16 @@ export class StateStore {
 
   async ask(words, topic = `${SERVICE}/command/invoke`) {
     const correlation = randomUUID()
-    const answered = new Promise((resolve) => this.pending.set(correlation, resolve))
+    const replied = new Promise((resolve) => this.pending.set(correlation, resolve))
     await this.mqtt.publishAsync(topic, encode(words), {
       qos: 1,
       properties: {
-        responseTopic: this.answers,
+        responseTopic: this.replies,
         correlationData: Buffer.from(correlation),
         userProperties: { __ts: `${Date.now()}:${this.counter++}:${this.id}`, __srcId: this.id },
       },
     })
-    return decode(await answered)
+    return decode(await replied)
   }
 
   // Send a control request to a double that was started with --control: the words of `statestorectl test`.

@@ -36,7 +36,7 @@ def decode(payload):
 class StateStore:
     def __init__(self, url):
         self.id = f"test-{uuid.uuid4().hex[:12]}"
-        self.answers = f"clients/{self.id}/answers"
+        self.replies = f"clients/{self.id}/replies"
         self.notified = f"clients/{SERVICE}/{self.id.encode().hex().upper()}/command/notify/"
         self.pending = {}
         self.notifications = queue.Queue()
@@ -51,7 +51,7 @@ class StateStore:
         self.mqtt.on_subscribe = lambda *_: subscribed.put(True)
         where = urlsplit(url)
         self.mqtt.connect(where.hostname, where.port or 1883)
-        self.mqtt.subscribe([(self.answers, 1), (self.notified + "+", 1)])
+        self.mqtt.subscribe([(self.replies, 1), (self.notified + "+", 1)])
         self.mqtt.loop_start()
         subscribed.get(timeout=PATIENCE)
 
@@ -60,23 +60,23 @@ class StateStore:
         self.mqtt.loop_stop()
 
     def _receive(self, _client, _userdata, message):
-        if message.topic == self.answers:
-            answer = self.pending.pop(getattr(message.properties, "CorrelationData", None), None)
-            if answer:  # otherwise it is a repeated reply, or has other Correlation Data
-                answer.put(message.payload)
+        if message.topic == self.replies:
+            reply = self.pending.pop(getattr(message.properties, "CorrelationData", None), None)
+            if reply:  # otherwise it is a repeated reply, or has other Correlation Data
+                reply.put(message.payload)
             return
         key = bytes.fromhex(message.topic[len(self.notified):]).decode()
         self.notifications.put((key, b"DELETE" if message.payload == encode(["NOTIFY", "DELETE"]) else b"SET"))
 
     def ask(self, *words, topic=f"{SERVICE}/command/invoke"):
         properties = Properties(PacketTypes.PUBLISH)
-        properties.ResponseTopic = self.answers
+        properties.ResponseTopic = self.replies
         properties.CorrelationData = uuid.uuid4().bytes
         properties.UserProperty = [("__ts", f"{time.time_ns() // 1_000_000}:{next(self.counter)}:{self.id}"),
                                    ("__srcId", self.id)]
-        answer = self.pending[properties.CorrelationData] = queue.Queue()
+        reply = self.pending[properties.CorrelationData] = queue.Queue()
         self.mqtt.publish(topic, encode(words), qos=1, properties=properties)
-        return decode(answer.get(timeout=PATIENCE))
+        return decode(reply.get(timeout=PATIENCE))
 
     def control(self, *words):
         """Send a control request to a double that was started with --control: the words of `statestorectl test`."""

@@ -61,9 +61,9 @@ def test_the_broker_has_the_plugin(double):
 def test_no_request_of_a_burst_is_lost(double):
     client = double.connect("client-1")
 
-    answers = client.request_all(("SET", f"key-{n}", "value") for n in range(3000))
+    replies = client.request_all(("SET", f"key-{n}", "value") for n in range(3000))
 
-    assert all(answer.payload == b"+OK\r\n" for answer in answers)
+    assert all(reply.payload == b"+OK\r\n" for reply in replies)
 
 
 def test_dev_uses_the_given_port(double_of):
@@ -206,9 +206,9 @@ def test_the_store_survives_the_end_of_the_thread_that_started_it():
     try:
         port = parent.stdout.readline().strip().rpartition(b":")[2]
         for _ in range(2):
-            answer = subprocess.run([STATESTORED.with_name("statestorectl"), "--port", port, "set", "key", "value"],
+            reply = subprocess.run([STATESTORED.with_name("statestorectl"), "--port", port, "set", "key", "value"],
                                     env=environment({}), capture_output=True, text=True, check=False)
-            assert answer.stdout.startswith("OK"), answer
+            assert reply.stdout.startswith("OK"), reply
         parent.stdin.close()
         assert parent.wait(PATIENCE) == 0
     finally:

@@ -101,17 +101,17 @@ def n_refusals(events):
 
 def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(site, events):
     client = site.connect()
-    answers = [client.send("NOSUCH", n) for n in range(3000)]
-    for answer in answers:
-        answer.result(PATIENCE)
+    replies = [client.send("NOSUCH", n) for n in range(3000)]
+    for reply in replies:
+        reply.result(PATIENCE)
 
     wait_until(lambda: n_refusals(events) == 3000, "the number of suppressed messages is logged")
 
 
 def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
     client = site.connect()
-    for answer in [client.send("NOSUCH", n) for n in range(100)]:
-        answer.result(PATIENCE)
+    for reply in [client.send("NOSUCH", n) for n in range(100)]:
+        reply.result(PATIENCE)
     assert site.store.stop() == 0
 
     assert n_refusals(events) == 100

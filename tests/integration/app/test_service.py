@@ -141,7 +141,7 @@ def test_watchdog_notifications_stop_while_a_commit_hangs(site, watching, tmp_pa
 
 
 def test_the_watchdog_is_notified_while_the_name_of_the_broker_is_looked_up(site, watching, tmp_path):
-    """The resolver of the system takes 30 s to report that no name server answers."""
+    """The resolver of the system takes 30 s to report that no name server replies."""
     stall = tmp_path / "stall"
     stall.touch()
     store = site.launch_store("--host", "localhost", environment={

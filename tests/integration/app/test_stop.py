@@ -78,7 +78,7 @@ def test_a_store_under_load_stops_and_keeps_acknowledged_writes(site, tmp_path):
 
     assert store.stop() == 0
     load.stop()
-    acknowledged = dict(load.answers)
+    acknowledged = dict(load.replies)
 
     store.start()
     client = site.connect()

@@ -14,10 +14,10 @@ MIB = 1024 * 1024
 def test_each_byte_is_a_distinct_key(client, key):
     keys = [key.encode() + bytes([byte]) for byte in range(256)]
 
-    assert all(answer.payload == OK for answer in client.request_all(("SET", each, each) for each in keys))
+    assert all(reply.payload == OK for reply in client.request_all(("SET", each, each) for each in keys))
 
-    answers = client.request_all(("GET", each) for each in keys)
-    assert [resp.read(answer.payload) for answer in answers] == keys
+    replies = client.request_all(("GET", each) for each in keys)
+    assert [resp.read(reply.payload) for reply in replies] == keys
 
 
 def test_all_bytes_in_one_key_and_value(client, key):
@@ -66,9 +66,9 @@ def test_long_values_are_stored_compared_and_notified(client, key, length):
 def test_several_large_values_at_once(client, key):
     values = [random.Random(n).randbytes(2 * MIB) for n in range(6)]
 
-    assert all(answer.payload == OK
-               for answer in client.request_all(("SET", f"{key}-{n}", value) for n, value in enumerate(values)))
+    assert all(reply.payload == OK
+               for reply in client.request_all(("SET", f"{key}-{n}", value) for n, value in enumerate(values)))
 
-    answers = client.request_all(("GET", f"{key}-{n}") for n in range(6))
-    assert [resp.read(answer.payload) for answer in answers] == values
+    replies = client.request_all(("GET", f"{key}-{n}") for n in range(6))
+    assert [resp.read(reply.payload) for reply in replies] == values
     client.request_all(("DEL", f"{key}-{n}") for n in range(6))

@@ -21,11 +21,11 @@ def test_a_condition_not_met(client, key, dialect, words):
     version = client.request("SET", key, "old").ts
     verb, *arguments = words
 
-    answer = client.request(verb, key, *arguments)
+    reply = client.request(verb, key, *arguments)
 
-    assert answer.payload == NOT_MET[dialect]
-    assert answer.status == "200"
-    assert answer.ts == version
+    assert reply.payload == NOT_MET[dialect]
+    assert reply.status == "200"
+    assert reply.ts == version
 
 
 @both
@@ -64,7 +64,7 @@ def test_the_text_of_a_version(client, key, dialect):
 
 @both
 def test_all_other_replies_are_equal_in_both_dialects(client, key, dialect):
-    answers = [client.request(*words) for words in (
+    replies = [client.request(*words) for words in (
         ["SET", key, "value", "NX"],
         ["GET", key],
         ["VDEL", key, "value"],
@@ -76,7 +76,7 @@ def test_all_other_replies_are_equal_in_both_dialects(client, key, dialect):
         ["set", key, "value"],
     )]
 
-    assert [answer.payload for answer in answers] == [
+    assert [reply.payload for reply in replies] == [
         b"+OK\r\n",
         b"$5\r\nvalue\r\n",
         b":1\r\n",
@@ -87,7 +87,7 @@ def test_all_other_replies_are_equal_in_both_dialects(client, key, dialect):
         b":0\r\n",
         b"-ERR unknown command\r\n",
     ]
-    assert {answer.status for answer in answers} == {"200"}
+    assert {reply.status for reply in replies} == {"200"}
 
 
 @both

@@ -98,11 +98,11 @@ PX_VALUES = ["0", "-1", "+1", "", " 1", "1 ", "1.5", "1e3", "0x10", "ten", "9223
 
 @pytest.mark.parametrize("words, payload", WORDS + [(["SET", "k", "v", "PX", px], SYNTAX) for px in PX_VALUES])
 def test_an_invalid_request_gets_its_error(client, words, payload):
-    answer = client.request(*words)
+    reply = client.request(*words)
 
-    assert answer.payload == payload
-    assert answer.status == "200", "clients read -ERR only under status 200"
-    assert answer.prop("__ts") is None
+    assert reply.payload == payload
+    assert reply.status == "200", "clients read -ERR only under status 200"
+    assert reply.prop("__ts") is None
 
 
 TIMESTAMPS = [
@@ -134,11 +134,11 @@ def test_a_request_with_an_invalid_timestamp_gets_its_error_and_changes_nothing(
     version = client.request("SET", key, "kept").ts
     verb, *arguments = words
 
-    answer = client.request(verb, key, *arguments, **with_clock(properties))
+    reply = client.request(verb, key, *arguments, **with_clock(properties))
 
-    assert answer.payload == payload
-    assert answer.status == "200"
-    assert answer.prop("__ts") is None
+    assert reply.payload == payload
+    assert reply.status == "200"
+    assert reply.prop("__ts") is None
     now = client.request("GET", key)
     assert now.payload == b"$4\r\nkept\r\n"
     assert now.ts == version

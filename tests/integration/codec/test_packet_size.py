@@ -36,9 +36,9 @@ def largest_value(client, key):
     accepted, refused = 0, MAX
     while refused - accepted > 1:
         length = (accepted + refused) // 2
-        answer = client.ask("SET", key, "v" * length)
-        assert answer in (OK, VALUE_TOO_LARGE)
-        accepted, refused = (length, refused) if answer == OK else (accepted, length)
+        reply = client.ask("SET", key, "v" * length)
+        assert reply in (OK, VALUE_TOO_LARGE)
+        accepted, refused = (length, refused) if reply == OK else (accepted, length)
     return accepted
 
 
@@ -104,10 +104,10 @@ def test_a_reply_that_is_too_large_is_an_error(site):
     client.ask("SET", "key", "v" * length)
     client.subscribe(client.response_topic + "/#")
 
-    answer = client.answer_to(client.begin("GET", "key", response_topic=client.response_topic + "/" + "t" * 1000))
+    reply = client.reply_to(client.begin("GET", "key", response_topic=client.response_topic + "/" + "t" * 1000))
 
-    assert answer.payload == REPLY_TOO_LARGE
-    assert answer.prop("__ts") is None
+    assert reply.payload == REPLY_TOO_LARGE
+    assert reply.prop("__ts") is None
 
 
 def test_a_scan_lists_all_keys_in_pages_that_fit(site):

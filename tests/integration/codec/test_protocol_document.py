@@ -15,7 +15,7 @@ from support.hlc import wall_ms
 from support.process import REPOSITORY
 
 DOCUMENT = "common/protocol/PROTOCOL.md"
-CLIENT, RESPONSE_TOPIC, CORRELATION = "client1", "clients/client1/answers", b"0123456789abcdef"
+CLIENT, RESPONSE_TOPIC, CORRELATION = "client1", "clients/client1/replies", b"0123456789abcdef"
 ALWAYS = {"__stat": "200", "__protVer": "1.0", "__srcId": "StateStore"}
 
 PACKET_SIZE = "maximum packet size"

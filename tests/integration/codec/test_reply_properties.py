@@ -35,20 +35,20 @@ def test_every_reply_has_exactly_these_properties(client, key, before, words, ha
     correlation = uuid.uuid4().bytes
     verb, *arguments = words
 
-    answer = client.request(verb, key, *arguments, correlation=correlation)
+    reply = client.request(verb, key, *arguments, correlation=correlation)
 
-    assert answer.correlation == correlation
-    assert answer.topic == client.response_topic
-    assert answer.qos == 1
-    assert not answer.retain
-    assert answer.format_indicator in (0, None), "0, which a broker may omit because it is the default"
-    assert answer.content_type == "application/octet-stream"
-    assert answer.response_topic is None
-    assert answer.expiry is None, "the request had no expiry"
-    assert answer.prop("__stat") == "200"
-    assert answer.prop("__protVer") == "1.0"
-    assert answer.prop("__srcId") == "StateStore"
-    names = sorted(name for name, _ in answer.user)
+    assert reply.correlation == correlation
+    assert reply.topic == client.response_topic
+    assert reply.qos == 1
+    assert not reply.retain
+    assert reply.format_indicator in (0, None), "0, which a broker may omit because it is the default"
+    assert reply.content_type == "application/octet-stream"
+    assert reply.response_topic is None
+    assert reply.expiry is None, "the request had no expiry"
+    assert reply.prop("__stat") == "200"
+    assert reply.prop("__protVer") == "1.0"
+    assert reply.prop("__srcId") == "StateStore"
+    names = sorted(name for name, _ in reply.user)
     assert names == sorted(["__stat", "__protVer", "__srcId"] + ["__ts"] * has_version)
 
 
@@ -67,15 +67,15 @@ def test_correlation_data_is_returned_unchanged(client, key, correlation):
 
 
 def test_a_reply_has_the_remaining_expiry_of_its_request(client, key):
-    answer = client.request("SET", key, "value", expiry=10_000)
+    reply = client.request("SET", key, "value", expiry=10_000)
 
-    assert 9_900 <= answer.expiry <= 10_000
+    assert 9_900 <= reply.expiry <= 10_000
 
 
 def test_the_largest_expiry_is_preserved(client, key):
-    answer = client.request("GET", key, expiry=0xFFFFFFFF)
+    reply = client.request("GET", key, expiry=0xFFFFFFFF)
 
-    assert answer.expiry >= 0xFFFFFFFF - 100
+    assert reply.expiry >= 0xFFFFFFFF - 100
 
 
 def test_the_version_of_keynotify_is_the_present_time(client, key):
@@ -100,7 +100,7 @@ def test_versions_are_padded_and_have_the_stores_node_id(client, key):
 def test_the_node_id_is_the_configured_one(site):
     site.start_store("--node-id", "Edge 7/é")
 
-    answer = site.connect().request("SET", "key", "value")
+    reply = site.connect().request("SET", "key", "value")
 
-    assert answer.prop("__srcId") == "Edge 7/é"
-    assert answer.ts.node == "Edge 7/é"
+    assert reply.prop("__srcId") == "Edge 7/é"
+    assert reply.ts.node == "Edge 7/é"

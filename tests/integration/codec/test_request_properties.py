@@ -6,38 +6,38 @@ import pytest
 from support.client import base16, notify_topic
 
 
-def assert_refused(answer, status, name, value):
-    assert answer.status == status
-    assert answer.prop("__stMsg")
-    assert answer.prop("__propName") == name
-    assert answer.prop("__propVal") == value
-    assert answer.prop("__protVer") == "1.0"
-    assert answer.prop("__srcId") == "StateStore"
-    assert answer.prop("__ts") is None
-    assert answer.qos == 1
+def assert_refused(reply, status, name, value):
+    assert reply.status == status
+    assert reply.prop("__stMsg")
+    assert reply.prop("__propName") == name
+    assert reply.prop("__propVal") == value
+    assert reply.prop("__protVer") == "1.0"
+    assert reply.prop("__srcId") == "StateStore"
+    assert reply.prop("__ts") is None
+    assert reply.qos == 1
 
 
-def assert_error_payload(answer):
-    assert answer.payload.startswith(b"-ERR ")
-    assert answer.payload.endswith(b"\r\n")
-    assert answer.payload.count(b"\r\n") == 1
+def assert_error_payload(reply):
+    assert reply.payload.startswith(b"-ERR ")
+    assert reply.payload.endswith(b"\r\n")
+    assert reply.payload.count(b"\r\n") == 1
 
 
 @pytest.mark.parametrize("qos", [0, 2])
 def test_a_request_at_another_qos_is_refused_and_not_executed(client, key, qos):
-    answer = client.request("SET", key, "value", qos=qos)
+    reply = client.request("SET", key, "value", qos=qos)
 
-    assert_refused(answer, "400", "QoS", str(qos))
-    assert_error_payload(answer)
+    assert_refused(reply, "400", "QoS", str(qos))
+    assert_error_payload(reply)
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
 def test_a_request_without_correlation_data_is_refused_and_not_executed(client, key):
-    answer = client.request("SET", key, "value", correlation=None)
+    reply = client.request("SET", key, "value", correlation=None)
 
-    assert_refused(answer, "400", "Correlation Data", "")
-    assert_error_payload(answer)
-    assert answer.correlation is None
+    assert_refused(reply, "400", "Correlation Data", "")
+    assert_error_payload(reply)
+    assert reply.correlation is None
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
@@ -48,21 +48,21 @@ def test_properties_are_checked_before_the_payload(client):
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "3.0", "17.0", "65536.0"])
 def test_another_major_version_is_not_supported_and_not_executed(client, key, version):
-    answer = client.request("SET", key, "value", protocol=version)
+    reply = client.request("SET", key, "value", protocol=version)
 
-    assert_refused(answer, "505", "__protVer", version)
-    assert answer.prop("__supProtMajVer") == "0 1"
-    assert answer.prop("__requestProtVer") == version
+    assert_refused(reply, "505", "__protVer", version)
+    assert reply.prop("__supProtMajVer") == "0 1"
+    assert reply.prop("__requestProtVer") == version
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
 @pytest.mark.parametrize("version", [None, "1.0", "1.1", "1.99", "0.0", "0.1"])
 def test_major_versions_0_and_1_are_served(client, key, version):
-    answer = client.request("SET", key, "value", protocol=version)
+    reply = client.request("SET", key, "value", protocol=version)
 
-    assert answer.status == "200"
-    assert answer.payload == b"+OK\r\n"
-    assert answer.prop("__protVer") == "1.0"
+    assert reply.status == "200"
+    assert reply.payload == b"+OK\r\n"
+    assert reply.prop("__protVer") == "1.0"
 
 
 def test_other_properties_are_ignored(client, key):
@@ -80,17 +80,17 @@ def test_content_type_and_format_of_a_request_are_ignored(client, key, propertie
     value = b"\xff is not UTF-8"
     assert client.request("SET", key, value, **properties).payload == b"+OK\r\n"
 
-    answer = client.request("GET", key, **properties)
+    reply = client.request("GET", key, **properties)
 
-    assert answer.payload == b"$%d\r\n%s\r\n" % (len(value), value)
-    assert answer.content_type == "application/octet-stream"
+    assert reply.payload == b"$%d\r\n%s\r\n" % (len(value), value)
+    assert reply.content_type == "application/octet-stream"
 
 
 @pytest.mark.parametrize("name", ["__TS", "__Ts", "_ts", "ts", "__ts "])
 def test_property_names_are_compared_exactly(client, key, name):
-    answer = client.request("SET", key, "value", ts=None, user=[(name, str(client.clock.now()))])
+    reply = client.request("SET", key, "value", ts=None, user=[(name, str(client.clock.now()))])
 
-    assert answer.payload == b"-ERR missing timestamp\r\n"
+    assert reply.payload == b"-ERR missing timestamp\r\n"
 
 
 def test_many_other_properties_do_not_hide_the_properties_of_the_protocol(client, key):
@@ -114,8 +114,8 @@ def test_the_first_of_repeated_properties_counts(client, key):
 def notified_topic(watcher, changer, key, **identity):
     """Return the topic of the notification of this key after a KEYNOTIFY with these properties."""
     watcher.subscribe("clients/statestore/#")
-    answer = watcher.request("KEYNOTIFY", key, **identity)
-    assert answer.payload == b"+OK\r\n"
+    reply = watcher.request("KEYNOTIFY", key, **identity)
+    assert reply.payload == b"+OK\r\n"
     changer.request("SET", key, "value")
     while True:
         topic = watcher.notification().topic  # the subscription receives notifications of keys of earlier tests, too
@@ -128,7 +128,7 @@ def test_the_source_id_is_the_client_id(shared, client, key):
 
 
 def test_the_source_id_takes_precedence_over_the_response_topic(shared, client, key):
-    topic = "clients/another/services/statestore/answers"
+    topic = "clients/another/services/statestore/replies"
     client.subscribe(topic)
 
     where = notified_topic(client, shared.connect(), key, source="client-2", response_topic=topic)
@@ -138,7 +138,7 @@ def test_the_source_id_takes_precedence_over_the_response_topic(shared, client, 
 
 @pytest.mark.parametrize("level", ["plain", "636C69656E74", "with space", "é"])
 def test_without_a_source_id_the_response_topic_has_the_client_id(shared, client, key, level):
-    topic = f"clients/{level}/services/statestore/answers"
+    topic = f"clients/{level}/services/statestore/replies"
     client.subscribe(topic)
 
     where = notified_topic(client, shared.connect(), key, source=None, response_topic=topic)

@@ -7,16 +7,16 @@ import pytest
 
 from support.client import INVOKE, SERVICE
 
-UNANSWERABLE = {
+INVALID_TOPICS = {
     "none": None,
     "the invoke topic": INVOKE,
     "the notify prefix": f"clients/{SERVICE}",
     "below the notify prefix": f"clients/{SERVICE}/636C69656E74/command/notify/6B6579",
     "beginning with the notify prefix": f"clients/{SERVICE}X",
     "empty": "",
-    "a + wildcard": "clients/+/answers",
-    "a + inside a level": "clients/a+b/answers",
-    "a # wildcard": "clients/answers/#",
+    "a + wildcard": "clients/+/replies",
+    "a + inside a level": "clients/a+b/replies",
+    "a # wildcard": "clients/replies/#",
     "101 levels": "a" + 100 * "/a",
 }
 
@@ -33,15 +33,15 @@ def requests_and_replies_seen(listener):
     return [message for message in seen if message.correlation]
 
 
-@pytest.mark.parametrize("topic", UNANSWERABLE.values(), ids=UNANSWERABLE.keys())
+@pytest.mark.parametrize("topic", INVALID_TOPICS.values(), ids=INVALID_TOPICS.keys())
 def test_a_request_with_a_forbidden_response_topic_is_not_executed(shared, client, key, topic):
     listener = shared.connect()
     listener.subscribe("#")
 
-    unanswered = client.send("SET", key, "value", response_topic=topic)
+    without_reply = client.send("SET", key, "value", response_topic=topic)
     assert client.request("GET", key).payload == b"$-1\r\n"
 
-    assert not unanswered.done()
+    assert not without_reply.done()
     listener.request("GET", key)  # after this reply the listener has received all earlier messages
     published = [message.topic for message in requests_and_replies_seen(listener)]
     assert published.count(INVOKE) == 3, "the three requests and no reply"
@@ -52,7 +52,7 @@ def test_each_forbidden_response_topic_is_logged(site):
     store = site.start_store()
     client = site.connect()
 
-    for topic in (None, INVOKE, "clients/+/answers"):
+    for topic in (None, INVOKE, "clients/+/replies"):
         seen = len(store.log())
         client.send("GET", "key", response_topic=topic)
         store.wait_for_log("response topic", after=seen)
@@ -63,7 +63,7 @@ def test_each_forbidden_response_topic_is_logged(site):
 @pytest.mark.parametrize("topic", [
     "a",
     "/",
-    "answers/of/mine",
+    "replies/of/mine",
     "clients/x",
     "clients/statestore/v1",
     "clients/statestore/v2/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8",
@@ -78,7 +78,7 @@ def test_each_forbidden_response_topic_is_logged(site):
 def test_every_other_response_topic_is_accepted(client, key, topic):
     client.subscribe(topic)
 
-    answer = client.request("GET", key, response_topic=topic)
+    reply = client.request("GET", key, response_topic=topic)
 
-    assert answer.topic == topic
-    assert answer.payload == b"$-1\r\n"
+    assert reply.topic == topic
+    assert reply.payload == b"$-1\r\n"

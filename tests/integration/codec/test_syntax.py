@@ -105,10 +105,10 @@ MALFORMED = [
 
 @pytest.mark.parametrize("payload", MALFORMED, ids=repr)
 def test_a_payload_other_than_an_array_of_blobs_is_a_syntax_error(client, payload):
-    answer = client.request(payload=payload)
+    reply = client.request(payload=payload)
 
-    assert answer.payload == b"-ERR syntax error\r\n"
-    assert answer.status == "200"
+    assert reply.payload == b"-ERR syntax error\r\n"
+    assert reply.status == "200"
 
 
 @pytest.mark.parametrize("word", [b"\r\n", b"a\r\nb", b"\0", b"$1\r\nk\r\n", b"*1\r\n", b"\xff\x00\xfe", b" ", b"\n\r"])
@@ -116,9 +116,9 @@ def test_blobs_can_contain_any_bytes(client, key, word):
     binary_key = key.encode() + word
     assert client.request("SET", binary_key, word).payload == b"+OK\r\n"
 
-    answer = client.request("GET", binary_key)
+    reply = client.request("GET", binary_key)
 
-    assert answer.payload == b"$%d\r\n%s\r\n" % (len(word), word)
+    assert reply.payload == b"$%d\r\n%s\r\n" % (len(word), word)
     assert client.request("VDEL", binary_key, word).payload == b":1\r\n"
 
 

@@ -12,7 +12,7 @@ import pytest
 from support import resp
 from support.broker import free_port
 from support.control import CONTROL, Control, value_of
-from support.ctl import NO_ANSWER, environment
+from support.ctl import NO_REPLY, environment
 from support.double import Double
 from support.fake_broker import CONNACK_ACCEPTED, PUBLISH, SUBSCRIBE
 from support.hlc import Hlc
@@ -40,27 +40,27 @@ def test_reset_restores_the_state_after_start(control, client):
     assert control.lines("fault", "list") == []
     assert [one["request"] for one in control.lines("requests")] == [["GET", "key"]]
     again = client.request("SET", "key", "value", "NX", correlation=correlation, ts=str(Hlc(1, 0, "client-1")))
-    assert again.payload == OK, "the reset removed the remembered answer"
+    assert again.payload == OK, "the reset removed the remembered reply"
     assert abs(again.ts.wall_ms - time.time() * 1000) < HOUR_MS, "the clock shows the real time again"
     client.request("SET", "watched", "value")
     assert client.request("KEYNOTIFY", "watched", "STOP").payload == b":0\r\n"
     assert client.notifications.empty()
 
 
-def test_requests_before_a_reset_are_answered_and_later_ones_find_an_empty_store(control):
+def test_requests_before_a_reset_get_replies_and_later_ones_find_an_empty_store(control):
     before = [control.send("SET", f"key-{n}", "value") for n in range(300)]
     reset = control.send("reset", topic=CONTROL, ts=None)
     after = [control.send("GET", f"key-{n}") for n in range(300)]
 
-    assert all(answer.result(PATIENCE).payload == OK for answer in before)
+    assert all(reply.result(PATIENCE).payload == OK for reply in before)
     assert reset.result(PATIENCE).payload == OK
-    assert all(answer.result(PATIENCE).payload == NOTHING for answer in after)
+    assert all(reply.result(PATIENCE).payload == NOTHING for reply in after)
 
 
-def test_control_requests_are_executed_after_earlier_requests_are_answered(double, control):
+def test_control_requests_are_executed_after_the_replies_to_earlier_requests(double, control):
     control.do("fault", "error", "boom", "key", "struck")
     with double.paused():
-        answer = control.send("SET", "key", "value")
+        reply = control.send("SET", "key", "value")
         struck = control.send("GET", "struck")
         requests = control.send("requests", topic=CONTROL, ts=None)
         control.send("fault", "clear", topic=CONTROL, ts=None)
@@ -68,8 +68,8 @@ def test_control_requests_are_executed_after_earlier_requests_are_answered(doubl
         control.wait_until_sent()
 
     lines = [json.loads(line) for line in resp.read(requests.result(PATIENCE).payload).splitlines()]
-    assert [line["answer"] for line in lines] == ["+OK\r\n", "-ERR boom\r\n"]
-    assert (answer.result(PATIENCE).payload, struck.result(PATIENCE).payload) == (OK, b"-ERR boom\r\n")
+    assert [line["reply"] for line in lines] == ["+OK\r\n", "-ERR boom\r\n"]
+    assert (reply.result(PATIENCE).payload, struck.result(PATIENCE).payload) == (OK, b"-ERR boom\r\n")
     assert spared.result(PATIENCE).payload == NOTHING
 
 
@@ -139,10 +139,10 @@ def test_reset_restores_the_limit_of_clock_advance(control, client):
     ("wait-for", "timeout", "0s"), ("wait-for", "timeout", "11m"), ("wait-for", "verb", "x"), ("x",) * 30,
     ("fault", "error", "x" * 65536), ("clock", "skew", "x" * 65536, "1s"), ("wait-for", "key", "x" * 65536),
 ])
-def test_invalid_requests_are_answered_with_an_error(control, words):
-    answer = control.ask(*words)
+def test_invalid_requests_get_an_error(control, words):
+    reply = control.ask(*words)
 
-    assert answer.startswith(b"-ERR ") and answer.endswith(b"\r\n") and len(answer) > 12, answer
+    assert reply.startswith(b"-ERR ") and reply.endswith(b"\r\n") and len(reply) > 12, reply
     assert control.lines("fault", "list") == []
 
 
@@ -167,9 +167,9 @@ def test_a_malformed_payload_is_a_syntax_error(control):
 
 def test_statestorectl_sends_every_control_request(double, control, client, tmp_path):
     def ctl(*words):
-        answer = subprocess.run([CTL, "--url", double.url, "test", *words], env=environment({}),
+        reply = subprocess.run([CTL, "--url", double.url, "test", *words], env=environment({}),
                                 capture_output=True, text=True, check=False)
-        return answer.returncode, answer.stdout, answer.stderr
+        return reply.returncode, reply.stdout, reply.stderr
 
     seed = tmp_path / "seed.json"
     seed.write_text('[{"machine": "A"}]')
@@ -204,7 +204,7 @@ def test_statestorectl_passes_its_timeout_to_wait_for(fake_broker):
 
     assert kind == PUBLISH
     assert body.endswith(b"$1\r\ny\r\n$7\r\ntimeout\r\n$3\r\n20s\r\n")
-    assert child.wait(PATIENCE) == NO_ANSWER
+    assert child.wait(PATIENCE) == NO_REPLY
 
 
 # Without --control
@@ -220,12 +220,12 @@ def test_without_control_no_request_is_received(tmp_path):
         control.wait_until_sent()
 
         assert value_of(control, "key") == b"value"
-        assert not any(answer.done() for answer in asked)
-        answer = subprocess.run(
+        assert not any(reply.done() for reply in asked)
+        reply = subprocess.run(
             [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
-        assert answer.returncode == 3 and "--control" in answer.stderr
-        assert "reports no subscriber for this request" in answer.stderr, "the topic has no subscriber"
+        assert reply.returncode == 3 and "--control" in reply.stderr
+        assert "reports no subscriber for this request" in reply.stderr, "the topic has no subscriber"
         assert double.stop() == 0
     finally:
         double.close()
@@ -257,6 +257,6 @@ def test_control_logs_a_warning_at_start(started):
 def test_fault_disconnect_needs_the_plugin(site):
     site.start_store("--control")
 
-    answer = site.connect(kind=Control).ask("fault", "disconnect")
+    reply = site.connect(kind=Control).ask("fault", "disconnect")
 
-    assert answer == b"-ERR disconnect needs the plugin in the broker\r\n"
+    assert reply == b"-ERR disconnect needs the plugin in the broker\r\n"

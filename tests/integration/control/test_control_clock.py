@@ -53,9 +53,9 @@ def test_a_seed_replaces_existing_keys_and_notifies_their_watchers(control, clie
 def test_an_invalid_seed_sets_no_key(control, client):
     client.request("SET", "key", "old")
 
-    answer = control.ask("seed", '{"key":"key","value":"new"}\n{"key":"other","value":"x"}\n{"key":"third"}')
+    reply = control.ask("seed", '{"key":"key","value":"new"}\n{"key":"other","value":"x"}\n{"key":"third"}')
 
-    assert answer.startswith(b"-ERR seed:3: "), answer
+    assert reply.startswith(b"-ERR seed:3: "), reply
     assert value_of(client, "key") == b"old"
     assert value_of(client, "other") is None
 
@@ -112,7 +112,7 @@ def test_a_frozen_clock_stands_still_and_continues_from_there(control, client):
     assert 0 < third.wall_ms - first.wall_ms < HOUR_MS
 
 
-def test_remembered_answers_expire_by_the_test_clock(control, client):
+def test_remembered_replies_expire_by_the_test_clock(control, client):
     request = {"correlation": uuid.uuid4().bytes, "ts": str(Hlc(1, 0, "client-1")), "expiry": 60}
     assert client.request("SET", "key", "value", "NX", **request).payload == OK
     assert client.request("SET", "key", "value", "NX", **request).payload == OK

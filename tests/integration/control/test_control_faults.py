@@ -12,7 +12,7 @@ from support.process import PATIENCE
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 
 
-def test_an_answer_is_delayed_by_the_test_clock(control, client):
+def test_a_reply_is_delayed_by_the_test_clock(control, client):
     control.do("clock", "freeze")
     control.do("fault", "delay", "10s", "key", "slow", "verb", "SET")
     slow = client.send("SET", "slow", "value")
@@ -27,7 +27,7 @@ def test_an_answer_is_delayed_by_the_test_clock(control, client):
     assert slow.result(PATIENCE).payload == OK
 
 
-def test_a_delayed_answer_is_sent_without_advance(control, client):
+def test_a_delayed_reply_is_sent_without_advance(control, client):
     control.do("fault", "delay", "50ms")
     before = time.monotonic()
 
@@ -35,7 +35,7 @@ def test_a_delayed_answer_is_sent_without_advance(control, client):
     assert time.monotonic() - before >= 0.05
 
 
-def test_a_request_is_executed_and_not_answered(control, client):
+def test_a_request_is_executed_and_gets_no_reply(control, client):
     control.do("fault", "no-answer", "verb", "SET", "count", "1")
     lost = client.send("SET", "key", "value")
 
@@ -43,25 +43,25 @@ def test_a_request_is_executed_and_not_answered(control, client):
     assert not lost.done()
 
 
-def test_an_answer_is_sent_twice(control, client):
+def test_a_reply_is_sent_twice(control, client):
     control.do("fault", "answer-twice", "count", "1")
 
-    answer = client.request("SET", "key", "value")
+    reply = client.request("SET", "key", "value")
 
     second = client.others.get(timeout=PATIENCE)
-    assert (second.payload, second.correlation) == (answer.payload, answer.correlation)
-    assert second.prop("__ts") == answer.prop("__ts")
+    assert (second.payload, second.correlation) == (reply.payload, reply.correlation)
+    assert second.prop("__ts") == reply.prop("__ts")
 
 
 def test_an_error_can_have_any_text(control, client):
     control.do("fault", "error", "no quorum: 1 of 3", "verb", "SET")
 
-    answer = client.request("SET", "key", "value")
+    reply = client.request("SET", "key", "value")
 
-    assert answer.payload == b"-ERR no quorum: 1 of 3\r\n"
-    assert answer.prop("__stat") == "200" and answer.prop("__ts") is None
+    assert reply.payload == b"-ERR no quorum: 1 of 3\r\n"
+    assert reply.prop("__stat") == "200" and reply.prop("__ts") is None
     assert value_of(client, "key") is None, "the request was not executed"
-    assert control.lines("requests")[0]["answer"] == "-ERR no quorum: 1 of 3\r\n"
+    assert control.lines("requests")[0]["reply"] == "-ERR no quorum: 1 of 3\r\n"
 
 
 def test_one_request_exceeds_the_quota(control, client):
@@ -71,7 +71,7 @@ def test_one_request_exceeds_the_quota(control, client):
     assert client.request("SET", "key", "value").payload == OK
 
 
-def test_an_answer_has_other_correlation_data(control, client):
+def test_a_reply_has_other_correlation_data(control, client):
     control.do("fault", "wrong-correlation", "count", "1")
     waiting = client.send("SET", "key", "value")
 
@@ -80,7 +80,7 @@ def test_an_answer_has_other_correlation_data(control, client):
     assert not waiting.done()
 
 
-def test_an_answer_is_truncated(control, client):
+def test_a_reply_is_truncated(control, client):
     control.do("fault", "malformed", "verb", "GET")
     client.request("SET", "key", "value")
 

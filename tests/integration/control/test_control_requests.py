@@ -10,8 +10,8 @@ OK = b"+OK\r\n"
 HOUR_MS = 3600 * 1000
 
 
-def test_requests_are_listed_with_their_answers(control, client):
-    set_answer = client.request("SET", "key", "value", "PX", 1000)
+def test_requests_are_listed_with_their_replies(control, client):
+    set_reply = client.request("SET", "key", "value", "PX", 1000)
     client.request("GET", b"\xff")
     client.request("set", "key")
     control.do("fault", "no-answer", "verb", "DEL")
@@ -22,13 +22,13 @@ def test_requests_are_listed_with_their_answers(control, client):
 
     assert abs(first.pop("time") - time.time() * 1000) < HOUR_MS
     assert first == {"number": 1, "client": "client-1", "verb": "SET", "key": "key",
-                     "request": ["SET", "key", "value", "PX", "1000"], "answer": "+OK\r\n",
-                     "version": set_answer.prop("__ts"), "fault": None}
-    assert (second["key_base64"], second["answer"]) == ("/w==", "$-1\r\n")
+                     "request": ["SET", "key", "value", "PX", "1000"], "reply": "+OK\r\n",
+                     "version": set_reply.prop("__ts"), "fault": None}
+    assert (second["key_base64"], second["reply"]) == ("/w==", "$-1\r\n")
     assert "payload_base64" in second
     assert (third["verb"], third["request"]) == (None, ["set", "key"])
-    assert third["answer"] == "-ERR unknown command\r\n"
-    assert (fourth["fault"], fourth["answer"]) == ("no-answer", ":1\r\n")
+    assert third["reply"] == "-ERR unknown command\r\n"
+    assert (fourth["fault"], fourth["reply"]) == ("no-answer", ":1\r\n")
     assert fifth["number"] == 5
 
 

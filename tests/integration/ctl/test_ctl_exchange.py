@@ -11,7 +11,7 @@ from paho.mqtt.properties import Properties
 
 from support.broker import Broker, free_port
 from support.client import INVOKE
-from support.ctl import DONE, ESCAPE_SEQUENCE, NO_ANSWER, STORE_ERROR, Ctl
+from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, Ctl
 from support.process import PATIENCE, wait_until
 
 
@@ -60,7 +60,7 @@ def test_a_missing_broker_is_an_error(key):
 
     ended = Ctl(port).run("get", key)
 
-    assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
+    assert (ended.returncode, ended.stdout) == (NO_REPLY, b"")
     assert f"127.0.0.1:{port}" in ended.stderr.decode()
     assert ended.stderr.count(b"\n") == 1
 
@@ -70,12 +70,12 @@ def test_a_missing_broker_is_an_error(key):
 def test_a_missing_store_is_an_error(site, arguments):
     def ask():
         ended = Ctl(site.broker.port).run(*arguments, "--timeout", "2s")
-        is_connected = b"does not answer" not in ended.stderr  # a busy broker may take longer to accept the connection
+        is_connected = b"does not reply" not in ended.stderr  # a busy broker may take longer to accept the connection
         return is_connected and ended
 
     ended = wait_until(ask, "the command reaches the broker")
-    assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
-    assert "no answer within 2s" in ended.stderr.decode()
+    assert (ended.returncode, ended.stdout) == (NO_REPLY, b"")
+    assert "no reply within 2s" in ended.stderr.decode()
     assert f"127.0.0.1:{site.broker.port}" in ended.stderr.decode()
     assert ended.stderr.count(b"\n") == 1
 
@@ -91,7 +91,7 @@ def test_ping_finds_the_store_at_any_of_the_brokers(make_site, site):
     wait_until(lambda: pinged().returncode == DONE, "ping finds the store")
     site.store.stop()
     ended = pinged()
-    assert ended.returncode == NO_ANSWER and ended.stdout == b""
+    assert ended.returncode == NO_REPLY and ended.stdout == b""
     assert ended.stderr.count(b"\n") == 1
 
 
@@ -99,8 +99,8 @@ def test_a_silent_server_is_a_timeout():
     with socket.create_server(("127.0.0.1", 0)) as server:
         ended = Ctl(server.getsockname()[1]).run("ping", "--timeout", "50ms")
 
-    assert ended.returncode == NO_ANSWER
-    assert "does not answer within 50ms" in ended.stderr.decode()
+    assert ended.returncode == NO_REPLY
+    assert "does not reply within 50ms" in ended.stderr.decode()
 
 
 def test_a_broker_that_requires_credentials_is_named(tmp_path):
@@ -110,7 +110,7 @@ def test_a_broker_that_requires_credentials_is_named(tmp_path):
     finally:
         broker.kill()
 
-    assert ended.returncode == NO_ANSWER
+    assert ended.returncode == NO_REPLY
     assert "--password-file" in ended.stderr.decode()
 
 
@@ -127,12 +127,12 @@ class FakeStore:
         self._paho = paho.Client(protocol=paho.MQTTv5)
         self._paho.on_connect = lambda client, *_: client.subscribe(INVOKE, qos=1)
         self._paho.on_subscribe = lambda *_: self._subscribed.set()
-        self._paho.on_message = self._answer
+        self._paho.on_message = self._reply
         self._paho.connect("127.0.0.1", port)
         self._paho.loop_start()
         assert self._subscribed.wait(PATIENCE)
 
-    def _answer(self, client, _data, request):
+    def _reply(self, client, _data, request):
         properties = Properties(PacketTypes.PUBLISH)
         properties.CorrelationData = request.properties.CorrelationData
         properties.UserProperty = self.user

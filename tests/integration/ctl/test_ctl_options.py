@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.ctl import NO_ANSWER, USAGE, Ctl, environment
+from support.ctl import NO_REPLY, USAGE, Ctl, environment
 from support.process import CTL, PATIENCE, killed_with_parent
 
 
@@ -23,7 +23,7 @@ def first_packet(arguments, variables, before=lambda port: None):
         with peer:
             peer.settimeout(PATIENCE)
             packet = peer.recv(4096)
-        assert child.wait(PATIENCE) == NO_ANSWER
+        assert child.wait(PATIENCE) == NO_REPLY
         return packet
 
 

@@ -52,7 +52,7 @@ def test_stat_prints_gauges_and_counters(site, url):
     assert "serving; identity claimed" in ended.stdout
     assert row(ended.stdout, "requests")[1] == "4"
     assert row(ended.stdout, "set")[1] == "2"
-    assert row(ended.stdout, "answered with an error")[4] == "1"
+    assert row(ended.stdout, "replies that are errors")[4] == "1"
     assert row(ended.stdout, "keys")[1:] == ["2", "of", "1,000,000"]
 
     site.broker.kill()
@@ -137,7 +137,7 @@ def serve_once(text):
     """Start a server that sends one reply. Returns its port."""
     listener = socket.create_server(("127.0.0.1", 0))
 
-    def answer():
+    def reply():
         peer, _ = listener.accept()
         with peer, listener:
             peer.recv(65536)
@@ -146,7 +146,7 @@ def serve_once(text):
             except OSError:
                 pass
 
-    threading.Thread(target=answer, daemon=True).start()
+    threading.Thread(target=reply, daemon=True).start()
     return listener.getsockname()[1]
 
 

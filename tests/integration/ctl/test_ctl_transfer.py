@@ -258,8 +258,8 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
     (tmp_path / "copy.db").rename(tmp_path / "restored" / "statestored.db")
     site.store = None
     site.start_store("--data-dir", str(tmp_path / "restored"))
-    answer = client.request("GET", "key")
-    assert (answer.payload, answer.ts) == (b"$6\r\nbefore\r\n", version)
+    reply = client.request("GET", "key")
+    assert (reply.payload, reply.ts) == (b"$6\r\nbefore\r\n", version)
 
 
 def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support.ctl import BINARY, Ctl, DONE, NO_ANSWER, STORE_ERROR, environment
+from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, environment
 from support.process import PATIENCE, wait_until
 
 
@@ -165,7 +165,7 @@ def test_watch_says_why_the_broker_ended_the_connection(make_site):
 
     ended = ctl.run("watch", "key")
 
-    assert ended.returncode == NO_ANSWER
+    assert ended.returncode == NO_REPLY
     assert b"Administrative action" in ended.stderr and b"too slowly" in ended.stderr
 
 

@@ -68,10 +68,10 @@ def test_a_replay_sends_clients_beyond_the_maximum_over_one_connection(recording
     lines = []
     for n in range(103):
         common = {"time": 1, "qos": 1, "correlation_data": str(n), "properties": []}
-        answers = f"clients/{n}/answers"
-        lines += [common | {"type": "request", "client": str(n), "topic": INVOKE, "response_topic": answers, "verb": "GET",
+        replies = f"clients/{n}/replies"
+        lines += [common | {"type": "request", "client": str(n), "topic": INVOKE, "response_topic": replies, "verb": "GET",
                             "key": "key", "payload": "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"},
-                  common | {"type": "answer", "topic": answers, "payload": "$-1\r\n",
+                  common | {"type": "answer", "topic": replies, "payload": "$-1\r\n",
                             "properties": [{"name": "__stat", "value": "200"}]}]
     recording.write_text("".join(json.dumps(line) + "\n" for line in lines))
 

@@ -65,8 +65,8 @@ def test_a_key_exists_before_its_deadline_and_not_after_it(client, key):
     earliest = set_and_time(client, key, 150)
 
     def expired():
-        answer = client.request("GET", key)
-        return answer if answer.payload == MISSING else None
+        reply = client.request("GET", key)
+        return reply if reply.payload == MISSING else None
 
     assert wait_until(expired, "the key expires").time >= earliest - GRANULARITY_S, "early"
 
@@ -107,11 +107,11 @@ def expire_under_load(site, n_between):
         pending += [client.send("GET", "something else") for _ in range(n_between)]
         marker = client.send("SET", "marker", "value")
         listing = client.send("SCAN", "key-l*")
-        answers = [client.send(verb, f"key-{n}", *arguments) for n, ((verb, *arguments), _) in enumerate(GONE)]
+        replies = [client.send(verb, f"key-{n}", *arguments) for n, ((verb, *arguments), _) in enumerate(GONE)]
 
-    assert all(answer.result(PATIENCE).payload == MISSING for answer in pending)
+    assert all(reply.result(PATIENCE).payload == MISSING for reply in pending)
     advance = marker.result(PATIENCE).ts.wall_ms - last.result(PATIENCE).ts.wall_ms
-    return [answer.result(PATIENCE).payload for answer in [*answers, listing]], advance
+    return [reply.result(PATIENCE).payload for reply in [*replies, listing]], advance
 
 
 def test_a_key_does_not_exist_after_its_deadline_even_before_its_timer_runs(site):

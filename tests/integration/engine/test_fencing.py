@@ -29,9 +29,9 @@ CHANGES = [["SET", "new"], ["DEL"], ["VDEL", "value"], ["VDEL", "other"], ["SET"
 def test_a_fenced_key_is_not_changed_without_a_token(client, fenced, change):
     verb, *arguments = change
 
-    answer = client.request(verb, fenced, *arguments)
+    reply = client.request(verb, fenced, *arguments)
 
-    assert answer.payload == REQUIRED
+    assert reply.payload == REQUIRED
     assert client.request("GET", fenced).payload == b"$5\r\nvalue\r\n"
 
 
@@ -40,9 +40,9 @@ def test_a_fenced_key_is_not_changed_without_a_token(client, fenced, change):
 def test_a_fenced_key_is_not_changed_with_an_older_token(client, fenced, change, older):
     verb, *arguments = change
 
-    answer = client.request(verb, fenced, *arguments, ft=older)
+    reply = client.request(verb, fenced, *arguments, ft=older)
 
-    assert answer.payload == LOWER
+    assert reply.payload == LOWER
     assert client.request("GET", fenced).payload == b"$5\r\nvalue\r\n"
 
 

@@ -7,29 +7,29 @@ import pytest
 def test_get_returns_the_value_and_its_version(client, key):
     version = client.request("SET", key, "value").ts
 
-    answer = client.request("GET", key)
+    reply = client.request("GET", key)
 
-    assert answer.payload == b"$5\r\nvalue\r\n"
-    assert answer.ts == version
+    assert reply.payload == b"$5\r\nvalue\r\n"
+    assert reply.ts == version
 
 
 def test_del_returns_the_version_of_the_deleted_value(client, key):
     version = client.request("SET", key, "value").ts
 
-    answer = client.request("DEL", key)
+    reply = client.request("DEL", key)
 
-    assert answer.payload == b":1\r\n"
-    assert answer.ts == version
+    assert reply.payload == b":1\r\n"
+    assert reply.ts == version
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
 def test_vdel_of_the_present_value_returns_its_version(client, key):
     version = client.request("SET", key, "value").ts
 
-    answer = client.request("VDEL", key, "value")
+    reply = client.request("VDEL", key, "value")
 
-    assert answer.payload == b":1\r\n"
-    assert answer.ts == version
+    assert reply.payload == b":1\r\n"
+    assert reply.ts == version
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
@@ -37,10 +37,10 @@ def test_vdel_of_the_present_value_returns_its_version(client, key):
 def test_vdel_of_another_value_deletes_nothing(client, key, other):
     version = client.request("SET", key, "value").ts
 
-    answer = client.request("VDEL", key, other)
+    reply = client.request("VDEL", key, other)
 
-    assert answer.payload == b":-1\r\n"
-    assert answer.ts == version
+    assert reply.payload == b":-1\r\n"
+    assert reply.ts == version
     assert client.request("GET", key).payload == b"$5\r\nvalue\r\n"
 
 
@@ -63,11 +63,11 @@ def test_a_missing_key_is_no_error_and_has_no_version(client, key, words, payloa
         client.request("DEL", key)
 
     verb, *arguments = words
-    answer = client.request(verb, key, *arguments, ft=ft)
+    reply = client.request(verb, key, *arguments, ft=ft)
 
-    assert answer.payload == payload
-    assert answer.status == "200"
-    assert answer.prop("__ts") is None
+    assert reply.payload == payload
+    assert reply.status == "200"
+    assert reply.prop("__ts") is None
 
 
 @pytest.mark.parametrize("words, payload", [

@@ -149,8 +149,8 @@ def test_keynotify_with_the_older_argument_get_registers_too(client, key):
 def test_changes_are_notified_in_the_order_of_their_versions(shared, client, key):
     client.watch(key)
     writers = [shared.connect() for _ in range(3)]
-    answers = [writers[n % 3].send("SET", key, n) for n in range(300)]
-    versions = sorted(answer.result(PATIENCE).ts for answer in answers)
+    replies = [writers[n % 3].send("SET", key, n) for n in range(300)]
+    versions = sorted(reply.result(PATIENCE).ts for reply in replies)
 
     assert [client.notification().ts for _ in range(300)] == versions
 
@@ -235,8 +235,8 @@ def test_the_longest_key_whose_topic_fits_can_be_watched(client):
 def test_a_key_whose_topic_would_not_fit_cannot_be_watched(client, option):
     too_long = b"k" * (longest_watchable_key(client.id) + 1)
 
-    answer = client.request("KEYNOTIFY", too_long, *option)
+    reply = client.request("KEYNOTIFY", too_long, *option)
 
-    assert answer.payload == b"-ERR the key is too long to be notified\r\n"
-    assert answer.status == "200"
+    assert reply.payload == b"-ERR the key is too long to be notified\r\n"
+    assert reply.status == "200"
     assert client.request("SET", too_long, "value").payload == OK

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 import uuid
-from concurrent.futures import TimeoutError as NoAnswer
+from concurrent.futures import TimeoutError as NoReply
 
 import pytest
 
@@ -19,7 +19,7 @@ from support.process import PATIENCE, wait_until
 from support.site import kill_broker, kill_store
 
 KEYS = ("key-0", "key-1", "lock")
-ANSWER_WITHIN = 1
+REPLY_WITHIN = 1
 
 ERRORS = {
     error("a fencing token is required for this request"): "fence required",
@@ -27,22 +27,22 @@ ERRORS = {
 }
 
 
-def read_outcome(kind, answer):
-    payload = answer.payload
+def read_outcome(kind, reply):
+    payload = reply.payload
     if payload in ERRORS:
         return Outcome(ERRORS[payload])
     if payload == b"+OK\r\n":
-        return Outcome("done", answer.ts)
+        return Outcome("done", reply.ts)
     if payload == b":-1\r\n":
-        return Outcome("unmet", answer.ts)
+        return Outcome("unmet", reply.ts)
     if payload == b":1\r\n":
-        return Outcome("deleted", answer.ts)
+        return Outcome("deleted", reply.ts)
     if payload == b":0\r\n":
         return Outcome("nothing")
     if payload == b"$-1\r\n":
         return Outcome("absent")
     assert kind == "GET", f"{kind}: {payload}"
-    return Outcome("value", answer.ts, resp.read(payload))
+    return Outcome("value", reply.ts, resp.read(payload))
 
 
 class Recorder(threading.Thread):
@@ -61,7 +61,7 @@ class Recorder(threading.Thread):
     def stop(self):
         self._stopped.set()
         self.join(PATIENCE)
-        assert not self.is_alive(), f"{self.client.id} is not answered"
+        assert not self.is_alive(), f"{self.client.id} gets no reply"
         assert self.fault is None, self.fault
 
     def run(self):
@@ -90,9 +90,9 @@ class Recorder(threading.Thread):
                  "SET": ["SET", operation.key, operation.value],
                  "VDEL": ["VDEL", operation.key, operation.expected]}.get(operation.kind, [operation.kind, operation.key])
         operation.start = time.monotonic()
-        answer = self._ask(words, operation.token)
-        operation.end = answer.time
-        operation.outcome = read_outcome(operation.kind, answer)
+        reply = self._ask(words, operation.token)
+        operation.end = reply.time
+        operation.outcome = read_outcome(operation.kind, reply)
         self._learn(operation)
         return operation
 
@@ -102,10 +102,10 @@ class Recorder(threading.Thread):
         first = self.client.send(*words, **identity)
         for _ in range(PATIENCE):
             try:
-                return first.result(ANSWER_WITHIN)
-            except NoAnswer:
+                return first.result(REPLY_WITHIN)
+            except NoReply:
                 self.client.send(*words, **identity)
-        raise AssertionError(f"{words} is not answered")
+        raise AssertionError(f"{words} gets no reply")
 
     def _learn(self, operation):
         kind, version, value = operation.outcome

@@ -131,7 +131,7 @@ class Register:
                 return Outcome("fence required")
             if operation.token < token:
                 return Outcome("fence too old")
-        return self.delete(operation) if operation.kind == "VDEL" else self.answer_set(operation)
+        return self.delete(operation) if operation.kind == "VDEL" else self.reply_set(operation)
 
     def delete(self, operation):
         value, number, _ = self.states[-1]
@@ -142,7 +142,7 @@ class Register:
         self.states.append((None, number, None))
         return Outcome("deleted", version(number))
 
-    def answer_set(self, operation):
+    def reply_set(self, operation):
         value, number, _ = self.states[-1]
         is_met = operation.kind == "SET" or value is None or operation.kind == "NEX" and value == operation.expected
         if not is_met and not self.strikes("race"):

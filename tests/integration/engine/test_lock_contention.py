@@ -23,16 +23,16 @@ def wait_for_release(client, version):
 def acquire(client):
     """Returns the lock's version: the fencing token."""
     while True:
-        answer = client.request("SET", LOCK, client.id, "NX", "PX", "600000")
-        if answer.payload == b"+OK\r\n":
-            return answer.ts
-        assert answer.payload == b":-1\r\n"
-        wait_for_release(client, answer.ts)
+        reply = client.request("SET", LOCK, client.id, "NX", "PX", "600000")
+        if reply.payload == b"+OK\r\n":
+            return reply.ts
+        assert reply.payload == b":-1\r\n"
+        wait_for_release(client, reply.ts)
 
 
 def add_one(client, token):
-    answer = client.request("GET", COUNTER)
-    count = 0 if answer.payload == b"$-1\r\n" else int(resp.read(answer.payload))
+    reply = client.request("GET", COUNTER)
+    count = 0 if reply.payload == b"$-1\r\n" else int(resp.read(reply.payload))
     assert client.request("SET", COUNTER, count + 1, ft=token).payload == b"+OK\r\n"
 
 

@@ -21,11 +21,11 @@ def full_of_keys(site):
 
 
 def test_a_key_beyond_the_maximum_is_refused(full_of_keys):
-    answer = full_of_keys.request("SET", "one more", "value")
+    reply = full_of_keys.request("SET", "one more", "value")
 
-    assert answer.payload == EXCEEDED
-    assert answer.status == "200"
-    assert answer.prop("__ts") is None
+    assert reply.payload == EXCEEDED
+    assert reply.status == "200"
+    assert reply.prop("__ts") is None
     assert full_of_keys.request("GET", "one more").payload == b"$-1\r\n"
     for n in range(10):
         assert full_of_keys.request("GET", f"key-{n}").payload == f"$1\r\n{n}\r\n".encode()
@@ -76,10 +76,10 @@ def full_of_bytes(site):
     client = site.connect()
     n_stored = 0
     while True:
-        answer = client.request("SET", f"key-{n_stored}", VALUE)
-        if answer.payload == EXCEEDED:
+        reply = client.request("SET", f"key-{n_stored}", VALUE)
+        if reply.payload == EXCEEDED:
             return client, n_stored
-        assert answer.payload == OK
+        assert reply.payload == OK
         n_stored += 1
         assert n_stored * len(VALUE) <= 1024 * 1024
 
@@ -88,8 +88,8 @@ def test_bytes_beyond_the_quota_are_refused_and_stored_values_stay_readable(full
     client, n_stored = full_of_bytes
 
     assert n_stored * len(VALUE) > 1024 * 1024 // 2, "most of the quota is for keys and values"
-    for answer in client.request_all(("GET", f"key-{n}") for n in range(n_stored)):
-        assert resp.read(answer.payload) == VALUE.encode()
+    for reply in client.request_all(("GET", f"key-{n}") for n in range(n_stored)):
+        assert resp.read(reply.payload) == VALUE.encode()
     assert client.request("GET", f"key-{n_stored}").payload == b"$-1\r\n"
 
 
@@ -130,8 +130,8 @@ def test_bytes_of_registrations_do_not_leak_from_the_quota(site):
     client = site.connect()
 
     for n in range(400):
-        answers = client.request_all((("KEYNOTIFY", "k" * 5000), ("KEYNOTIFY", "k" * 5000, "STOP")))
-        assert [answer.payload for answer in answers] == [OK, OK], n
+        replies = client.request_all((("KEYNOTIFY", "k" * 5000), ("KEYNOTIFY", "k" * 5000, "STOP")))
+        assert [reply.payload for reply in replies] == [OK, OK], n
 
 
 def test_a_value_larger_than_the_whole_quota_is_refused(site):
@@ -145,9 +145,9 @@ def test_a_value_larger_than_the_whole_quota_is_refused(site):
 def test_one_client_cannot_take_all_registrations(site):
     site.start_store("--max-registrations", "1024")
     greedy, other = site.connect(), site.connect()
-    answers = greedy.request_all(("KEYNOTIFY", f"key-{n}") for n in range(1024))
+    replies = greedy.request_all(("KEYNOTIFY", f"key-{n}") for n in range(1024))
 
-    assert [answer.payload for answer in answers] == [OK] * 256 + [EXCEEDED] * 768
+    assert [reply.payload for reply in replies] == [OK] * 256 + [EXCEEDED] * 768
     assert "client_registrations=256 max_client_registrations=256" in site.store.log()
     assert other.request("KEYNOTIFY", "key").payload == OK
 
@@ -155,9 +155,9 @@ def test_one_client_cannot_take_all_registrations(site):
 def test_one_client_cannot_take_all_memory_with_registrations(site):
     site.start_store("--max-bytes", "8MiB")
     greedy, other = site.connect(), site.connect()
-    answers = greedy.request_all(("KEYNOTIFY", f"{n}".ljust(6000, "k")) for n in range(300))
+    replies = greedy.request_all(("KEYNOTIFY", f"{n}".ljust(6000, "k")) for n in range(300))
 
-    n_accepted = [answer.payload for answer in answers].count(OK)
+    n_accepted = [reply.payload for reply in replies].count(OK)
     assert 100 < n_accepted < 150, "a quarter of the memory"
     assert f"max_client_bytes={2 << 20}" in site.store.log()
     assert other.request("KEYNOTIFY", "key").payload == OK

@@ -28,7 +28,7 @@ def assert_same(second, first):
 
 
 @pytest.mark.parametrize("correlation", [b"1234", uuid.uuid4().bytes], ids=["short", "long"])
-def test_a_redelivered_set_nx_gets_its_first_answer(client, key, correlation):
+def test_a_redelivered_set_nx_gets_its_first_reply(client, key, correlation):
     request = Request(client, "SET", key, "value", "NX", correlation=correlation)
     first = request.send()
     assert first.payload == b"+OK\r\n"
@@ -90,7 +90,7 @@ def test_a_redelivered_set_whose_condition_was_not_met_stays_not_met(client, key
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
-def test_a_redelivered_stop_gets_its_first_answer(client, key):
+def test_a_redelivered_stop_gets_its_first_reply(client, key):
     client.watch(key)
     request = Request(client, "KEYNOTIFY", key, "STOP")
     first = request.send()
@@ -103,10 +103,10 @@ def test_copies_that_arrive_together_get_equal_replies(client, key):
     request = Request(client, "SET", key, "value", "NX")
     copies = [client.send(*request.words, **request.properties) for _ in range(20)]
 
-    answers = [copy.result(PATIENCE) for copy in copies]
+    replies = [copy.result(PATIENCE) for copy in copies]
 
-    assert {answer.payload for answer in answers} == {b"+OK\r\n"}
-    assert len({answer.ts for answer in answers}) == 1
+    assert {reply.payload for reply in replies} == {b"+OK\r\n"}
+    assert len({reply.ts for reply in replies}) == 1
 
 
 @pytest.mark.parametrize("length", [16, 17, 64])
@@ -201,7 +201,7 @@ def test_one_client_cannot_make_the_store_forget_the_replies_to_another(site):
     request = Request(client, "SET", "lock", "mine", "NX")
     first = request.send()
     assert first.payload == b"+OK\r\n"
-    for answer in [greedy.send("SET", f"key-{n}", "value", expiry=600) for n in range(3000)]:
-        assert answer.result(PATIENCE).payload == b"+OK\r\n"
+    for reply in [greedy.send("SET", f"key-{n}", "value", expiry=600) for n in range(3000)]:
+        assert reply.result(PATIENCE).payload == b"+OK\r\n"
 
     assert_same(request.send(), first)

@@ -10,8 +10,8 @@ SYNTAX = b"-ERR syntax error\r\n"
 
 
 def store_all(client, keys):
-    for answer in client.request_all(("SET", key, "value") for key in keys):
-        assert answer.payload == b"+OK\r\n"
+    for reply in client.request_all(("SET", key, "value") for key in keys):
+        assert reply.payload == b"+OK\r\n"
 
 
 def test_a_scan_of_nothing_is_one_empty_page(site):
@@ -169,8 +169,8 @@ def test_a_forged_token_is_a_syntax_error(site):
     _, token = page(client, "*")
     assert token is not None
 
-    answers = client.request_all(("SCAN", "*", forgery) for forgery in forgeries(token))
-    assert {answer.payload for answer in answers} == {SYNTAX}
+    replies = client.request_all(("SCAN", "*", forgery) for forgery in forgeries(token))
+    assert {reply.payload for reply in replies} == {SYNTAX}
 
 
 def test_a_token_can_be_used_twice(site):

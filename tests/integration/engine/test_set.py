@@ -54,16 +54,16 @@ CONDITIONS = [
 def test_set_takes_effect_only_if_its_condition_is_met(client, key, held, options, done):
     before = client.request("SET", key, held) if held is not None else None
 
-    answer = client.request("SET", key, "new", *options)
+    reply = client.request("SET", key, "new", *options)
 
     now = client.request("GET", key)
     if done:
-        assert answer.payload == OK
+        assert reply.payload == OK
         assert now.payload == b"$3\r\nnew\r\n"
-        assert now.ts == answer.ts
+        assert now.ts == reply.ts
     else:
-        assert answer.payload == NOT_MET
-        assert answer.ts == before.ts, "the stored version"
+        assert reply.payload == NOT_MET
+        assert reply.ts == before.ts, "the stored version"
         assert now.payload == f"${len(held)}\r\n{held}\r\n".encode()
         assert now.ts == before.ts
 
@@ -89,22 +89,22 @@ def test_versions_grow_over_all_keys_and_clients(shared, key):
 
 
 def test_versions_grow_with_many_requests_at_once(client, key):
-    answers = client.request_all(("SET", key, n) for n in range(500))
+    replies = client.request_all(("SET", key, n) for n in range(500))
 
-    versions = [answer.ts for answer in answers]
+    versions = [reply.ts for reply in replies]
     assert versions == sorted(set(versions))
 
 
 def test_a_timestamp_from_the_past_is_accepted(client, key):
-    answer = client.request("SET", key, "value", ts="1696374425000:0:Client1")
+    reply = client.request("SET", key, "value", ts="1696374425000:0:Client1")
 
-    assert answer.payload == OK
-    assert client.clock.now().wall_ms - answer.ts.wall_ms < 3_600_000, "the version has the present time"
+    assert reply.payload == OK
+    assert client.clock.now().wall_ms - reply.ts.wall_ms < 3_600_000, "the version has the present time"
 
 
 def test_an_empty_value_is_a_value(client, key):
     version = client.request("SET", key, "").ts
 
-    answer = client.request("GET", key)
-    assert answer.payload == b"$0\r\n\r\n"
-    assert answer.ts == version
+    reply = client.request("GET", key)
+    assert reply.payload == b"$0\r\n\r\n"
+    assert reply.ts == version

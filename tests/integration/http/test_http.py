@@ -87,26 +87,37 @@ def test_each_request_is_counted(site, pages):
     assert metrics["aio_broker_state_store_notifications_sent"] == 3
 
 
-ANSWERS = {"done", "value", "no_value", "deleted", "nothing", "condition_not_met", "page"}
+REPLIES = {"done", "value", "no_value", "deleted", "nothing", "condition_not_met", "page"}
 
 
 def test_the_dashboard_shows_each_outcome_that_is_an_error(pages):
     dashboard = (REPOSITORY / "conf" / "grafana-dashboard.json").read_text()
     outcomes = set(re.findall(r'statestore_requests_total\{.*outcome="([a-z_]+)"', pages.get("/metrics")[1]))
 
-    assert ANSWERS < outcomes
+    assert REPLIES < outcomes
     [shown] = re.findall(r'outcome=~\\"([a-z_|]+)\\"', dashboard)
-    assert set(shown.split("|")) == outcomes - ANSWERS
+    assert set(shown.split("|")) == outcomes - REPLIES
+
+
+def test_documents_name_only_metrics_that_exist(pages):
+    families = set(re.findall(r"^# TYPE ([a-z_]+) ", pages.get("/metrics")[1], re.MULTILINE))
+    documents = [path for folder in ("common", "conf", "server") for path in (REPOSITORY / folder).rglob("*")
+                 if path.suffix in (".md", ".scd")]
+
+    named = {name for document in documents for name in re.findall(r"\bstatestore_[a-z_]+", document.read_text())}
+
+    assert "statestore_dropped_total" in named
+    assert named - families == set()
 
 
 def test_commits_are_counted(site, pages):
     client = site.connect()
-    answers = [client.send("SET", f"key-{n}", n) for n in range(100)]
-    for answer in answers:
-        answer.result(PATIENCE)
+    replies = [client.send("SET", f"key-{n}", n) for n in range(100)]
+    for reply in replies:
+        reply.result(PATIENCE)
 
     metrics = pages.metrics()
-    assert metrics["statestore_commit_rows_total"] == 200, "an entry and a remembered answer for each request"
+    assert metrics["statestore_commit_rows_total"] == 200, "an entry and a remembered reply for each request"
     assert 1 <= metrics["statestore_commit_seconds_count"] <= 100
     assert metrics['statestore_commit_seconds_bucket{le="+Inf"}'] == metrics["statestore_commit_seconds_count"]
     assert metrics["statestore_commit_seconds_sum"] > 0
@@ -189,7 +200,7 @@ def test_endless_requests_do_not_block_a_probe(pages, n_peers):
     try:
         assert all_connected.wait(PATIENCE)
         for _ in range(5):
-            wait_until(is_healthy, "a probe is answered")
+            wait_until(is_healthy, "a probe has its reply")
     finally:
         over.set()
         dripping.join()

@@ -157,12 +157,12 @@ def test_the_published_clients_work_with_the_rules(site_with_acl, kind, client_i
     assert client.notification().payload.endswith(b"$1\r\n2\r\n")
 
 
-@pytest.mark.parametrize("client_id", ["thief", "+", "#", "alice-1/+", "clients", "$share", "alice-1/answers",
+@pytest.mark.parametrize("client_id", ["thief", "+", "#", "alice-1/+", "clients", "$share", "alice-1/replies",
                                        "alice-1/services", "alice-1/statestorectl", "alice-1/"])
 def test_no_client_id_reads_the_replies_to_another(site_with_acl, client_id):
     victim = site_with_acl.connect("alice-1", WireClient, **of("alice"))
     thief = Connection(site_with_acl.broker.port, client_id, **of("pump"))
-    for topic in ("clients/#", "#", "clients/+/answers", f"clients/{client_id.rstrip('+#')}/#", victim.response_topic, "$share/group/clients/#"):
+    for topic in ("clients/#", "#", "clients/+/replies", f"clients/{client_id.rstrip('+#')}/#", victim.response_topic, "$share/group/clients/#"):
         thief.subscribe(topic)
 
     assert victim.ask("SET", "key", "a secret") == b"+OK\r\n"

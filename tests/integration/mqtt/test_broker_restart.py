@@ -20,7 +20,7 @@ def wait_until_served(client):
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
-def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(site, end):
+def test_all_requests_get_replies_after_the_broker_was_restarted_under_load(site, end):
     store = site.start_store()
     loads = [Load(site.connect()) for _ in range(4)]
     for load in loads:
@@ -31,7 +31,7 @@ def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(sit
     wait_until_served(site.connect())
     for load in loads:
         load.client.wait_until_reconnected()
-        load.send_unanswered_again()
+        load.repeat_requests_without_reply()
         load.wait_for_progress()
         load.stop()
     for load in loads:
@@ -39,9 +39,9 @@ def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(sit
 
     assert store.running()
     for load in loads:
-        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
-        values = load.client.request_all(("GET", load.key(number)) for number in load.answers)
-        assert [resp.read(answer.payload) for answer in values] == [b"%d" % number for number in load.answers]
+        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
+        values = load.client.request_all(("GET", load.key(number)) for number in load.replies)
+        assert [resp.read(reply.payload) for reply in values] == [b"%d" % number for number in load.replies]
 
 
 def test_stored_keys_survive_several_restarts_of_the_broker(site):
@@ -54,9 +54,9 @@ def test_stored_keys_survive_several_restarts_of_the_broker(site):
         site.broker.start_again()
         wait_until_served(client)
 
-    answer = client.request("GET", "key")
-    assert answer.payload == b"$5\r\nvalue\r\n"
-    assert answer.ts == version
+    reply = client.request("GET", "key")
+    assert reply.payload == b"$5\r\nvalue\r\n"
+    assert reply.ts == version
 
 
 def test_a_key_expires_on_time_while_the_broker_is_down(site):

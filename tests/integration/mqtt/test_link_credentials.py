@@ -190,7 +190,7 @@ def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, ac
 # Access rules of clients: their reply topics, and the invoke topic
 
 OF_CLIENTS = f"""\
-pattern read clients/%c/answers
+pattern read clients/%c/replies
 pattern read clients/{SERVICE}/#
 pattern write {INVOKE}
 """

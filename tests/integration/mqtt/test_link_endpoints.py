@@ -144,8 +144,8 @@ def test_when_the_first_broker_ends_the_store_serves_the_second(make_site):
     first.broker.kill()
 
     store.wait_for_log(f"ready: serving 127.0.0.1:{second.broker.port} ", after=seen)
-    answer = second.connect().request("GET", "key")
-    assert (answer.payload, answer.ts) == (b"$5\r\nvalue\r\n", version)
+    reply = second.connect().request("GET", "key")
+    assert (reply.payload, reply.ts) == (b"$5\r\nvalue\r\n", version)
 
 
 def test_a_registration_at_the_first_broker_does_not_count_at_the_second(make_site):

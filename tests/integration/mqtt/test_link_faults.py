@@ -147,7 +147,7 @@ def test_a_reply_survives_the_end_of_the_session(fake_broker, store_of):
     for body in fake_broker.receive_until(PUBACK):
         fake_broker.confirm(body)
     store.wait_until_ready()
-    fake_broker.send(invocation(b"\x08" + text(b"clients/id/answers") + b"\x09" + text(b"correlation"),
+    fake_broker.send(invocation(b"\x08" + text(b"clients/id/replies") + b"\x09" + text(b"correlation"),
                                 payload=resp.request("GET", "key")))
     fake_broker.receive_until(PUBLISH)
     fake_broker.send(ONE_MALFORMED)

@@ -38,7 +38,7 @@ def test_a_half_open_connection_is_detected_and_no_request_is_lost(make_site, pr
     leaves.disconnect()
     store.wait_for_log("no connection to the broker", after=seen)
 
-    assert {writer.answer_to(change).payload for change in changes} == {b"+OK\r\n"}
+    assert {writer.reply_to(change).payload for change in changes} == {b"+OK\r\n"}
     assert holder.changes() == [was_set(n) for n in range(100)]
     again = site.connect(leaves.id, WireClient)
     assert again.stop("key") == b":0\r\n"

@@ -54,11 +54,11 @@ def test_no_request_is_lost_when_the_broker_stops_for_two_seconds_under_load(mak
         load.stop()
     for load in loads:
         load.wait_for_all()
-        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
+        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
 
 
 class LargeReader:
-    """Requests a value many times and discards the answers, because they do not fit into memory."""
+    """Requests a value many times and discards the replies, because they do not fit into memory."""
 
     def __init__(self, site, client=None):
         self._client = client or site.connect(kind=WireClient)
@@ -66,10 +66,10 @@ class LargeReader:
     def ask(self, key, n_times):
         self._client.send(b"".join(self._client.encode_request("GET", key)[1] for _ in range(n_times)))
 
-    def read(self, n_answers, length):
-        """Waits for all answers, and checks the minimum length of each."""
+    def read(self, n_replies, length):
+        """Waits for all replies, and checks the minimum length of each."""
         stream = self._client._socket.makefile("rb", buffering=MIB)
-        while n_answers > 0:
+        while n_replies > 0:
             head = stream.read(1)[0]
             size = shift = 0
             while True:
@@ -84,7 +84,7 @@ class LargeReader:
                 topic_end = 2 + struct.unpack_from("!H", body)[0]
                 self._client.send(packet(PUBACK << 4, body[topic_end:topic_end + 2]))
                 assert len(body) > length
-                n_answers -= 1
+                n_replies -= 1
 
 
 def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
@@ -123,7 +123,7 @@ def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_si
     assert memory_mib(store, "VmHWM") < AT_MOST_MIB
     proxy.mend()
 
-    assert {writer.answer_to(write).payload for write in writes} == {b"+OK\r\n"}
+    assert {writer.reply_to(write).payload for write in writes} == {b"+OK\r\n"}
     reader.read(16, 5 * MIB)
 
 

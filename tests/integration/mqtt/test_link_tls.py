@@ -60,7 +60,7 @@ def test_requests_are_served_over_tls_with_mutual_trust(tls_site, trust):
         large = client.send("SET", "large", b"x" * 2_000_000)
         waiting = [client.send("SET", f"key-{n}", n) for n in range(1000)]
 
-    assert {answer.result(PATIENCE).payload for answer in (large, *waiting)} == {b"+OK\r\n"}
+    assert {reply.result(PATIENCE).payload for reply in (large, *waiting)} == {b"+OK\r\n"}
     assert len(client.request("GET", "large").payload) > 2_000_000
     store.wait_for_log(rf"ready: serving {HOST}:{site.broker.port} ")
 

@@ -52,8 +52,8 @@ class Guarded:
         return self
 
     def page(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/{path}") as answer:
-            return answer.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/{path}") as reply:
+            return reply.read().decode()
 
     def wait_until_dropped(self, reason, n=1):
         line = f'statestore_dropped_total{{cause="{reason}"}} {n}'
@@ -111,7 +111,7 @@ def set_admin(user):
     """Return a forged request of the operator, with all properties that the store reads."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(hlc.Clock("alice").now())), ("__srcId", "operator-1"), *user]
-    properties.ResponseTopic = "clients/operator-1/answers"
+    properties.ResponseTopic = "clients/operator-1/replies"
     properties.CorrelationData = b"forged"
     return resp.request("SET", "settings/admin", "alice"), properties.pack()
 
@@ -125,7 +125,7 @@ def delete_admin(operator):
     """The request has no timestamp and short Correlation Data, so only its sequence number identifies a copy."""
     operator.publish(INVOKE, resp.request("DEL", "settings/admin"), ResponseTopic=operator.response_topic,
                      CorrelationData=b"1")
-    return operator.answer_to(b"1").payload
+    return operator.reply_to(b"1").payload
 
 
 # The store's session
@@ -303,7 +303,7 @@ def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_pat
     assert client_ids(store)[0] == first
     if flags:
         assert client_ids(store) == [first, first]
-        assert operator.answer_to(waiting).payload == b"+OK\r\n"
+        assert operator.reply_to(waiting).payload == b"+OK\r\n"
         assert "as statestored (" not in unguarded.site.broker.log()[connected:]
     else:
         assert client_ids(store)[1] != first
@@ -333,7 +333,7 @@ def test_an_unguarded_client_id_is_logged_once_and_not_at_each_connection(make_s
         site.broker.stop()
         site.broker.start_again()
         store.wait_for_log("ready: ", after=seen)
-        assert site.connect().request("GET", "key").payload == b"$-1\r\n"  # answered after the store has logged
+        assert site.connect().request("GET", "key").payload == b"$-1\r\n"  # the reply comes after the store has logged
 
     assert store.log().count("is not guarded") == 1
 
@@ -412,7 +412,7 @@ def test_a_changed_request_is_not_executed(guarded, part):
         operator.begin("SET", "settings/admin", 1)
         message = spy.message(INVOKE)
         changed = {"payload": resp.request("SET", "settings/admin", "alice"), "user": message.user[1:],
-                   "response_topic": "clients/alice/answers", "correlation": b"another"}
+                   "response_topic": "clients/alice/replies", "correlation": b"another"}
         setattr(message, part, changed[part])
         leave_will(guarded, message.payload, will_properties(message))
 
@@ -464,7 +464,7 @@ def test_a_response_topic_of_many_levels_disconnects_its_sender(guarded, qos):
 
 
 def test_a_will_whose_response_topic_has_many_levels_is_dropped(guarded):
-    """The plugin does not see wills. The store answers one at QoS 0 with an error."""
+    """The plugin does not see wills. The store replies to one at QoS 0 with an error."""
     guarded.start_store()
     operator = guarded.connect("operator")
     properties = Properties(PacketTypes.WILLMESSAGE)
@@ -487,7 +487,7 @@ def test_the_broker_counts_only_the_payloads_of_unread_replies(make_site, tmp_pa
         operator.ask("GET", "settings/none")
 
     for correlation in sent:
-        assert alice.answer_to(correlation).payload == b"$-1\r\n"
+        assert alice.reply_to(correlation).payload == b"$-1\r\n"
 
 
 # Connections and publishing
@@ -556,7 +556,7 @@ def test_a_reply_goes_to_another_client_if_a_request_asks_for_it(guarded):
 
     correlation = alice.begin("GET", "settings/none", response_topic=operator.response_topic)
 
-    assert operator.answer_to(correlation).payload == b"$-1\r\n"
+    assert operator.reply_to(correlation).payload == b"$-1\r\n"
 
 
 def test_a_request_through_a_listener_without_the_plugin_is_not_executed(make_site, tmp_path):
@@ -595,7 +595,7 @@ def test_a_refused_request_without_a_mac_is_logged_without_a_client_id(guarded):
 
     alice.send(alice.encode_publish(INVOKE, resp.request("GET", "settings/admin"), qos=0,
                                     user=[("__srcId", "operator-1")], CorrelationData=b"1",
-                                    ResponseTopic="clients/operator-1/answers"))
+                                    ResponseTopic="clients/operator-1/replies"))
 
     guarded.site.store.wait_for_log(r'client="" .*reason="wrong qos"')
     assert "client=operator-1" not in guarded.site.store.log()
@@ -669,7 +669,7 @@ def leave_forged_will(guarded, key, connection, sequence):
     """Have a will publish a request of the operator with a MAC under a key read from the disk."""
     user = [("__ts", str(hlc.Clock("alice").now())), ("__srcId", "operator-1")]
     request = Message(INVOKE, resp.request("SET", "settings/admin", "alice"), 1, False, user, b"forged",
-                      "clients/operator-1/answers", None, None, None)
+                      "clients/operator-1/replies", None, None, None)
     proof = companion.mac(key, connection, sequence, "operator-1", "operator", request)
     request.user = [*user, ("statestore-mac", f"{connection}:{sequence}:{proof}"), ("statestore-client-id", "operator-1"),
                     ("statestore-username", "operator")]

@@ -114,7 +114,7 @@ def test_a_request_of_the_former_broker_run_registers_no_client(make_site, tmp_p
         site.broker.stop()
         site.broker.start_again()
         again = site.connect(client.id, WireClient)
-    again.answer_to(change)
+    again.reply_to(change)
 
     again.ask("SET", "key", "value")
     assert again.changes() == []
@@ -139,8 +139,8 @@ def test_clients_register_again_after_a_broker_restart_under_load(make_site):
     for client in clients:
         client.wait_until_reconnected()
         client.watch("key")
-    answer = clients[0].request("SET", "key", "last")
+    reply = clients[0].request("SET", "key", "last")
 
     for client in clients:
-        while client.notification().ts != answer.ts:
+        while client.notification().ts != reply.ts:
             pass

@@ -107,7 +107,7 @@ def test_requests_that_arrived_meanwhile_are_served_in_order(clients, away):
             requests.append((client, client.begin(*words)))
             client.ping()
 
-    assert {client.answer_to(request).payload for client, request in requests} == {b"+OK\r\n"}
+    assert {client.reply_to(request).payload for client, request in requests} == {b"+OK\r\n"}
     assert stops.changes() == []
     assert registers.changes()[-1] == was_set("2")
 
@@ -145,7 +145,7 @@ def test_repeated_connection_losses_under_load_lose_nothing(site, away):
         with away():
             pass
 
-    versions = [answer.result(PATIENCE).ts for answer in sent]
+    versions = [reply.result(PATIENCE).ts for reply in sent]
     last = writer.request("SET", "key", "last").ts
     told = []
     while last not in told:
@@ -167,7 +167,7 @@ def test_a_connection_loss_with_more_than_receive_maximum_outstanding_loses_noth
         writer.ping()
         with away():
             pass
-        assert {writer.answer_to(change).payload for change in changes} == {b"+OK\r\n"}
+        assert {writer.reply_to(change).payload for change in changes} == {b"+OK\r\n"}
 
     for watcher in watchers:
         assert watcher.changes() == [was_set(n) for n in range(n_changes)]

@@ -24,7 +24,7 @@ def test_after_a_restart_connected_clients_are_notified_and_disconnected_ones_ar
     change = came_back[0].begin("SET", "key", "value")
     store.start()
 
-    assert came_back[0].answer_to(change).payload == b"+OK\r\n"
+    assert came_back[0].reply_to(change).payload == b"+OK\r\n"
     for again in came_back:
         assert again.stop("key") == NOT_REGISTERED
         assert again.changes() == []
@@ -98,7 +98,7 @@ def test_a_committed_registration_without_reply_is_answered_after_the_restart(ma
     proxy.mend()
     store.start()
 
-    assert client.answer_to(registration).payload == b"+OK\r\n"
+    assert client.reply_to(registration).payload == b"+OK\r\n"
     for key in ["key"] + ["before"] * n_before:
         writer.ask("SET", key, "value")
     assert client.changes() == [was_set("value")] * (1 + n_before)

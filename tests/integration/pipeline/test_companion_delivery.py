@@ -91,8 +91,8 @@ def test_changes_under_load_are_notified_to_each_watcher_in_order(shared_plugin_
         watcher.watch(key)
     writers = [shared_plugin_site.connect() for _ in range(4)]
 
-    answers = [writers[n % 4].send("SET", key, n) for n in range(600)]
-    versions = sorted(answer.result(PATIENCE).ts for answer in answers)
+    replies = [writers[n % 4].send("SET", key, n) for n in range(600)]
+    versions = sorted(reply.result(PATIENCE).ts for reply in replies)
 
     for watcher in watchers:
         assert [watcher.notification().ts for _ in range(600)] == versions
@@ -103,7 +103,7 @@ def test_changes_of_many_keys_are_notified_in_the_order_of_their_effect(client, 
     client.watch(*keys)
     order = [random.Random(1).choice(keys) for _ in range(500)]
 
-    versions = [answer.ts for answer in writer.request_all(("SET", each, "value") for each in order)]
+    versions = [reply.ts for reply in writer.request_all(("SET", each, "value") for each in order)]
 
     notifications = [client.notification() for _ in range(500)]
     assert [each.topic for each in notifications] == [notify_topic(client.id, each) for each in order]
@@ -146,12 +146,12 @@ def take_turns(client, lock, turn, n_turns):
     client.watch(lock)
     for _ in range(n_turns):
         while True:
-            answer = client.request("SET", lock, client.id, "NX", "PX", "600000")
-            if answer.payload == b"+OK\r\n":
+            reply = client.request("SET", lock, client.id, "NX", "PX", "600000")
+            if reply.payload == b"+OK\r\n":
                 break
             while True:
                 notification = client.notification()
-                if resp.read(notification.payload)[1:] == DELETED and notification.ts >= answer.ts:
+                if resp.read(notification.payload)[1:] == DELETED and notification.ts >= reply.ts:
                     break
         turn.take(client)
         client.request("GET", lock)

@@ -79,7 +79,7 @@ def test_a_disconnect_that_the_broker_drops_is_reported_again(make_site):
 
     with store.paused():
         while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
-            hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/answers")
+            hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/replies")
         for holder in holders:
             holder.disconnect()
         other.ping()
@@ -111,8 +111,8 @@ def test_a_client_that_reconnects_before_disconnected_arrives_has_no_registratio
         change = writer.begin("SET", key, "value")
         stop = again.begin("KEYNOTIFY", key, "STOP")
 
-    assert writer.answer_to(change).payload == b"+OK\r\n"
-    assert again.answer_to(stop).payload == NOT_REGISTERED
+    assert writer.reply_to(change).payload == b"+OK\r\n"
+    assert again.reply_to(stop).payload == NOT_REGISTERED
     assert again.changes() == []
 
 
@@ -124,8 +124,8 @@ def test_keynotify_of_a_disconnected_client_registers_nothing(shared_plugin_site
         again = shared_plugin_site.connect(holder.id, WireClient)
         stop = again.begin("KEYNOTIFY", key, "STOP")
 
-    assert writer.answer_to(change).payload == b"+OK\r\n"
-    assert again.answer_to(stop).payload == NOT_REGISTERED
+    assert writer.reply_to(change).payload == b"+OK\r\n"
+    assert again.reply_to(stop).payload == NOT_REGISTERED
     assert again.changes() == []
 
 
@@ -136,7 +136,7 @@ def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_
         holder.begin_and_disconnect("KEYNOTIFY", key)
         again = shared_plugin_site.connect(holder.id, WireClient)
         registered = again.begin("KEYNOTIFY", key)
-    assert again.answer_to(registered).payload == b"+OK\r\n"
+    assert again.reply_to(registered).payload == b"+OK\r\n"
     assert again.still_works(), "the store has processed the disconnect of the first connection by now"
 
     writer.ask("SET", key, "value")

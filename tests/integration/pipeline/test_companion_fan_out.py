@@ -27,7 +27,7 @@ def test_all_watchers_are_notified_of_all_changes_once_and_in_order(site):
     writer, *watchers = wire_clients(site, 1) + registered(site, N_WATCHERS)
 
     correlations = [writer.begin("SET", "key", n) for n in range(20)]
-    assert {writer.answer_to(each).payload for each in correlations} == {b"+OK\r\n"}
+    assert {writer.reply_to(each).payload for each in correlations} == {b"+OK\r\n"}
     assert writer.ask("DEL", "key") == b":1\r\n"
 
     for watcher in watchers:

@@ -66,9 +66,9 @@ def test_a_forged_identity_cannot_register_another_client(client, victim, key, p
 
 
 def test_a_foreign_response_topic_does_not_change_the_identity(client, victim, key):
-    answer_topic = victim.response_topic
+    reply_topic = victim.response_topic
 
-    client.begin("KEYNOTIFY", key, "STOP", source=victim.id, response_topic=answer_topic)
+    client.begin("KEYNOTIFY", key, "STOP", source=victim.id, response_topic=reply_topic)
     client.ask("SET", key, "value")
 
     assert victim.changes() == [was_set("value")]
@@ -105,7 +105,7 @@ def test_a_will_that_the_plugin_does_not_see_is_not_executed(shared_plugin_site,
 # Forbidden response topics
 
 FORBIDDEN = [INVOKE, f"clients/{SERVICE}", notify_topic("victim", "key"), f"{NOTIFY_PREFIX}x", f"clients/{SERVICE}x",
-             "clients/+/answers", "#", "$SYS/x", "$CONTROL/statestore/v1/hello"]
+             "clients/+/replies", "#", "$SYS/x", "$CONTROL/statestore/v1/hello"]
 
 
 @pytest.mark.parametrize("topic", FORBIDDEN)
@@ -119,21 +119,21 @@ def test_a_forbidden_response_topic_disconnects_only_its_sender(shared_plugin_si
     after = [client.begin("GET", key) for _ in range(20)]
 
     assert offender.wait_until_closed() == KICKED
-    assert {client.answer_to(request).payload for request in before + after} == {b"$-1\r\n"}
+    assert {client.reply_to(request).payload for request in before + after} == {b"$-1\r\n"}
     assert client.changes() == []
     again = shared_plugin_site.connect(offender.id, WireClient)
     assert again.stop(key) == NOT_REGISTERED
 
 
-def test_requests_before_a_forbidden_response_topic_are_answered_after_the_reconnect(shared_plugin_site, key):
+def test_requests_before_a_forbidden_response_topic_get_replies_after_the_reconnect(shared_plugin_site, key):
     offender = shared_plugin_site.connect(None, WireClient, session_expiry=1000)
     with shared_plugin_site.store.paused():
-        answered = offender.begin("SET", key, "value")
+        request = offender.begin("SET", key, "value")
         offender.begin("GET", key, response_topic="#")
         assert offender.wait_until_closed() == KICKED
         again = shared_plugin_site.connect(offender.id, WireClient, clean_start=False, session_expiry=1000)
 
-    assert again.answer_to(answered).payload == OK
+    assert again.reply_to(request).payload == OK
 
 
 def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client, key):

@@ -132,7 +132,7 @@ def test_a_notification_without_subscribers_keeps_a_newer_registration(shared, k
         stop = holder.begin("KEYNOTIFY", key, "STOP")
         again = holder.begin("KEYNOTIFY", key)
     for correlation in (change, stop, again):
-        assert holder.answer_to(correlation).payload == b"+OK\r\n"
+        assert holder.reply_to(correlation).payload == b"+OK\r\n"
     holder.subscribe_to_notifications()
     holder.ask("GET", key)
 

@@ -51,7 +51,7 @@ def test_a_keynotify_that_waited_for_the_store_registers_at_the_new_store(make_s
     client.ping()
     store.start()
 
-    assert client.answer_to(registered).payload == b"+OK\r\n"
+    assert client.reply_to(registered).payload == b"+OK\r\n"
     client.ask("SET", "key", "value")
     assert client.changes() == [was_set("value")]
 

@@ -9,7 +9,7 @@ from support.wire_client import WireClient
 
 N_FLOOD = 200
 
-# The store answers a few requests while it reads the rest of the flood. Then every second reply is the other client's.
+# The store replies to a few requests while it reads the rest of the flood. Then every second reply is the other client's.
 AT_MOST_BEFORE = 50
 
 
@@ -23,11 +23,11 @@ def store_site(request, make_site, tmp_path):
 def fill_with_keys_that_are_costly_to_match(site):
     """Comparing each key with a pattern of many stars that does not match takes long."""
     client = site.connect()
-    answers = client.request_all(("SET", f"{n:04}" + "a" * 2000, "value") for n in range(200))
-    assert {answer.payload for answer in answers} == {b"+OK\r\n"}
+    replies = client.request_all(("SET", f"{n:04}" + "a" * 2000, "value") for n in range(200))
+    assert {reply.payload for reply in replies} == {b"+OK\r\n"}
 
 
-def test_a_request_behind_a_flood_of_costly_ones_is_answered_among_the_first(store_site):
+def test_a_request_behind_a_flood_of_costly_ones_gets_one_of_the_first_replies(store_site):
     """The flooder receives the replies to both clients, so that one connection shows their order."""
     fill_with_keys_that_are_costly_to_match(store_site)
     flooder, other = (store_site.connect(kind=WireClient) for _ in range(2))

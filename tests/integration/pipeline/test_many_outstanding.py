@@ -17,16 +17,16 @@ N_REQUESTS = 5000
 SYS_PIDFD_GETFD = 438
 
 
-def test_5000_requests_outstanding_at_once_are_all_answered(site):
+def test_5000_requests_outstanding_at_once_all_get_replies(site):
     site.start_store()
     client = site.connect()
 
     stored = client.request_all(("SET", f"key-{n}", f"value-{n}") for n in range(N_REQUESTS))
-    assert {answer.payload for answer in stored} == {b"+OK\r\n"}
+    assert {reply.payload for reply in stored} == {b"+OK\r\n"}
 
     read = client.request_all(("GET", f"key-{n}") for n in range(N_REQUESTS))
-    assert [resp.read(answer.payload) for answer in read] == [b"value-%d" % n for n in range(N_REQUESTS)]
-    assert [answer.ts for answer in read] == [answer.ts for answer in stored]
+    assert [resp.read(reply.payload) for reply in read] == [b"value-%d" % n for n in range(N_REQUESTS)]
+    assert [reply.ts for reply in read] == [reply.ts for reply in stored]
 
 
 def test_a_broker_with_default_limits_loses_no_request(tmp_path):
@@ -39,7 +39,7 @@ def test_a_broker_with_default_limits_loses_no_request(tmp_path):
             pending = [client.send("GET", f"key-{n}") for n in range(N_REQUESTS)]
             client.wait_until_sent()
 
-        assert {answer.result(PATIENCE).payload for answer in pending} == {b"$-1\r\n"}
+        assert {reply.result(PATIENCE).payload for reply in pending} == {b"$-1\r\n"}
     finally:
         site.close()
 
@@ -69,7 +69,7 @@ def test_nagles_algorithm_is_off(site):
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_more_waiting_requests_than_packet_ids_are_all_answered(site):
+def test_more_waiting_requests_than_packet_ids_all_get_replies(site):
     store = site.start_store()
     assert store.stop() == 0
     flood = Flood(site.broker.port, "flood")
@@ -78,10 +78,10 @@ def test_more_waiting_requests_than_packet_ids_are_all_answered(site):
 
         store.start()
 
-        answers = flood.receive_answers(80_000)
+        replies = flood.receive_replies(80_000)
     finally:
         flood.close()
-    assert set(answers.values()) == {b"$-1\r\n"}
+    assert set(replies.values()) == {b"$-1\r\n"}
 
 
 def test_a_watcher_misses_none_of_thousands_of_changes(site):

@@ -63,7 +63,7 @@ class Killer:
 
 
 class Request:
-    """A request, repeated until it is answered. The store executes it once."""
+    """A request, repeated until its reply arrives. The store executes it once."""
 
     def __init__(self, writer, number, dice):
         self.key = dice.choice(KEYS)
@@ -71,13 +71,13 @@ class Request:
         self.number = number
         self.correlation = uuid.uuid4().bytes
         self.timestamp = writer.clock.now()
-        self.answer = None
+        self.reply = None
 
     def send(self, writer):
         writer.begin(*self.words, correlation=self.correlation, ts=self.timestamp)
 
     def receive(self, writer):
-        self.answer = writer.answer_to(self.correlation)
+        self.reply = writer.reply_to(self.correlation)
 
 
 def version_of(message):
@@ -92,10 +92,10 @@ def expected(requests, keys):
         if request.key not in keys:
             continue
         if request.words[0] == "SET":
-            assert request.answer.payload == b"+OK\r\n"
-            changes.append((request.key, resp.to_bytes(request.number), version_of(request.answer)))
-        elif request.answer.payload == b":1\r\n":
-            changes.append((request.key, None, version_of(request.answer)))
+            assert request.reply.payload == b"+OK\r\n"
+            changes.append((request.key, resp.to_bytes(request.number), version_of(request.reply)))
+        elif request.reply.payload == b":1\r\n":
+            changes.append((request.key, None, version_of(request.reply)))
     return sorted(changes, key=lambda change: (change[0], change[2], change[1] is None))
 
 
@@ -165,10 +165,10 @@ def run_round(site, dice, killer, writer, watchers, first_number):
         writer = site.connect(writer.id, WireClient)
         wait_until(lambda: writer.publish(INVOKE) != NO_SUBSCRIBERS, "the store has subscribed")
     for request in requests:
-        if not request.answer:
+        if not request.reply:
             request.send(writer)
     for request in requests:
-        if not request.answer:
+        if not request.reply:
             request.receive(writer)
 
     if keeps_connections:

@@ -59,7 +59,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     kill_before_publishing(proxy, store)
     store.start()
 
-    assert writer.answer_to(release).payload == b":1\r\n"
+    assert writer.reply_to(release).payload == b":1\r\n"
     writer.ask("SET", "lock", "held again")
     assert watcher.changes() == [DELETED, was_set("held again")]
     wait_until(lambda: pending(data) == [], "the notifications are delivered")
@@ -75,7 +75,7 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
     kill_before_publishing(proxy, store)
     store.start()
 
-    assert {writer.answer_to(request).payload for request in requests} == {b"+OK\r\n"}
+    assert {writer.reply_to(request).payload for request in requests} == {b"+OK\r\n"}
     writer.ask("SET", "b", "last")
     assert watcher.changes() == [was_set(n) for n in range(40)] + [was_set("last")]
     assert other.changes() == [was_set(n) for n in range(1, 40, 2)] + [was_set("last")]
@@ -93,7 +93,7 @@ def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stor
     kill_before_publishing(proxy, store)
     store.start()
 
-    assert writer.answer_to(request).payload == b"+OK\r\n"
+    assert writer.reply_to(request).payload == b"+OK\r\n"
     assert watcher.changes() == []
     wait_until(lambda: pending(data) == [], "WELCOME has said that it is delivered")
 
@@ -107,7 +107,7 @@ def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, 
         [request] = commit_unpublished(proxy, data, writer, ("SET", "key", n))
         kill_before_publishing(proxy, store)
         store.start()
-        assert writer.answer_to(request).payload == b"+OK\r\n"
+        assert writer.reply_to(request).payload == b"+OK\r\n"
         assert watcher.changes() == [was_set(n)]
         wait_until(lambda: pending(data) == [], "the notification is delivered")
 
@@ -122,7 +122,7 @@ def test_stored_notifications_for_ended_connections_are_removed(make_site, data,
     kill_before_publishing(proxy, store)
     store.start()
 
-    assert writer.answer_to(request).payload == b"+OK\r\n"
+    assert writer.reply_to(request).payload == b"+OK\r\n"
     wait_until(lambda: pending(data) == [], "there is nothing to deliver")
 
 
@@ -189,7 +189,7 @@ def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make
     kill_before_publishing(proxy, store)
     store.start()
 
-    assert {writer.answer_to(request).payload for request in requests} == {b"+OK\r\n"}
+    assert {writer.reply_to(request).payload for request in requests} == {b"+OK\r\n"}
     assert watcher.changes() == [was_set(n) for n in range(n_changes)]
     wait_until(lambda: pending(data) == [], "the broker has acknowledged the notifications")
 
@@ -203,7 +203,7 @@ def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, 
 
     commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
-        hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/answers")
+        hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/replies")
     proxy.mend()  # the broker reads the notification before the PUBACKs that make room for DELIVERED
 
     assert watcher.notification().payload.endswith(b"value\r\n")

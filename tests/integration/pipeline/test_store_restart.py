@@ -19,13 +19,13 @@ def start_loads(site):
     return loads
 
 
-def assert_all_are_answered(loads):
+def assert_all_have_replies(loads):
     for load in loads:
         load.wait_for_progress()
         load.stop()
     for load in loads:
         load.wait_for_all()
-        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
+        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
 
 
 def send_meanwhile(site):
@@ -43,7 +43,7 @@ def test_a_store_stopped_under_load_loses_no_request(site, number):
     store.start()
 
     assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
-    assert_all_are_answered(loads)
+    assert_all_have_replies(loads)
 
 
 def test_a_store_killed_under_load_serves_the_waiting_requests(site):
@@ -56,8 +56,8 @@ def test_a_store_killed_under_load_serves_the_waiting_requests(site):
 
     assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
     for load in loads:
-        load.send_unanswered_again()
-    assert_all_are_answered(loads)
+        load.repeat_requests_without_reply()
+    assert_all_have_replies(loads)
 
 
 def test_a_store_can_be_restarted_many_times(site):

@@ -101,12 +101,12 @@ def test_no_sequence_is_used_twice_with_one_mac_key(site, peer):
 def test_other_parts_of_a_request_are_unchanged(site, peer):
     client = site.connect()
 
-    client.publish(INVOKE, b"payload", ResponseTopic="answers", CorrelationData=b"\0\1", ContentType="text",
+    client.publish(INVOKE, b"payload", ResponseTopic="replies", CorrelationData=b"\0\1", ContentType="text",
                    PayloadFormatIndicator=1, MessageExpiryInterval=1000, user=[("__ts", "1"), ("", ""), ("__ts", "2")])
 
     request: Message = peer.next_request()
     assert request.payload == b"payload"
-    assert request.response_topic == "answers"
+    assert request.response_topic == "replies"
     assert request.correlation == b"\0\1"
     assert request.content_type == "text"
     assert request.format_indicator == 1

@@ -139,7 +139,7 @@ def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
     assert peer.reports("disconnected") == []
 
 
-def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
+def test_tracking_an_ended_connection_gets_disconnected(site, peer):
     client = site.connect()
     number = peer.number_of(client)
     client.disconnect()

@@ -97,7 +97,7 @@ def test_requests_replies_and_notifications_are_recorded(site, recording):
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
     client.request("KEYNOTIFY", "k")
-    answer = client.request("SET", "k", b"\0\xff", "PX", 3600000, expiry=30)
+    reply = client.request("SET", "k", b"\0\xff", "PX", 3600000, expiry=30)
     client.request("GET", "k")
     assert site.store.stop() == 0
 
@@ -107,10 +107,10 @@ def test_requests_replies_and_notifications_are_recorded(site, recording):
     assert (set_line["type"], set_line["verb"], set_line["expiry"]) == ("request", "SET", 30)
     assert b"\0\xff" in base64.b64decode(set_line["payload_base64"])
     assert {"name": "__srcId", "value": "client-1"} in set_line["properties"]
-    [set_answer] = [line for line in rest if line["type"] == "answer" and correlation(line) == correlation(set_line)]
-    assert set_answer["payload"] == "+OK\r\n"
-    [version] = [entry["value"] for entry in set_answer["properties"] if entry["name"] == "__ts"]
-    assert Hlc.parse(version) == answer.ts
+    [set_reply] = [line for line in rest if line["type"] == "answer" and correlation(line) == correlation(set_line)]
+    assert set_reply["payload"] == "+OK\r\n"
+    [version] = [entry["value"] for entry in set_reply["properties"] if entry["name"] == "__ts"]
+    assert Hlc.parse(version) == reply.ts
     assert [line["type"] for line in rest].count("notification") == 1
 
 
@@ -128,7 +128,7 @@ def test_an_unverified_client_id_is_not_recorded(make_site, recording, fresh):
     hasty = Connection(site.broker.port, "bob")
     hasty.send(hasty.encode_publish(INVOKE, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", qos=0, ResponseTopic=victim.response_topic,
                                     CorrelationData=b"2", user=[("__srcId", "victim")]))
-    victim.answer_to(b"2")
+    victim.reply_to(b"2")
     hasty.cut()
     assert victim.ask("SET", "k", "v") == b"+OK\r\n"
     topic = victim.notification().topic
@@ -213,12 +213,12 @@ def test_a_request_without_a_recorded_reply_does_not_wait_for_the_timeout(site, 
     assert result.returncode == 0
 
 
-UNANSWERED = {"type": "request", "time": 1, "topic": INVOKE, "qos": 1, "properties": [], "response_topic": "r",
+WITHOUT_REPLY = {"type": "request", "time": 1, "topic": INVOKE, "qos": 1, "properties": [], "response_topic": "r",
               "correlation_data": "1", "payload": "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"}
 
 
 def test_a_reply_to_a_request_without_a_recorded_reply_is_no_difference(fresh, recording):
-    recording.write_text(2 * (json.dumps(UNANSWERED) + "\n"))
+    recording.write_text(2 * (json.dumps(WITHOUT_REPLY) + "\n"))
 
     result = replay(fresh, recording, "--timeout", "1h")
 
@@ -257,7 +257,7 @@ def test_expiry_is_the_same_at_the_recorded_pace(site, recording, fresh):
 
 
 @pytest.mark.parametrize("n_before, n_at_once", [(50, 0), (0, 5000)])
-def test_after_kill_9_the_file_contains_every_answered_request(site, recording, n_before, n_at_once):
+def test_after_kill_9_the_file_contains_every_request_with_a_reply(site, recording, n_before, n_at_once):
     store = site.start_store("--record", str(recording))
     client = site.connect("client-1")
     for i in range(n_before):
@@ -267,9 +267,9 @@ def test_after_kill_9_the_file_contains_every_answered_request(site, recording, 
         futures[n_at_once // 5].result(PATIENCE)
     assert store.kill() == -9
 
-    n_answered = n_before + sum(future.done() for future in futures)
-    assert n_answered > n_at_once // 5
-    assert len(read(recording, "request", after_kill=True)) >= n_answered
+    n_replies = n_before + sum(future.done() for future in futures)
+    assert n_replies > n_at_once // 5
+    assert len(read(recording, "request", after_kill=True)) >= n_replies
 
 
 def test_a_recording_continues_after_a_restart(site, recording):
@@ -427,7 +427,7 @@ def test_a_reply_with_a_version_differs_from_one_without(fresh, recording):
 
 
 def test_a_replay_without_a_store_is_an_error(site, recording):
-    recording.write_text(json.dumps(UNANSWERED) + "\n")
+    recording.write_text(json.dumps(WITHOUT_REPLY) + "\n")
 
     result = replay(site, recording, "--timeout", "1h")
 

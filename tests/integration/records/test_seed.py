@@ -71,8 +71,8 @@ def test_seeded_keys_are_durable(site, seed, tmp_path):
 
     store.flags = ("--data-dir", str(tmp_path / "data"))
     store.start()
-    answer = site.connect().request("GET", "k")
-    assert (answer.payload, answer.ts) == (b"$4\r\nseed\r\n", version)
+    reply = site.connect().request("GET", "k")
+    assert (reply.payload, reply.ts) == (b"$4\r\nseed\r\n", version)
 
 
 @pytest.mark.parametrize("text, flags, fault", [

@@ -31,9 +31,9 @@ def store(site, data, clock):
 
 def set_key(client, clock, key, ttl_ms=None):
     words = ("SET", key, "value") if ttl_ms is None else ("SET", key, "value", "PX", ttl_ms)
-    answer = client.request(*words, ts=clock.reading(client.id))
-    assert answer.payload == b"+OK\r\n"
-    return answer.ts
+    reply = client.request(*words, ts=clock.reading(client.id))
+    assert reply.payload == b"+OK\r\n"
+    return reply.ts
 
 
 def has(client, key):

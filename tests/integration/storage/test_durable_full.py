@@ -38,9 +38,9 @@ def fill(client):
     """Sets keys until some are refused. Returns the number of keys that were set."""
     n, n_refused = 0, 0
     while n_refused < 5:
-        answer = client.request("SET", f"key-{n}", VALUE)
-        assert answer.payload in (b"+OK\r\n", FULL)
-        if answer.payload == FULL:
+        reply = client.request("SET", f"key-{n}", VALUE)
+        assert reply.payload in (b"+OK\r\n", FULL)
+        if reply.payload == FULL:
             n_refused += 1
         else:
             n += 1
@@ -50,8 +50,8 @@ def fill(client):
 
 
 def assert_holds(client, n):
-    answers = client.request_all(("GET", f"key-{i}") for i in range(n))
-    assert {resp.read(answer.payload) for answer in answers} == {VALUE}
+    replies = client.request_all(("GET", f"key-{i}") for i in range(n))
+    assert {resp.read(reply.payload) for reply in replies} == {VALUE}
     assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
 
 
@@ -114,7 +114,7 @@ def test_the_store_is_ready_again_when_there_is_room_without_a_write(site, tmp_p
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE) as response:
                 return response.status == 200
         except urllib.error.HTTPError as error:
-            assert (error.code, error.read()) == (503, b"the last commit failed\n")
+            assert (error.code, error.read()) == (503, b"the last commit failed: see the log\n")
             return False
 
     assert is_ready()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store with a data directory is killed at random moments under load, and loses no acknowledged write.
 
-Each answered request took effect once. Each unanswered request, repeated, gets the answer of its first execution. No
+Each request with a reply took effect once. Each request without a reply, repeated, gets the reply of its first execution. No
 registration is lost, and no removed registration returns.
 """
 
@@ -16,12 +16,12 @@ from support.process import wait_until
 from support.site import kill_broker, kill_store
 
 N_ROUNDS = 12
-N_ANSWERED = 50  # in each round, before the kill
+N_REPLIES = 50  # in each round, before the kill
 
 
 def run_round(site, lanes, dice, kill):
     lanes.start()
-    wait_until(lambda: lanes.n_answered() >= N_ANSWERED, "requests are answered")
+    wait_until(lambda: lanes.n_replies() >= N_REPLIES, "requests have their replies")
     time.sleep(dice.uniform(0, 0.1))
     kill(site)
     lanes.stop()
@@ -76,7 +76,7 @@ def test_stopping_the_store_loses_no_acknowledged_write(make_site, data):
 @pytest.mark.parametrize("words", [("SET", "key", "value", "NX"), ("DEL", "key"), ("VDEL", "key", "value"),
                                    ("KEYNOTIFY", "key", "STOP")], ids=lambda words: words[0])
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_repeated_request_gets_the_same_answer_after_a_restart(make_site, data, words, end):
+def test_a_repeated_request_gets_the_same_reply_after_a_restart(make_site, data, words, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
     client = site.connect()

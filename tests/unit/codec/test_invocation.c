@@ -18,7 +18,7 @@
 
 static struct message message_of(struct slice payload) {
         return (struct message){
-                .payload = payload, .response_topic = S("answers"), .correlation_data = S("1234"), .qos = 1
+                .payload = payload, .response_topic = S("replies"), .correlation_data = S("1234"), .qos = 1
         };
 }
 
@@ -88,10 +88,10 @@ static const struct {
         struct slice topic;
         enum invocation_result result;
 } topics[] = {
-        { "a valid topic", S("clients/c/answers"), INVOCATION_REQUEST },
+        { "a valid topic", S("clients/c/replies"), INVOCATION_REQUEST },
         { "none", { NULL, 0 }, INVOCATION_NO_RESPONSE_TOPIC },
         { "empty", S(""), INVOCATION_BAD_RESPONSE_TOPIC },
-        { "a wildcard", S("clients/+/answers"), INVOCATION_BAD_RESPONSE_TOPIC },
+        { "a wildcard", S("clients/+/replies"), INVOCATION_BAD_RESPONSE_TOPIC },
         { "the invoke topic", S("statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"),
           INVOCATION_BAD_RESPONSE_TOPIC },
         { "the notify prefix", S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/x"),
@@ -242,7 +242,7 @@ Test(invocation, keeps_the_fields_that_identify_a_repeated_request) {
         add(&message, S("__ts"), S("0005:06:n"));
         add(&message, S("__ft"), S("7:8:m"));
         cr_assert_eq(decode(&message, &invocation), INVOCATION_REQUEST);
-        cr_expect(slice_equal(request->response_topic, S("answers")));
+        cr_expect(slice_equal(request->response_topic, S("replies")));
         cr_expect(slice_equal(request->correlation_data, S("1234")));
         cr_expect(slice_equal(request->payload, message.payload));
         cr_expect(slice_equal(request->timestamp_text, S("0005:06:n")));

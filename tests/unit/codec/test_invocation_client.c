@@ -29,17 +29,17 @@ static const struct {
         struct slice source, topic, client;
         uint64_t connection;
 } clients[] = {
-        { "by __srcId", PAYLOAD_GET, false, false, S("c"), S("answers"), S("c"), 0 },
+        { "by __srcId", PAYLOAD_GET, false, false, S("c"), S("replies"), S("c"), 0 },
         { "by __srcId before the topic", PAYLOAD_GET, false, false, S("c"), S("clients/63/x"), S("c"), 0 },
         { "by the topic, not decoded", PAYLOAD_GET, false, false, NO_NAME, S("clients/63/x"), S("63"), 0 },
         { "by the topic for an empty __srcId", PAYLOAD_GET, false, false, S(""), S("clients/c/x"), S("c"),
           0 },
-        { "no client", PAYLOAD_GET, false, false, NO_NAME, S("answers"), NO_NAME, 0 },
+        { "no client", PAYLOAD_GET, false, false, NO_NAME, S("replies"), NO_NAME, 0 },
         { "identity properties without the plugin are ignored", PAYLOAD_GET, false, true, S("c"),
-          S("answers"), S("c"), 0 },
-        { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), NO_NAME, 0 },
+          S("replies"), S("c"), 0 },
+        { "not verified", PAYLOAD_GET, true, false, S("c"), S("replies"), NO_NAME, 0 },
         { "by the identity properties", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
-        { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("answers"), S("true"), 7 },
+        { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("replies"), S("true"), 7 },
 };
 
 Test(client, is_the_verified_one_or_the_claimed_one) {

@@ -15,7 +15,7 @@
 static struct invocation decode(struct slice payload) {
         struct message message = {
                 .payload = payload,
-                .response_topic = S("answers"),
+                .response_topic = S("replies"),
                 .correlation_data = S("1"),
                 .qos = 1,
                 .n_user_properties = 1,

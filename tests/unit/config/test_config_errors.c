@@ -82,7 +82,7 @@ static const struct {
           { "--registration-timeout", "366d" },
           "statestored: --registration-timeout: a duration from 1s to 365d was expected, not \"366d\"; see "
           "--help\n" },
-        { "a wrong size of remembered answers",
+        { "a wrong size of remembered replies",
           { "--max-remembered-bytes", "" },
           "statestored: --max-remembered-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not "
           "\"\"; "

@@ -203,7 +203,8 @@ static const struct {
 } wrong_files[] = {
         { "an unknown option", "[broker]\nhosts = a\n", ":2: no such option: [broker] hosts" },
         { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
-        { "an option before a section", "port = 1\n", ":1: no such option: [] port" },
+        { "an option before a section", "port = 1\n",
+          ":1: \"port\" is in no section; write a line such as [broker] above it" },
         { "an unknown section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },

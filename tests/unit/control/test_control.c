@@ -54,7 +54,7 @@ Test(control, is_executed_after_earlier_requests) {
         for (int i = 0; i < 3; i++)
                 broker_tick(&broker);
 
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK control:+OK replies:$-1 ");
         tear_down(&broker, control);
 }
 
@@ -73,12 +73,12 @@ Test(control, reset_keeps_the_expiry_of_later_requests) {
         for (int i = 0; i < 3; i++)
                 broker_tick(&broker);
 
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK control:+OK replies:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 2)->expiry_s, 10);
         tear_down(&broker, control);
 }
 
-Test(control, bytes_of_delayed_answers_are_limited) {
+Test(control, bytes_of_delayed_replies_are_limited) {
         static uint8_t value[1 << 20];
         struct control *control;
         struct broker broker;
@@ -100,7 +100,7 @@ Test(control, bytes_of_delayed_answers_are_limited) {
                 broker_pass_ms(&broker, 5000);
                 broker_tick(&broker);
                 cr_expect_eq(broker.n_sent,
-                             round == 0 ? 63 : 1); /* of 64 MiB: each answer is slightly longer than 1 MiB */
+                             round == 0 ? 63 : 1); /* of 64 MiB: each reply is slightly longer than 1 MiB */
                 broker_forget(&broker);
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_flush(&broker);
@@ -108,7 +108,7 @@ Test(control, bytes_of_delayed_answers_are_limited) {
         tear_down(&broker, control);
 }
 
-Test(control, answers_are_not_delayed_past_their_expiry) {
+Test(control, replies_are_not_delayed_past_their_expiry) {
         struct control *control;
         struct broker broker;
 
@@ -125,7 +125,7 @@ Test(control, answers_are_not_delayed_past_their_expiry) {
         broker_tick(&broker);
 
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
-        cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
+        cr_assert_str_eq(broker_sent(&broker), "replies:$-1 replies:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
         cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);
         tear_down(&broker, control);
@@ -168,6 +168,7 @@ Test(control, pipeline_without_control_ignores_control_requests) {
         ask(&broker, S("*1\r\n$5\r\nreset\r\n"));
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
-        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$1\r\nv\r\n")));
+        cr_expect(
+                broker_replies_with(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$1\r\nv\r\n")));
         broker_deinit(&broker);
 }

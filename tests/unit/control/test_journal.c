@@ -34,7 +34,7 @@ static uint64_t count(const struct journal *journal, uint64_t after) {
         return n;
 }
 
-Test(journal, writes_requests_with_answers) {
+Test(journal, writes_requests_with_replies) {
         struct journal journal = { 0 };
         char *text;
 
@@ -44,10 +44,10 @@ Test(journal, writes_requests_with_answers) {
         text = written(&journal, 0);
         cr_expect_str_eq(text,
                          "{\"number\":1,\"time\":5,\"client\":\"c\",\"verb\":\"GET\",\"key\":\"k\","
-                         "\"request\":[\"GET\",\"k\"],\"answer\":\":1\\u000d\\n\",\"version\":\"1:2:n\","
+                         "\"request\":[\"GET\",\"k\"],\"reply\":\":1\\u000d\\n\",\"version\":\"1:2:n\","
                          "\"fault\":null}\n"
                          "{\"number\":2,\"time\":5,\"client\":\"c\",\"verb\":\"GET\",\"key\":\"k\","
-                         "\"payload_base64\":\"/w==\",\"answer\":null,\"version\":null,\"fault\":null}\n");
+                         "\"payload_base64\":\"/w==\",\"reply\":null,\"version\":null,\"fault\":null}\n");
         free(text);
         text = written(&journal, 2);
         cr_expect_str_eq(text, "");
@@ -64,12 +64,12 @@ Test(journal, omits_absent_fields) {
         text = written(&journal, 0);
         cr_expect_str_eq(
                 text, "{\"number\":1,\"time\":0,\"client\":null,\"verb\":null,\"key\":null,\"payload\":\"\","
-                      "\"answer\":null,\"version\":null,\"fault\":\"delay\"}\n");
+                      "\"reply\":null,\"version\":null,\"fault\":\"delay\"}\n");
         free(text);
         journal_deinit(&journal);
 }
 
-Test(journal, keeps_the_first_answer) {
+Test(journal, keeps_the_first_reply) {
         struct journal journal = { 0 };
         char *text;
 
@@ -79,7 +79,7 @@ Test(journal, keeps_the_first_answer) {
         journal_add_reply(&journal, 0, S("unknown"), (struct slice){ 0 });
         journal_add_reply(&journal, 2, S("unknown"), (struct slice){ 0 });
         text = written(&journal, 0);
-        cr_expect_not_null(strstr(text, "\"answer\":\"first\""));
+        cr_expect_not_null(strstr(text, "\"reply\":\"first\""));
         free(text);
         journal_deinit(&journal);
 }

@@ -2,7 +2,7 @@
 
 /*
  * Each allocation fails once while control requests, and requests with injected faults, are executed. Each
- * request is answered or counted as dropped. A request that is answered with an error had no effect, and any
+ * request gets a reply or is counted as dropped. A request that gets an error had no effect, and any
  * other one had its complete effect.
  */
 
@@ -80,7 +80,7 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         struct buf payload = { 0 };
         struct message message = {
                 .topic = *text >= 'A' && *text <= 'Z' ? S(TOPIC_INVOKE) : S(TOPIC_CONTROL),
-                .response_topic = S("answers"),
+                .response_topic = S("replies"),
                 .correlation_data = S("1"),
                 .qos = 1,
                 .n_user_properties = 2,
@@ -105,7 +105,7 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         buf_deinit(&payload);
 }
 
-static bool is_answered(const struct world *world, const char *beginning) {
+static bool reply_begins_with(const struct world *world, const char *beginning) {
         return world->n_sent > 0 && slice_starts_with(buf_slice(&world->last), slice_from_string(beginning));
 }
 
@@ -141,7 +141,7 @@ static const struct {
         const char *before[3];
         const char *asked;
         const char *probe;
-        const char *undone, *done; /* prefixes of the answer to the probe */
+        const char *undone, *done; /* prefixes of the reply to the probe */
 } asked[] = {
         { "seed: its first key", { NULL }, SEED, "GET|a", "$-1", "$1\r\n1" },
         { "seed: its last key", { NULL }, SEED, "GET|b", "$-1", "$1\r\n2" },
@@ -179,7 +179,7 @@ static const struct {
 static bool ask_starved(size_t row, uint64_t n) {
         struct world world;
         uint64_t n_failed, dropped_before;
-        bool has_answer;
+        bool has_reply;
 
         world_init(&world);
         for (size_t i = 0; i < N_ROWS(asked[row].before) && asked[row].before[i]; i++)
@@ -189,29 +189,29 @@ static bool ask_starved(size_t row, uint64_t n) {
         ask(&world, asked[row].asked, true);
         n_failed = memory_stop_failing();
 
-        has_answer = world.n_sent > 0 || strncmp(asked[row].asked, "wait-for", strlen("wait-for")) == 0;
-        cr_expect(has_answer || n_dropped(&world) > dropped_before, ROW(asked, row));
+        has_reply = world.n_sent > 0 || strncmp(asked[row].asked, "wait-for", strlen("wait-for")) == 0;
+        cr_expect(has_reply || n_dropped(&world) > dropped_before, ROW(asked, row));
         if (n_failed > 0 && is_out_of_memory(&world)) {
                 ask(&world, asked[row].probe, false);
-                cr_expect(is_answered(&world, asked[row].undone), ROW(asked, row));
+                cr_expect(reply_begins_with(&world, asked[row].undone), ROW(asked, row));
         } else {
                 bool is_desynchronized = n_dropped(&world) > dropped_before;
 
                 ask(&world, asked[row].probe, false);
-                cr_expect(is_answered(&world, asked[row].done) ||
-                                  (is_desynchronized && is_answered(&world, asked[row].undone)),
+                cr_expect(reply_begins_with(&world, asked[row].done) ||
+                                  (is_desynchronized && reply_begins_with(&world, asked[row].undone)),
                           ROW(asked, row));
         }
 
         ask(&world, "reset", false);
-        cr_expect(is_answered(&world, "+OK"), ROW(asked, row));
+        cr_expect(reply_begins_with(&world, "+OK"), ROW(asked, row));
         ask(&world, "GET|a", false);
-        cr_expect(is_answered(&world, "$-1"), ROW(asked, row));
+        cr_expect(reply_begins_with(&world, "$-1"), ROW(asked, row));
         world_deinit(&world);
         return n_failed > 0;
 }
 
-Test(starved_control, answers_match_effects) {
+Test(starved_control, replies_match_effects) {
         for (size_t row = 0; row < N_ROWS(asked); row++) {
                 uint64_t n = 1;
 
@@ -220,8 +220,8 @@ Test(starved_control, answers_match_effects) {
         }
 }
 
-/* An answer that cannot be stored for later is counted as dropped. */
-Test(starved_control, drops_of_delayed_answers_are_counted) {
+/* A reply that cannot be stored for later is counted as dropped. */
+Test(starved_control, drops_of_delayed_replies_are_counted) {
         uint64_t n = 1, n_failed;
 
         do {
@@ -260,7 +260,7 @@ Test(starved_control, keeps_all_deadlines) {
                 world.real.mono_ns += INT64_C(2000000000);
                 tick(&world);
                 ask(&world, "GET|a", false);
-                cr_expect(is_answered(&world, "$-1"), "allocation %lu", n - 1);
+                cr_expect(reply_begins_with(&world, "$-1"), "allocation %lu", n - 1);
                 world_deinit(&world);
         } while (n_failed > 0);
         cr_expect_gt(n, 1);
@@ -275,6 +275,6 @@ Test(starved_control, is_created_completely_or_not_at_all) {
         cr_expect_eq(control_new(&control, broker.pipeline), -ENOMEM);
         memory_stop_failing();
         cr_expect_null(control);
-        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));
+        cr_expect(broker_replies_with(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));
         broker_deinit(&broker);
 }

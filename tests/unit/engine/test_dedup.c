@@ -288,7 +288,7 @@ Test(dedup, drops_a_given_record) {
         dedup_deinit(&dedup);
 }
 
-/* Storage stores an answer by its slot, so two remembered answers must not share one. */
+/* Storage stores a reply by its slot, so two remembered replies must not share one. */
 Test(dedup, gives_each_reply_its_own_slot) {
         static uint64_t held_by[1000];
         struct dedup dedup;
@@ -300,8 +300,8 @@ Test(dedup, gives_each_reply_its_own_slot) {
         for (uint64_t i = 1; i < 10000; i++) {
                 uint32_t slot = remember(&dedup, i, (int64_t)i);
 
-                cr_assert_lt(slot, 1000, "answer %lu", i);
-                cr_assert(held_by[slot] == 0 || !is_remembered(&dedup, held_by[slot], 0), "answer %lu", i);
+                cr_assert_lt(slot, 1000, "reply %lu", i);
+                cr_assert(held_by[slot] == 0 || !is_remembered(&dedup, held_by[slot], 0), "reply %lu", i);
                 held_by[slot] = i;
                 if (i % 3 == 0)
                         dedup_forget_expired(&dedup, (int64_t)(i - 50) * NS_PER_S, 10);

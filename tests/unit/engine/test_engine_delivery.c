@@ -21,7 +21,7 @@ static void teardown(void) {
 
 TestSuite(delivery, .init = setup, .fini = teardown);
 
-/* The broker's answer to a notification of the registration: it had a subscriber, or had none. */
+/* The broker's reply to a notification of the registration: it had a subscriber, or had none. */
 static void acknowledge(struct registration *registration, enum event_type type) {
         happen(&world, (struct event){ .type = type, .registration = registration });
 }

@@ -22,7 +22,7 @@ TestSuite(repeat, .init = setup, .fini = teardown);
 
 /* The fields that identify a request, as sent. */
 #define SENT                                                                                                \
-        .client = BYTES("c"), .response_topic = BYTES("answers"), .correlation_data = BYTES("1234"),        \
+        .client = BYTES("c"), .response_topic = BYTES("replies"), .correlation_data = BYTES("1234"),        \
         .payload = BYTES("payload"), .timestamp_text = BYTES("1:0:c"), .has_timestamp = true,               \
         .timestamp = { 1, 0, BYTES("c") }
 
@@ -91,9 +91,9 @@ static const struct {
         const char *name;
         struct request before; /* prepares the state */
         struct request request;
-        struct request between; /* executed in between; it would change the answer */
+        struct request between; /* executed in between; it would change the reply */
         enum outcome outcome;
-} answers[] = {
+} replies[] = {
         { "DEL", SET("k", "v"), DEL("k", SENT), GET("k"), OUTCOME_DELETED },
         { "DEL of nothing", GET("k"), DEL("k", SENT), SET("k", "v"), OUTCOME_NOTHING },
         { "VDEL", SET("k", "v"), VDEL("k", "v", SENT), GET("k"), OUTCOME_DELETED },
@@ -108,22 +108,22 @@ static const struct {
 };
 
 Test(repeat, gets_the_first_reply) {
-        for (size_t i = 0; i < N_ROWS(answers); i++) {
+        for (size_t i = 0; i < N_ROWS(replies); i++) {
                 struct reply first;
                 const struct reply *second;
 
                 world_deinit(&world);
                 world_init(&world, world_config());
-                ask(&world, answers[i].before);
-                first = *ask(&world, answers[i].request);
-                cr_expect_eq(first.outcome, answers[i].outcome, ROW(answers, i));
-                ask(&world, answers[i].between);
+                ask(&world, replies[i].before);
+                first = *ask(&world, replies[i].request);
+                cr_expect_eq(first.outcome, replies[i].outcome, ROW(replies, i));
+                ask(&world, replies[i].between);
                 pass_ms(&world, 100);
-                second = ask(&world, answers[i].request);
-                cr_expect_eq(second->outcome, first.outcome, ROW(answers, i));
-                cr_expect_eq(second->has_version, first.has_version, ROW(answers, i));
+                second = ask(&world, replies[i].request);
+                cr_expect_eq(second->outcome, first.outcome, ROW(replies, i));
+                cr_expect_eq(second->has_version, first.has_version, ROW(replies, i));
                 cr_expect_eq(version_number(second->version), version_number(first.version),
-                             ROW(answers, i));
+                             ROW(replies, i));
         }
 }
 

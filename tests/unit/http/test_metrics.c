@@ -23,7 +23,7 @@ static void teardown(void) {
 TestSuite(metrics, .init = setup, .fini = teardown);
 
 static const char *render(void) {
-        struct metrics_source source = { .counters = pipeline_counters(broker.pipeline) };
+        struct metrics_source source = { .counters = *pipeline_counters(broker.pipeline) };
 
         pipeline_read_gauges(broker.pipeline, broker.now.wall_ms, &source.gauges);
         process_usage_read(&source.process);
@@ -78,8 +78,9 @@ Test(metrics, show_all_outcomes_from_the_start) {
 
 /* A fault rule of --control can cause an outcome that the verb does not have. */
 Test(metrics, show_impossible_outcomes_that_occur) {
-        struct counters counters = { .n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1 };
-        const struct metrics_source source = { .counters = &counters };
+        const struct metrics_source source = {
+                .counters.n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1,
+        };
 
         metrics_append(&text, &source);
         buf_append(&text, "", 1);
@@ -103,7 +104,7 @@ Test(metrics, count_requests_of_a_failed_commit_by_their_error_reply) {
         cr_expect(shows("statestore_storage_failing 0"));
 }
 
-Test(metrics, count_repeated_answers) {
+Test(metrics, count_repeated_replies) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
                                    .timestamp = S("1696374425000:7:c") };
 

@@ -41,7 +41,7 @@ Test(pages, readiness_names_what_the_store_waits_for) {
 
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         broker_connect(&broker, false);
-        cr_expect(is_readiness(503, "waiting for the answer of the plugin in the broker\n"));
+        cr_expect(is_readiness(503, "waiting for the reply of the plugin in the broker\n"));
 
         broker_welcome(&broker, 'k', "0\nguarded\n0\n");
         cr_expect(is_readiness(200, "ready\n"));
@@ -58,7 +58,7 @@ Test(pages, readiness_names_the_required_plugin) {
                                     "require-plugin is on\n"));
 
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        cr_expect(is_readiness(503, "waiting for the answer of the plugin in the broker\n"));
+        cr_expect(is_readiness(503, "waiting for the reply of the plugin in the broker\n"));
 }
 
 Test(pages, readiness_names_a_failed_commit) {
@@ -69,5 +69,5 @@ Test(pages, readiness_names_a_failed_commit) {
         broker.commit_result = -EIO;
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
         broker_flush(&broker);
-        cr_expect(is_readiness(503, "the last commit failed\n"));
+        cr_expect(is_readiness(503, "the last commit failed: see the log\n"));
 }

@@ -249,7 +249,7 @@ void broker_send(struct broker *broker, struct sending sending) {
         struct message message = {
                 .topic = S(TOPIC_INVOKE),
                 .payload = sending.payload,
-                .response_topic = sending.topic.data ? sending.topic : S("answers"),
+                .response_topic = sending.topic.data ? sending.topic : S("replies"),
                 .correlation_data = sending.correlation.data ? sending.correlation : S("1234"),
                 .qos = sending.has_qos ? sending.qos : 1,
                 .has_expiry = sending.has_expiry,
@@ -313,34 +313,34 @@ void broker_welcome(struct broker *broker, char key, const char *rest) {
 }
 
 const struct message *broker_ask(struct broker *broker, struct sending sending) {
-        struct slice topic = sending.topic.data ? sending.topic : S("answers");
-        const struct message *answer = NULL;
+        struct slice topic = sending.topic.data ? sending.topic : S("replies");
+        const struct message *reply = NULL;
         size_t before = broker->n_sent;
 
         broker_send(broker, sending);
         broker_flush(broker);
         for (size_t i = before; i < broker->n_sent; i++)
                 if (slice_equal(broker->sent[i]->topic, topic)) {
-                        cr_assert_null(answer, "two answers");
-                        answer = broker->sent[i];
+                        cr_assert_null(reply, "two replies");
+                        reply = broker->sent[i];
                 }
-        cr_assert_not_null(answer, "no answer");
-        return answer;
+        cr_assert_not_null(reply, "no reply");
+        return reply;
 }
 
-bool broker_answers(struct broker *broker, struct sending sending, struct slice payload) {
+bool broker_replies_with(struct broker *broker, struct sending sending, struct slice payload) {
         return slice_equal(broker_ask(broker, sending)->payload, payload);
 }
 
 void broker_do(struct broker *broker, const char *words) {
         struct slice rest = slice_from_string(words);
         struct sending sending = { .source = S("c") };
-        const struct message *answer;
+        const struct message *reply;
 
         for (size_t i = 0; rest.data; i++)
                 sending.words[i] = slice_split(rest, ' ', &rest);
-        answer = broker_ask(broker, sending);
-        cr_assert(slice_equal(answer->payload, S("+OK\r\n")) || slice_equal(answer->payload, S(":1\r\n")),
+        reply = broker_ask(broker, sending);
+        cr_assert(slice_equal(reply->payload, S("+OK\r\n")) || slice_equal(reply->payload, S(":1\r\n")),
                   "%s", words);
         broker_forget(broker);
 }

@@ -10,7 +10,7 @@
 
 /*
  * A pipeline, and a broker that records the messages published to it. It also plays the plugin (common/protocol/companion.h):
- * broker_welcome() answers HELLO, and requests have identity properties.
+ * broker_welcome() replies to HELLO, and requests have identity properties.
  */
 
 #define S SLICE_LITERAL
@@ -85,7 +85,7 @@ void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 
 /*
- * End the commit in progress, and those that follow it, unless commit_result is 1. Call after a function of the pipeline; the
+ * End the commit in progress, and the commits that follow it, unless commit_result is 1. Call after a function of the pipeline; the
  * functions of this file do that.
  */
 void broker_finish_work(struct broker *broker);
@@ -95,7 +95,7 @@ void broker_forget(struct broker *broker);
 struct sending {
         struct slice words[WORDS_MAX];
         struct slice payload; /* replaces the words */
-        struct slice topic;   /* the Response Topic; default: "answers" */
+        struct slice topic;   /* the Response Topic; default: "replies" */
         struct slice correlation;
         struct slice timestamp;
         struct slice fence;
@@ -119,13 +119,13 @@ void broker_send(struct broker *broker, struct sending sending);
 /* Deliver a message that is not a request. */
 void broker_say(struct broker *broker, const char *topic, const char *payload);
 
-/* Deliver the welcome that answers the latest hello. rest: the text behind the MAC key. */
+/* Deliver the WELCOME that replies to the latest hello. rest: the text behind the MAC key. */
 void broker_welcome(struct broker *broker, char key, const char *rest);
 void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation);
 
 /* Send the request, flush, and return its only reply, which is valid until broker_forget(). */
 const struct message *broker_ask(struct broker *broker, struct sending sending);
-bool broker_answers(struct broker *broker, struct sending sending, struct slice payload);
+bool broker_replies_with(struct broker *broker, struct sending sending, struct slice payload);
 
 /* Execute a command such as "SET k v". The words contain no blanks; the reply must be +OK or :1. */
 void broker_do(struct broker *broker, const char *words);

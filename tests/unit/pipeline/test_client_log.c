@@ -29,7 +29,7 @@ static void refuse(const char *client, unsigned n) {
                 client_log_fault(&client_log, world.engine, &invocation);
                 break;
         case 4:
-                client_log_unanswerable(&client_log, world.engine, &invocation.request);
+                client_log_invalid_response_topic(&client_log, world.engine, &invocation.request);
                 break;
         default:
                 client_log_refusal(&client_log, world.engine, &invocation.request, outcomes[n % 5],

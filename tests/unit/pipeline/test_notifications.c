@@ -9,7 +9,7 @@
 
 #define CONTROL "$CONTROL/statestore/v1/"
 
-#define ANSWER   "x:+OK "
+#define REPLY    "x:+OK "
 #define NOTIFIED "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 #define DELETED  "*2|$6|NOTIFY|$6|DELETE "
 
@@ -61,7 +61,7 @@ static void meet_plugin(const char *welcome) {
 Test(notifications, are_stored_with_the_change_if_the_key_is_watched) {
         broker_do(&broker, "SET other v");
         cr_expect_eq(broker.n_notifications_committed, 0);
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
         cr_expect_eq(broker.n_notifications_committed, 1);
         cr_expect_eq(n_pending(), 1);
 }
@@ -107,7 +107,7 @@ Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
         cr_expect_str_eq(broker_notified_after_set(&broker), "x:-ERR the disk is full ");
         cr_expect_eq(n_pending(), 0);
         broker.commit_result = 0;
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
         cr_expect_eq(broker.pipeline->outbox.last_sequence, 1);
 }
 
@@ -124,7 +124,7 @@ Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_l
 
         acknowledge_all();
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_sent(&broker), NOTIFIED REPLY);
 }
 
 /* The transport keeps messages without a PUBACK and sends them again. */
@@ -162,7 +162,7 @@ Test(stored_notifications, are_published_to_the_plugin_before_new_ones) {
         broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
                                               .sender = { 'a', S("d"), { 0 }, 8, 0 } });
         cr_expect_str_eq(broker_notified_after_set(&broker),
-                         CONTROL "deliver:7:0-end:8:k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
+                         CONTROL "deliver:7:0-end:8:k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " REPLY);
 }
 
 Test(stored_notifications, that_the_plugin_has_delivered_are_not_published) {

@@ -81,7 +81,7 @@ Test(outbox, stages_each_change_once_with_all_recipients) {
         add_watcher(S("c"), S("l"), 7);
         change(S("k"), S("v"));
         change(S("l"), (struct slice){ 0 });
-        change(S("nobody watches"), S("v"));
+        change(S("without watchers"), S("v"));
         cr_assert_eq(outbox_stage(&outbox, &effects, NULL), 0);
 
         staged = outbox_staged(&outbox, &n);

@@ -39,7 +39,7 @@ Test(pipeline, nothing_is_sent_before_the_batch_ends) {
         send_words("GET", "k", NULL);
         cr_expect_eq(broker.n_sent, 0);
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK replies:$1|v ");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
@@ -100,10 +100,10 @@ Test(pipeline, replies_and_notifications_have_the_order_of_their_effect) {
         send_words("SET", "k", "3");
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker),
-                         "answers:+OK answers:+OK "
-                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK "
-                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
-                         "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:+OK answers:+OK ");
+                         "replies:+OK replies:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 replies:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 replies:+OK "
+                         "c/k:*2|$6|NOTIFY|$6|DELETE replies::1 replies:+OK replies:+OK ");
         cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 3);
 }
 
@@ -118,7 +118,7 @@ Test(pipeline, all_registered_clients_get_the_same_notification) {
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c1/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
                                                "c2/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
-                                               "c3/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK ");
+                                               "c3/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v replies:+OK ");
         for (size_t i = 0; i < 3; i++)
                 cr_expect(slice_equal(message_property(broker_sent_message(&broker, i), "__ts"),
                                       message_property(broker_sent_message(&broker, 3), "__ts")));
@@ -153,13 +153,12 @@ static const struct {
 
 Test(pipeline, correlation_data_is_copied_unchanged) {
         for (size_t i = 0; i < N_ROWS(correlations); i++) {
-                const struct message *answer =
+                const struct message *reply =
                         broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
                                                               .correlation = correlations[i].bytes });
 
-                cr_expect_not_null(answer->correlation_data.data, ROW(correlations, i));
-                cr_expect(slice_equal(answer->correlation_data, correlations[i].bytes),
-                          ROW(correlations, i));
+                cr_expect_not_null(reply->correlation_data.data, ROW(correlations, i));
+                cr_expect(slice_equal(reply->correlation_data, correlations[i].bytes), ROW(correlations, i));
         }
 }
 
@@ -181,7 +180,7 @@ static const struct {
         const char *name;
         uint32_t expiry_s;
         int64_t passed_ms;
-        bool is_answered;
+        bool has_reply;
         uint32_t remaining_s;
 } expiries[] = {
         { "at once", 5, 0, true, 5 },
@@ -203,10 +202,10 @@ Test(pipeline, reply_has_the_remaining_expiry_of_its_request) {
                                                        .expiry_s = expiries[i].expiry_s });
                 broker_pass_ms(&broker, expiries[i].passed_ms);
                 broker_flush(&broker);
-                cr_expect_eq(broker.n_sent, expiries[i].is_answered, ROW(expiries, i));
-                cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, !expiries[i].is_answered,
+                cr_expect_eq(broker.n_sent, expiries[i].has_reply, ROW(expiries, i));
+                cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, !expiries[i].has_reply,
                              ROW(expiries, i));
-                if (!expiries[i].is_answered)
+                if (!expiries[i].has_reply)
                         continue;
                 cr_expect(broker_sent_message(&broker, 0)->has_expiry, ROW(expiries, i));
                 cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, expiries[i].remaining_s,
@@ -221,13 +220,13 @@ Test(pipeline, reply_to_a_request_without_expiry_has_none) {
 Test(pipeline, expired_request_is_not_executed) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 0 });
-        cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$-1\r\n")));
+        cr_expect(broker_replies_with(&broker, (struct sending)GET_K, S("$-1\r\n")));
         cr_expect_eq(broker.n_sent, 1);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 1);
         cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 1);
 }
 
-Test(pipeline, redelivered_request_is_executed_once_and_answered_each_time) {
+Test(pipeline, redelivered_request_is_executed_once_and_gets_a_reply_each_time) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS),
                                    .has_expiry = true, .expiry_s = 10 };
         const struct message *first, *second;
@@ -240,7 +239,7 @@ Test(pipeline, redelivered_request_is_executed_once_and_answered_each_time) {
         cr_expect(slice_equal(message_property(second, "__ts"), message_property(first, "__ts")));
         cr_expect_eq(second->expiry_s, 8);
         cr_expect_str_eq(broker_sent(&broker),
-                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK answers:+OK ");
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v replies:+OK replies:+OK ");
 }
 
 static const struct {
@@ -273,7 +272,7 @@ Test(pipeline, message_that_cannot_be_published_is_counted_as_dropped) {
                 cr_expect_eq(n_dropped(), 3, ROW(failures, i));
 
                 broker.publish_result = 0;
-                cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$1\r\nv\r\n")),
+                cr_expect(broker_replies_with(&broker, (struct sending)GET_K, S("$1\r\nv\r\n")),
                           ROW(failures, i));
                 cr_expect(pipeline_is_idle(broker.pipeline), ROW(failures, i));
         }
@@ -296,7 +295,7 @@ Test(pipeline, requests_are_counted_by_outcome) {
         broker_flush(&broker);
         cr_expect_eq(counters_n_requests(counters), 1);
         cr_expect_eq(counters->n_refused, 2);
-        cr_expect_eq(counters->n_unanswerable, 1);
+        cr_expect_eq(counters->n_invalid_response_topics, 1);
         cr_expect_eq(counters->n_expired, 0);
         cr_expect_eq(counters_n_dropped(counters), 0);
 }

@@ -20,7 +20,7 @@ static void teardown(void) {
 
 TestSuite(plain, .init = setup, .fini = teardown);
 
-#define ANSWER   "x:+OK "
+#define REPLY    "x:+OK "
 #define NOTIFIED "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 
 /* Packet id of the notification, which is sent right before the reply. */
@@ -32,10 +32,10 @@ Test(plain, registrations_end_if_the_session_was_lost_and_stay_if_not) {
         broker_do(&broker, "KEYNOTIFY k");
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, false);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
 Test(plain, notification_without_subscriber_ends_the_registration) {
@@ -43,16 +43,16 @@ Test(plain, notification_without_subscriber_ends_the_registration) {
 
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "KEYNOTIFY other");
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
         id = notified_id();
         pipeline_acknowledged(broker.pipeline, broker.last_id, true,
                               broker.now); /* acknowledges the reply */
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
         pipeline_acknowledged(broker.pipeline, notified_id(), false, broker.now);
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
 
         pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
         pipeline_acknowledged(broker.pipeline, id, true,
                               broker.now); /* acknowledges a notification of an ended registration */
         broker_forget(&broker);
@@ -63,14 +63,14 @@ Test(plain, notification_without_subscriber_ends_the_registration) {
 Test(plain, client_that_never_subscribed_stays_registered_until_the_idle_timeout) {
         broker_do(&broker, "KEYNOTIFY k");
         for (int i = 0; i < 3; i++) {
-                cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+                cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
                 pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
         }
         cr_expect_eq(pipeline_next_deadline(broker.pipeline),
                      broker.now.mono_ns + BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
         broker_pass_ms(&broker, BROKER_REGISTRATION_TIMEOUT_MS);
         broker_tick(&broker);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
 Test(plain, notification_without_subscriber_keeps_a_newer_registration) {
@@ -82,7 +82,7 @@ Test(plain, notification_without_subscriber_keeps_a_newer_registration) {
         broker_do(&broker, "KEYNOTIFY k STOP");
         broker_do(&broker, "KEYNOTIFY k");
         pipeline_acknowledged(broker.pipeline, id, true, broker.now);
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
 }
 
 Test(plain, acknowledgement_of_an_unknown_id_is_ignored) {
@@ -111,8 +111,7 @@ Test(presence, topic_ends_the_registrations_of_its_client) {
                 broker_do(&broker, "KEYNOTIFY k");
                 broker_say(&broker, presences[i].topic, "");
                 cr_expect_str_eq(broker_notified_after_set(&broker),
-                                 presences[i].has_disconnected ? ANSWER : NOTIFIED ANSWER,
-                                 ROW(presences, i));
+                                 presences[i].has_disconnected ? REPLY : NOTIFIED REPLY, ROW(presences, i));
                 broker_deinit(&broker);
         }
 }
@@ -124,5 +123,5 @@ Test(plain, companion_messages_are_ignored) {
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
-        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
 }

@@ -27,7 +27,7 @@
 /* The notification of "SET k v": sequence, index and recipients as broker_sent() shows them. */
 #define FRAME(recipients) CONTROL "deliver:" recipients ":k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 
-#define ANSWER "x:+OK "
+#define REPLY "x:+OK "
 
 static struct broker broker;
 
@@ -175,7 +175,7 @@ Test(hello, requests_wait_for_the_welcome) {
         broker_welcome(&broker, KEY, ALL);
         broker_flush(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 answers:$-1 ");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:$-1 ");
         broker_deinit(&broker);
 }
 
@@ -264,7 +264,7 @@ Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
         broker_deinit(&broker);
 }
 
-Test(with_plugin, registrations_stay_while_the_plugin_does_not_answer) {
+Test(with_plugin, registrations_stay_while_the_plugin_does_not_reply) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
@@ -287,10 +287,10 @@ Test(hello, malformed_welcome_is_ignored) {
 
 Test(with_plugin, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
         broker_forget(&broker);
         send_with_mac("KEYNOTIFY", "k", "STOP", KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 replies:+OK ");
 }
 
 Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
@@ -302,14 +302,14 @@ Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 ");
         broker.room = 1;
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
 }
 
 Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
         const struct message *message;
 
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
         message = broker_sent_message(&broker, 0);
         cr_expect(slice_equal(message_property(message, "__ts"),
                               message_property(broker_sent_message(&broker, 1), "__ts")));
@@ -329,7 +329,7 @@ Test(with_plugin, disconnected_ends_the_registrations_of_that_connection) {
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "disconnected", "7");
         broker_flush(&broker);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
 Test(with_plugin, disconnected_is_acknowledged_each_time_with_untrack) {
@@ -392,7 +392,7 @@ Test(with_plugin, requests_that_arrive_before_welcome_are_executed_once) {
         send_numbered(10);
         broker_welcome(&broker, KEY, "10\nguarded\n0\n");
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 replies:$-1 ");
 }
 
 Test(with_plugin, requests_with_the_former_mac_key_are_executed_only_before_welcome) {
@@ -478,14 +478,14 @@ Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
 
 Test(with_plugin, sequences_of_deliver_continue_after_a_reconnect) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") REPLY);
         broker_say(&broker, COMPANION_DELIVERED, "2");
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         cr_expect(slice_equal(broker.hello->correlation_data, S("42:2")));
         broker_welcome(&broker, KEY, ALL "7\n");
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("3:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("3:0-end:7") REPLY);
 }
 
 /* A PUBACK does not prove that the plugin has processed the frame. */
@@ -500,7 +500,7 @@ Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnec
         broker_welcome(&broker, KEY, "0\nguarded\n2\n7\n");
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), FRAME("3:0-end:7") FRAME("4:0-end:7"));
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("5:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("5:0-end:7") REPLY);
 }
 
 /* The broker drops DELIVERED if the queue of the store's session is full. */
@@ -535,7 +535,7 @@ Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, KEY, "0\nguarded\n41\n7\n");
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("42:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("42:0-end:7") REPLY);
 }
 
 static void register_many(uint64_t n) {
@@ -552,7 +552,7 @@ static void register_many(uint64_t n) {
 
 Test(with_plugin, one_frame_notifies_all_watchers_of_a_change) {
         register_many(4);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,11,12,13") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,11,12,13") REPLY);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 4);
 }
 
@@ -633,7 +633,7 @@ Test(with_plugin, partly_published_change_is_continued) {
         broker_forget(&broker);
         broker.room = SIZE_MAX;
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
 /* A fault rule of --control: connection 10 is notified twice, 11 not at all. */
@@ -665,7 +665,7 @@ Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
 
         register_many(3);
         pipeline_set_hooks(broker.pipeline, &hooks);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,10,12") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,10,12") REPLY);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
@@ -681,7 +681,7 @@ Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
 
         register_many(1);
         pipeline_set_hooks(broker.pipeline, &hooks);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:") REPLY);
         broker_say(&broker, SYS "delivered", "1");
         pipeline_read_gauges(broker.pipeline, 0, &gauges);
         cr_expect_eq(gauges.n_pending_notifications, 0);
@@ -691,15 +691,15 @@ Test(with_plugin, recipients_of_an_unpublishable_notification_are_kicked) {
         register_many(2);
         broker_forget(&broker);
         broker.too_large = COMPANION_DELIVER;
-        cr_expect_str_eq(broker_notified_after_set(&broker), CONTROL "kick:10 " CONTROL "kick:11 " ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), CONTROL "kick:10 " CONTROL "kick:11 " REPLY);
 }
 
 static const struct {
         const char *name;
         struct slice correlation;
 } other_welcomes[] = {
-        { "answers an earlier hello", S("42:1") },          { "answers another run", S("41:2") },
-        { "answers a hello that was not sent", S("42:3") }, { "no Correlation Data", { 0 } },
+        { "to an earlier HELLO", S("42:1") },          { "to another run", S("41:2") },
+        { "to a HELLO that was not sent", S("42:3") }, { "no Correlation Data", { 0 } },
         { "malformed Correlation Data", S("42") },
 };
 
@@ -726,7 +726,7 @@ Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
 Test(with_plugin, welcome_counts_once) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_welcome(&broker, KEY, ALL);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
 }
 
 Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
@@ -734,7 +734,7 @@ Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
 /* The store serves two brokers alternately; their clients stay connected. */
@@ -768,7 +768,7 @@ Test(with_plugin, new_mac_key_replaces_the_former_one) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_eq(broker.n_sent, 0);
         send_with_mac("KEYNOTIFY", "k", NULL, OTHER_KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
 }
 
 /* Restart with a client that watches a stored key; keys outside the persist pattern are lost. */

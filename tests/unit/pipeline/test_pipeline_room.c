@@ -25,10 +25,10 @@ static void send_words(const char *verb, const char *key, const char *value) {
 }
 
 Test(room, messages_are_sent_in_order_as_room_becomes_free) {
-        static const char all[] = "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
-                                  "answers:+OK answers:$1|1 "
-                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
-                                  "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:$-1 ";
+        static const char all[] = "replies:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
+                                  "replies:+OK replies:$1|1 "
+                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 replies:+OK "
+                                  "c/k:*2|$6|NOTIFY|$6|DELETE replies::1 replies:$-1 ";
 
         broker.room = 1;
         send_words("KEYNOTIFY", "k", NULL);
@@ -92,10 +92,10 @@ Test(room, expiry_waits_while_there_is_no_room) {
 
         broker.room = SIZE_MAX;
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$1|v ");
         cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
         broker_tick(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v c/k:*2|$6|NOTIFY|$6|DELETE ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$1|v c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
 
 Test(room, request_that_expires_while_waiting_gets_no_reply) {
@@ -111,7 +111,7 @@ Test(room, request_that_expires_while_waiting_gets_no_reply) {
         broker_flush(&broker);
 
         /* the first request was executed in time; the second expired before it was executed */
-        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$1|v ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 7);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
 }
@@ -142,7 +142,7 @@ Test(waiting, requests_wait_until_the_first_connection) {
         broker_connect(&broker, false);
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 1);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK replies:$1|v ");
         broker_deinit(&broker);
 }
 
@@ -153,7 +153,7 @@ Test(waiting, requests_wait_while_disconnected, .init = setup, .fini = teardown)
         cr_expect_eq(broker.n_sent, 0);
         broker_connect(&broker, true);
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
         cr_expect_eq(broker.n_serving, 2);
 }
 
@@ -193,8 +193,8 @@ Test(waiting, limits_change_while_idle, .init = setup, .fini = teardown) {
 
         config.max_keys = 0;
         pipeline_set_limits(broker.pipeline, &config);
-        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
-                                 S("-ERR the quota has been exceeded\r\n")));
+        cr_expect(broker_replies_with(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
+                                      S("-ERR the quota has been exceeded\r\n")));
 }
 
 Test(waiting, waiting_requests_are_freed_with_the_pipeline) {

@@ -29,7 +29,7 @@ static void send_words(const char *verb, const char *key, const char *value) {
 }
 
 static bool has(const char *key, struct slice payload) {
-        return broker_answers(
+        return broker_replies_with(
                 &broker, (struct sending){ WORDS(S("GET"), slice_from_string(key)), .topic = S("probe") },
                 payload);
 }
@@ -62,8 +62,8 @@ Test(storage, messages_of_a_batch_wait_for_its_commit) {
         cr_expect_not(pipeline_is_idle(broker.pipeline));
 
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:$-1 c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
-                                               "answers:+OK answers:$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+                                               "replies:+OK replies:$1|v ");
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
@@ -80,10 +80,10 @@ Test(storage, requests_that_arrive_during_a_commit_form_the_next_batch) {
                      0); /* the outcome is not known before the commit ends */
 
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
         cr_expect_eq(broker.n_commits, 2);
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|1 answers:+OK answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK replies:$1|1 replies:+OK replies:+OK ");
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
@@ -158,7 +158,7 @@ Test(storage, failed_commit_undoes_the_batch_and_every_reply_is_an_error) {
                         send_words("SET", "k", "x");
                         broker_flush(&broker);
                         cr_expect_str_eq(broker_sent(&broker),
-                                         "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x answers:+OK ",
+                                         "replies:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x replies:+OK ",
                                          ROW(failures, i));
                 }
 }
@@ -167,10 +167,10 @@ Test(storage, failed_commit_is_not_remembered_for_a_redelivered_request) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS) };
 
         broker.commit_result = -EIO;
-        cr_expect(broker_answers(&broker, sending, S("-ERR the storage has failed\r\n")));
+        cr_expect(broker_replies_with(&broker, sending, S("-ERR the storage has failed\r\n")));
         broker.commit_result = 0;
-        cr_expect(broker_answers(&broker, sending, S("+OK\r\n")));
-        cr_expect(broker_answers(&broker, sending, S("+OK\r\n")));
+        cr_expect(broker_replies_with(&broker, sending, S("+OK\r\n")));
+        cr_expect(broker_replies_with(&broker, sending, S("+OK\r\n")));
 }
 
 Test(storage, versions_grow_across_failed_commits) {
@@ -227,7 +227,7 @@ Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
         cr_expect_eq(broker.n_commits, 2);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
 static void meet_plugin(void) {
@@ -250,7 +250,7 @@ Test(storage, failed_commit_does_not_restore_registrations_of_an_ended_connectio
         broker_forget(&broker);
         send_words("SET", "k", "v");
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
 Test(storage, failed_registration_is_not_tracked) {
@@ -260,7 +260,7 @@ Test(storage, failed_registration_is_not_tracked) {
         broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
                                                .sender = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the storage has failed ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:-ERR the storage has failed ");
 }
 
 /* Messages of the plugin that arrive during a commit take effect after it. */
@@ -289,7 +289,7 @@ Test(deferral, hello_waits_until_registrations_are_committed_and_tracked) {
         broker_connect(&broker, true);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:7 answers:+OK "
+        cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:7 replies:+OK "
                                                "$CONTROL/statestore/v1/hello:instance-1 ");
         broker_welcome(&broker, KEY, ALL "7\n");
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
@@ -309,7 +309,7 @@ Test(deferral, serving_a_plain_broker_waits_for_the_commit) {
         broker_forget(&broker);
         send_words("SET", "k", "v");
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
         teardown();
 }
 
@@ -322,7 +322,7 @@ Test(deferral, deferred_hello_is_dropped_with_its_connection) {
         pipeline_disconnected(broker.pipeline);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
         teardown();
 }
 
@@ -359,8 +359,8 @@ Test(deferral, disconnect_keeps_its_position_among_the_requests) {
         broker_forget(&broker);
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker),
-                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK "
-                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK answers:+OK ");
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v replies:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 replies:+OK replies:+OK ");
         broker_deinit(&broker);
 }
 
@@ -379,7 +379,7 @@ Test(storage, version_is_committed_before_its_reply_without_changed_rows) {
         cr_expect_eq(broker.n_sent, 0);
 
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
 Test(storage, failed_commit_of_a_version_sends_no_version) {
@@ -391,5 +391,5 @@ Test(storage, failed_commit_of_a_version_sends_no_version) {
         broker.commit_result = -EIO;
         broker_send(&broker, again);
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the storage has failed ");
+        cr_expect_str_eq(broker_sent(&broker), "replies:-ERR the storage has failed ");
 }

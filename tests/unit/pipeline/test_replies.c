@@ -19,9 +19,9 @@ static void setup(void) {
         config.engine.max_keys = 2;
         broker_init(&broker, config);
         broker_do(&broker, "SET k v");
-        cr_assert(broker_answers(&broker,
-                                 (struct sending){ WORDS(S("SET"), S("f"), S("v")), .fence = S(FENCE) },
-                                 S("+OK\r\n")));
+        cr_assert(broker_replies_with(&broker,
+                                      (struct sending){ WORDS(S("SET"), S("f"), S("v")), .fence = S(FENCE) },
+                                      S("+OK\r\n")));
         broker_forget(&broker);
 }
 
@@ -55,18 +55,18 @@ static const struct {
         { "SCAN of nothing", { WORDS(S("SCAN"), S("x*")) }, S("*1\r\n*0\r\n"), NO_VERSION },
 };
 
-Test(answers, reply_matches_the_table_of_commands) {
+Test(replies, reply_matches_the_table_of_commands) {
         for (size_t i = 0; i < N_ROWS(rows); i++) {
-                const struct message *stored, *answer;
+                const struct message *stored, *reply;
                 struct slice version;
 
                 setup();
                 stored = broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_pass_ms(&broker, 10);
-                answer = broker_ask(&broker, rows[i].sending);
-                version = message_property(answer, "__ts");
-                cr_expect(slice_equal(answer->payload, rows[i].payload), ROW(rows, i));
-                cr_expect(slice_equal(message_property(answer, "__stat"), S("200")), ROW(rows, i));
+                reply = broker_ask(&broker, rows[i].sending);
+                version = message_property(reply, "__ts");
+                cr_expect(slice_equal(reply->payload, rows[i].payload), ROW(rows, i));
+                cr_expect(slice_equal(message_property(reply, "__stat"), S("200")), ROW(rows, i));
                 if (rows[i].version == NO_VERSION)
                         cr_expect_null(version.data, ROW(rows, i));
                 if (rows[i].version == STORED)
@@ -156,17 +156,17 @@ static const struct {
         { "SCAN of a foreign token", { WORDS(S("SCAN"), S("*"), S("x")) }, ERR("syntax error") },
 };
 
-Test(answers, error_names_the_first_failing_check) {
+Test(replies, error_names_the_first_failing_check) {
         for (size_t i = 0; i < N_ROWS(checks); i++) {
-                const struct message *answer;
+                const struct message *reply;
 
                 setup();
-                answer = broker_ask(&broker, checks[i].sending);
-                cr_expect(slice_equal(answer->payload, checks[i].payload), "row %zu: %s: %.*s", i,
-                          checks[i].name, (int)answer->payload.length, (const char *)answer->payload.data);
-                cr_expect(slice_equal(message_property(answer, "__stat"), S("200")), ROW(checks, i));
-                if (answer->payload.data[0] == '-')
-                        cr_expect_null(message_property(answer, "__ts").data, ROW(checks, i));
+                reply = broker_ask(&broker, checks[i].sending);
+                cr_expect(slice_equal(reply->payload, checks[i].payload), "row %zu: %s: %.*s", i,
+                          checks[i].name, (int)reply->payload.length, (const char *)reply->payload.data);
+                cr_expect(slice_equal(message_property(reply, "__stat"), S("200")), ROW(checks, i));
+                if (reply->payload.data[0] == '-')
+                        cr_expect_null(message_property(reply, "__ts").data, ROW(checks, i));
                 teardown();
         }
 }
@@ -184,22 +184,22 @@ static const struct {
         { "QoS, before payload syntax", { .payload = S("x"), .has_qos = true }, S("400"), "QoS" },
 };
 
-Test(answers, message_properties_are_checked_before_the_payload) {
+Test(replies, message_properties_are_checked_before_the_payload) {
         for (size_t i = 0; i < N_ROWS(reply_addresses); i++) {
-                const struct message *answer;
+                const struct message *reply;
 
                 setup();
-                answer = broker_ask(&broker, reply_addresses[i].sending);
-                cr_expect(slice_equal(message_property(answer, "__stat"), reply_addresses[i].status),
+                reply = broker_ask(&broker, reply_addresses[i].sending);
+                cr_expect(slice_equal(message_property(reply, "__stat"), reply_addresses[i].status),
                           ROW(reply_addresses, i));
-                cr_expect(slice_equal(message_property(answer, "__propName"),
+                cr_expect(slice_equal(message_property(reply, "__propName"),
                                       slice_from_string(reply_addresses[i].property)),
                           ROW(reply_addresses, i));
-                cr_expect_eq(!answer->correlation_data.data, reply_addresses[i].sending.no_correlation,
+                cr_expect_eq(!reply->correlation_data.data, reply_addresses[i].sending.no_correlation,
                              ROW(reply_addresses, i));
-                cr_expect(broker_answers(&broker,
-                                         (struct sending){ WORDS(S("GET"), S("k")), .topic = S("t") },
-                                         S("$1\r\nv\r\n")),
+                cr_expect(broker_replies_with(&broker,
+                                              (struct sending){ WORDS(S("GET"), S("k")), .topic = S("t") },
+                                              S("$1\r\nv\r\n")),
                           ROW(reply_addresses, i));
                 cr_expect_eq(pipeline_counters(broker.pipeline)->n_refused, 1, ROW(reply_addresses, i));
                 teardown();
@@ -209,7 +209,7 @@ Test(answers, message_properties_are_checked_before_the_payload) {
 static const struct {
         const char *name;
         struct sending sending;
-} unanswerable[] = {
+} invalid_topics[] = {
         { "none", { WORDS(SET_K), .no_topic = true } },
         { "empty", { WORDS(SET_K), .topic = S("") } },
         { "a wildcard", { WORDS(SET_K), .topic = S("a/#") } },
@@ -221,35 +221,36 @@ static const struct {
         { "the broker's own", { WORDS(SET_K), .topic = S("$SYS/x") } },
 };
 
-Test(answers, forbidden_response_topic_gets_no_reply_and_no_execution) {
-        for (size_t i = 0; i < N_ROWS(unanswerable); i++) {
+Test(replies, forbidden_response_topic_gets_no_reply_and_no_execution) {
+        for (size_t i = 0; i < N_ROWS(invalid_topics); i++) {
                 setup();
-                broker_send(&broker, unanswerable[i].sending);
+                broker_send(&broker, invalid_topics[i].sending);
                 broker_flush(&broker);
-                cr_expect_eq(broker.n_sent, 0, ROW(unanswerable, i));
-                cr_expect_eq(pipeline_counters(broker.pipeline)->n_unanswerable, 1, ROW(unanswerable, i));
+                cr_expect_eq(broker.n_sent, 0, ROW(invalid_topics, i));
+                cr_expect_eq(pipeline_counters(broker.pipeline)->n_invalid_response_topics, 1,
+                             ROW(invalid_topics, i));
                 cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 2,
-                             ROW(unanswerable, i));
-                cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) },
-                                         S("$1\r\nv\r\n")),
-                          ROW(unanswerable, i));
+                             ROW(invalid_topics, i));
+                cr_expect(broker_replies_with(&broker, (struct sending){ WORDS(S("GET"), S("k")) },
+                                              S("$1\r\nv\r\n")),
+                          ROW(invalid_topics, i));
                 teardown();
         }
 }
 
-Test(answers, document_dialect_has_its_own_error_texts) {
+Test(replies, document_dialect_has_its_own_error_texts) {
         struct pipeline_config config = broker_config();
-        const struct message *answer;
+        const struct message *reply;
 
         config.dialect = DIALECT_DOCUMENT;
         broker_init(&broker, config);
         broker_do(&broker, "SET k v");
         broker_do(&broker, "KEYNOTIFY k");
-        answer = broker_ask(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("w"), S("NX")) });
-        cr_expect(slice_equal(answer->payload, S("-1\r\n")));
-        cr_expect(slice_equal(message_property(answer, "__ts"), S("1696374425000:0:StateStore")));
+        reply = broker_ask(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("w"), S("NX")) });
+        cr_expect(slice_equal(reply->payload, S("-1\r\n")));
+        cr_expect(slice_equal(message_property(reply, "__ts"), S("1696374425000:0:StateStore")));
         broker_forget(&broker);
         broker_ask(&broker, (struct sending){ WORDS(S("DEL"), S("k")) });
-        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$3|DEL answers::1 ");
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$3|DEL replies::1 ");
         broker_deinit(&broker);
 }

@@ -3,7 +3,7 @@
 /*
  * Run scripts of all commands once for each allocation that they make, with this allocation failing, or with this one
  * and all later ones of its batch failing. A second pipeline with enough memory gets only the requests that the first
- * executed, without those answered with "out of memory" or dropped. Afterwards both must have sent the same messages,
+ * executed, without requests that got "out of memory" or were dropped. Afterwards both must have sent the same messages,
  * except those counted as dropped, and must have the same content.
  */
 
@@ -27,8 +27,8 @@
 struct broker_variant {
         struct stub_worker worker; /* must be the first member */
         struct pipeline *pipeline;
-        struct buf answers[BATCH_MAX];
-        bool is_answered[BATCH_MAX];
+        struct buf replies[BATCH_MAX];
+        bool has_reply[BATCH_MAX];
         struct buf notified; /* one line per notification: topic, payload */
         uint64_t n_notified, n_received;
         bool is_desynchronized; /* without memory for a rollback the process restarts from its storage */
@@ -54,14 +54,14 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 
         if (slice_equal(message->topic, S(COMPANION_HELLO)))
                 memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
-        if (slice_equal(message->topic, S("answers"))) {
+        if (slice_equal(message->topic, S("replies"))) {
                 /* a reply without Correlation Data belongs to the second line of its batch, the only one without it */
                 size_t i =
                         message->correlation_data.data ? (size_t)message->correlation_data.data[0] - '0' : 1;
 
-                cr_assert(i < BATCH_MAX && !side->is_answered[i], "a second reply to one request");
-                side->is_answered[i] = true;
-                buf_append_slice(&side->answers[i], message->payload);
+                cr_assert(i < BATCH_MAX && !side->has_reply[i], "a second reply to one request");
+                side->has_reply[i] = true;
+                buf_append_slice(&side->replies[i], message->payload);
         } else {
                 struct slice payload = message->payload;
 
@@ -87,8 +87,8 @@ static void finish_work(struct broker_variant *side, struct now now) {
 
 static void forget(struct broker_variant *side) {
         for (size_t i = 0; i < BATCH_MAX; i++) {
-                side->is_answered[i] = false;
-                buf_reset(&side->answers[i]);
+                side->has_reply[i] = false;
+                buf_reset(&side->replies[i]);
         }
         buf_reset(&side->notified);
         side->n_notified = 0;
@@ -154,7 +154,7 @@ static void side_init(struct broker_variant *side, const struct script *script, 
 static void side_deinit(struct broker_variant *side) {
         pipeline_free(side->pipeline);
         for (size_t i = 0; i < BATCH_MAX; i++)
-                buf_deinit(&side->answers[i]);
+                buf_deinit(&side->replies[i]);
         buf_deinit(&side->notified);
 }
 
@@ -175,7 +175,7 @@ static void receive(struct broker_variant *side, const struct line *line, size_t
         struct buf payload = { 0 };
         struct message message = {
                 .topic = S(TOPIC_INVOKE),
-                .response_topic = S("answers"),
+                .response_topic = S("replies"),
                 .correlation_data = { &correlation, line->fault != BAD_CORRELATION },
                 .qos = line->fault == BAD_QOS ? 0 : 1,
         };
@@ -228,31 +228,30 @@ static bool is_part(const struct buf *part, const struct buf *whole) {
 static void compare(const struct broker_variant *starved, const struct broker_variant *fed,
                     const bool *is_executed, size_t n_lines, uint64_t n_dropped, bool is_tick,
                     const char *where) {
-        uint64_t n_unanswered = 0;
+        uint64_t n_without_reply = 0;
 
         for (size_t i = 0; i < n_lines; i++) {
                 if (!is_executed[i])
                         continue;
-                cr_assert(fed->is_answered[i], "%s", where);
-                n_unanswered += !starved->is_answered[i];
-                if (starved->is_answered[i])
-                        cr_assert(slice_equal(buf_slice(&starved->answers[i]), buf_slice(&fed->answers[i])),
-                                  "%s, request %zu: %.*s", where, i, (int)starved->answers[i].length,
-                                  (const char *)starved->answers[i].data);
+                cr_assert(fed->has_reply[i], "%s", where);
+                n_without_reply += !starved->has_reply[i];
+                if (starved->has_reply[i])
+                        cr_assert(slice_equal(buf_slice(&starved->replies[i]), buf_slice(&fed->replies[i])),
+                                  "%s, request %zu: %.*s", where, i, (int)starved->replies[i].length,
+                                  (const char *)starved->replies[i].data);
         }
-        cr_assert_leq(n_unanswered, n_dropped, "%s: a dropped reply was not counted", where);
+        cr_assert_leq(n_without_reply, n_dropped, "%s: a dropped reply was not counted", where);
         cr_assert(is_part(&starved->notified, &fed->notified), "%s: notified\n%.*s", where,
                   (int)starved->notified.length, (const char *)starved->notified.data);
         if (is_tick) /* a tick that failed is counted, although the next one does its work */
                 cr_assert_leq(fed->n_notified, starved->n_notified + n_dropped, "%s", where);
         else
-                cr_assert_eq(fed->n_notified, starved->n_notified + n_dropped - n_unanswered,
+                cr_assert_eq(fed->n_notified, starved->n_notified + n_dropped - n_without_reply,
                              "%s: %lu notified, %lu dropped", where, starved->n_notified, n_dropped);
 }
 
 static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
-        return side->is_answered[i] &&
-               slice_equal(buf_slice(&side->answers[i]), S("-ERR out of memory\r\n"));
+        return side->has_reply[i] && slice_equal(buf_slice(&side->replies[i]), S("-ERR out of memory\r\n"));
 }
 
 /* Returns the number of lines up to the end of the batch. */

@@ -12,7 +12,7 @@ Test(message, copy_owns_all_its_bytes) {
         struct message message = {
                 .topic = { (uint8_t *)topic, 5 },
                 .payload = { (uint8_t *)payload, 3 },
-                .response_topic = S("answers"),
+                .response_topic = S("replies"),
                 .correlation_data = S("\0\xFF"),
                 .qos = 1,
                 .has_expiry = true,
@@ -30,7 +30,7 @@ Test(message, copy_owns_all_its_bytes) {
 
         cr_expect(slice_equal(copy->topic, S("topic")));
         cr_expect(slice_equal(copy->payload, S("a\0b")));
-        cr_expect(slice_equal(copy->response_topic, S("answers")));
+        cr_expect(slice_equal(copy->response_topic, S("replies")));
         cr_expect(slice_equal(copy->correlation_data, S("\0\xFF")));
         cr_expect_eq(copy->qos, 1);
         cr_expect(copy->has_expiry);

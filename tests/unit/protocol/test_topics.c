@@ -47,7 +47,7 @@ static const struct {
 } responses[] = {
         { "the advice of PROTOCOL.md", S("clients/id/services/statestore/_any_/command/invoke/response"),
           true },
-        { "one level", S("answers"), true },
+        { "one level", S("replies"), true },
         { "one byte", S("/"), true },
         { "empty levels", S("//a//"), true },
         { "UTF-8", S("antw\xC3\xB6rt/\xF0\x9F\x98\x80"), true },

@@ -104,7 +104,7 @@ Test(recording, round_trip_omits_identity_properties) {
         }
 }
 
-#define ANSWER "{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":0,"
+#define REPLY "{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":0,"
 
 static const struct {
         const char *name;
@@ -118,24 +118,23 @@ static const struct {
         { "an unknown type", S("{\"time\":7,\"type\":\"x\"}"),
           "\"type\" was expected: start, request, answer or notification" },
         { "no time", S("{\"type\":\"start\"}"), "\"time\" was expected: milliseconds" },
-        { "no payload", S(ANSWER "\"properties\":[]}"), "\"topic\" and \"payload\" were expected" },
-        { "invalid base64", S(ANSWER "\"properties\":[],\"payload_base64\":\"x\"}"),
+        { "no payload", S(REPLY "\"properties\":[]}"), "\"topic\" and \"payload\" were expected" },
+        { "invalid base64", S(REPLY "\"properties\":[],\"payload_base64\":\"x\"}"),
           "\"topic\" and \"payload\" were expected" },
-        { "a payload that is a number", S(ANSWER "\"properties\":[],\"payload\":7}"),
+        { "a payload that is a number", S(REPLY "\"properties\":[],\"payload\":7}"),
           "\"topic\" and \"payload\" were expected" },
         { "correlation data that is a number",
-          S(ANSWER "\"properties\":[],\"payload\":\"\",\"correlation_data\":7}"),
+          S(REPLY "\"properties\":[],\"payload\":\"\",\"correlation_data\":7}"),
           "\"correlation_data\" is not a string" },
         { "an invalid QoS",
           S("{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":3,"
             "\"properties\":[],\"payload\":\"\"}"),
           "\"qos\" was expected: 0, 1 or 2" },
-        { "no properties", S(ANSWER "\"payload\":\"\"}"),
+        { "no properties", S(REPLY "\"payload\":\"\"}"),
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
-        { "a property without a value", S(ANSWER "\"properties\":[{\"name\":\"a\"}],\"payload\":\"\"}"),
+        { "a property without a value", S(REPLY "\"properties\":[{\"name\":\"a\"}],\"payload\":\"\"}"),
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
-        { "too many properties",
-          S(ANSWER "\"properties\":[1,2,3,4,5,6,7,8,9,10,11,12,13],\"payload\":\"\"}"),
+        { "too many properties", S(REPLY "\"properties\":[1,2,3,4,5,6,7,8,9,10,11,12,13],\"payload\":\"\"}"),
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
 };
 

@@ -162,14 +162,14 @@ void content_put_registration(struct content *content, struct slice client, stru
         free(user_text);
 }
 
-void content_put_answer(struct content *content, uint32_t slot, const struct digest *digest,
-                        struct remembered_reply answer, int64_t deadline_ns) {
+void content_put_reply(struct content *content, uint32_t slot, const struct digest *digest,
+                       struct remembered_reply reply, int64_t deadline_ns) {
         char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
 
-        content_put(content, text_of("answer %08x", slot),
+        content_put(content, text_of("reply %08x", slot),
                     text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
-                            answer.outcome, answer.has_version, answer.version_wall_ms,
-                            answer.version_counter, deadline_ns));
+                            reply.outcome, reply.has_version, reply.version_wall_ms, reply.version_counter,
+                            deadline_ns));
         free(digest_text);
 }
 

@@ -35,8 +35,8 @@ void content_put_entry(struct content *content, const struct setting *setting, s
 void content_put_registration(struct content *content, struct slice client, struct slice key,
                               const struct slice *user, uint64_t connection);
 
-void content_put_answer(struct content *content, uint32_t slot, const struct digest *digest,
-                        struct remembered_reply answer, int64_t deadline_ns);
+void content_put_reply(struct content *content, uint32_t slot, const struct digest *digest,
+                       struct remembered_reply reply, int64_t deadline_ns);
 
 void content_put_notification(struct content *content, const struct pending_notification *notification);
 

@@ -49,11 +49,11 @@ static int take_registration(void *userdata, struct slice client, struct slice u
         return 0;
 }
 
-static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_reply answer, int64_t deadline_ns) {
+static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
+                      struct remembered_reply reply, int64_t deadline_ns) {
         struct disk *disk = userdata;
 
-        content_put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
+        content_put_reply(&disk->loaded, slot, digest, reply, deadline_ns);
         return 0;
 }
 
@@ -77,7 +77,7 @@ int disk_open(struct disk *disk) {
                 .header = take_header,
                 .entry = take_entry,
                 .registration = take_registration,
-                .reply = take_answer,
+                .reply = take_reply,
                 .notification = take_notification,
                 .progress = take_progress,
                 .userdata = disk,
@@ -312,8 +312,8 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
-void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
-                 int64_t deadline_ns) {
+void disk_reply(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+                int64_t deadline_ns) {
         struct row *row = add_row(disk, ROW_REPLY);
 
         row->reply.slot = slot;
@@ -326,7 +326,7 @@ void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct 
         row->reply.deadline_ns = deadline_ns;
         memcpy(row->reply.digest.bytes, &slot, sizeof(slot));
         memcpy(row->reply.digest.bytes + 8, &version, 8);
-        content_put_answer(&disk->expected, slot, &row->reply.digest, row->reply.reply, deadline_ns);
+        content_put_reply(&disk->expected, slot, &row->reply.digest, row->reply.reply, deadline_ns);
 }
 
 void disk_notify(struct disk *disk, struct slice key, struct slice recipients) {

@@ -77,8 +77,8 @@ void disk_remove(struct disk *disk, struct slice key);
 /* Register. The user has the name of the client; without a connection there is no user. */
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection);
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
-void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
-                 int64_t deadline_ns);
+void disk_reply(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+                int64_t deadline_ns);
 
 /* The notification of the last row, which is a set or a removal. Sequences go up by themselves. */
 void disk_notify(struct disk *disk, struct slice key, struct slice recipients);

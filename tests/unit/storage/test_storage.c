@@ -190,16 +190,16 @@ Test(storage, stores_registrations) {
         check();
 }
 
-Test(storage, stores_answers_by_slot) {
-        disk_answer(&disk, 0, OUTCOME_DONE, disk.clock, 5000 * MS);
-        disk_answer(&disk, UINT32_MAX, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
-        disk_answer(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
+Test(storage, stores_replies_by_slot) {
+        disk_reply(&disk, 0, OUTCOME_DONE, disk.clock, 5000 * MS);
+        disk_reply(&disk, UINT32_MAX, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
+        disk_reply(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
         COMMIT(&disk);
         check();
 
-        disk_answer(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
-        disk_answer(&disk, 0, OUTCOME_DONE, disk.clock, 8000 * MS);
-        disk_answer(&disk, 0, OUTCOME_DELETED, disk.clock, 9000 * MS);
+        disk_reply(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
+        disk_reply(&disk, 0, OUTCOME_DONE, disk.clock, 8000 * MS);
+        disk_reply(&disk, 0, OUTCOME_DELETED, disk.clock, 9000 * MS);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();
@@ -208,14 +208,14 @@ Test(storage, stores_answers_by_slot) {
 Test(storage, stores_every_outcome_that_is_remembered) {
         for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
                 if (outcome != OUTCOME_VALUE && outcome != OUTCOME_PAGE)
-                        disk_answer(&disk, outcome, outcome, disk.clock, 5000 * MS);
+                        disk_reply(&disk, outcome, outcome, disk.clock, 5000 * MS);
         COMMIT(&disk);
         check();
 }
 
-Test(storage, does_not_load_expired_answers) {
-        disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, 1500 * MS);
-        disk_answer(&disk, 2, OUTCOME_DONE, disk.clock, 1501 * MS);
+Test(storage, does_not_load_expired_replies) {
+        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 1500 * MS);
+        disk_reply(&disk, 2, OUTCOME_DONE, disk.clock, 1501 * MS);
         COMMIT(&disk);
         disk_close(&disk);
 
@@ -223,7 +223,7 @@ Test(storage, does_not_load_expired_answers) {
         disk.now.wall_ms += 500 + 1; /* rounded up */
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect_eq(disk.loaded.n_lines, 1);
-        cr_expect_str_eq(disk.loaded.lines[0].name, "answer 00000002");
+        cr_expect_str_eq(disk.loaded.lines[0].name, "reply 00000002");
 }
 
 Test(storage, stores_the_clock_and_the_number_of_disconnects) {
@@ -271,7 +271,7 @@ Test(storage, keeps_many_batches_of_many_rows) {
                         else
                                 disk_put(&disk, key, value);
                 }
-                disk_answer(&disk, (uint32_t)i % 40, OUTCOME_DONE, disk.clock, 5000 * MS);
+                disk_reply(&disk, (uint32_t)i % 40, OUTCOME_DONE, disk.clock, 5000 * MS);
                 COMMIT(&disk);
         }
         check();

@@ -39,7 +39,7 @@ static void setup(void) {
         disk_watch(&disk, S("d"), S("key-1"), 4);
         disk_put(&disk, "key-1", "value");
         disk_notify(&disk, S("key-1"), S("c, d"));
-        disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, INT64_MAX / 2 / MS * MS);
+        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, INT64_MAX / 2 / MS * MS);
         COMMIT(&disk);
         snprintf(backup, sizeof(backup), "%s/backup.db", disk.directory);
 }
@@ -260,13 +260,13 @@ Test(storage_maintenance, backup_is_consistent) {
         free(bytes);
         cr_assert_eq(disk_open(&restored), 0);
         cr_assert_eq(restored.loaded.n_lines, 34);
-        for (size_t i = 2; i < 31; i++)
+        for (size_t i = 1; i < 30; i++)
                 cr_expect_eq(strcspn(restored.loaded.lines[i].text, " "),
-                             strcspn(restored.loaded.lines[1].text, " "));
-        for (size_t i = 2; i < 31; i++)
-                cr_expect(strncmp(restored.loaded.lines[i].text, restored.loaded.lines[1].text,
-                                  strcspn(restored.loaded.lines[1].text, " ")) == 0,
-                          "%s, and %s", restored.loaded.lines[i].text, restored.loaded.lines[1].text);
+                             strcspn(restored.loaded.lines[0].text, " "));
+        for (size_t i = 1; i < 30; i++)
+                cr_expect(strncmp(restored.loaded.lines[i].text, restored.loaded.lines[0].text,
+                                  strcspn(restored.loaded.lines[0].text, " ")) == 0,
+                          "%s, and %s", restored.loaded.lines[i].text, restored.loaded.lines[0].text);
         disk_deinit(&restored);
 }
 

@@ -126,8 +126,8 @@ static void add_entry_ahead(struct disk *to) {
         to->clock.counter--;
 }
 
-static void add_answer_ahead(struct disk *to) {
-        disk_answer(to, 1, OUTCOME_DONE, (struct version){ DISK_WALL_MS + 1, 0 }, NEVER_FORGOTTEN_NS);
+static void add_reply_ahead(struct disk *to) {
+        disk_reply(to, 1, OUTCOME_DONE, (struct version){ DISK_WALL_MS + 1, 0 }, NEVER_FORGOTTEN_NS);
 }
 
 static void add_notification_ahead(struct disk *to) {
@@ -137,16 +137,16 @@ static void add_notification_ahead(struct disk *to) {
         to->clock.counter--;
 }
 
-static void add_value_answer(struct disk *to) {
-        disk_answer(to, 1, OUTCOME_VALUE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+static void add_value_reply(struct disk *to) {
+        disk_reply(to, 1, OUTCOME_VALUE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
 }
 
-static void add_page_answer(struct disk *to) {
-        disk_answer(to, 1, OUTCOME_PAGE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+static void add_page_reply(struct disk *to) {
+        disk_reply(to, 1, OUTCOME_PAGE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
 }
 
 static void add_negative_version(struct disk *to) {
-        disk_answer(to, 1, OUTCOME_DONE, (struct version){ -1, 0 }, NEVER_FORGOTTEN_NS);
+        disk_reply(to, 1, OUTCOME_DONE, (struct version){ -1, 0 }, NEVER_FORGOTTEN_NS);
 }
 
 static const struct {
@@ -155,11 +155,11 @@ static const struct {
         const char *reason;
 } inconsistent_rows[] = {
         { "an entry above the clock", add_entry_ahead, "a row of the table entries is damaged" },
-        { "a reply above the clock", add_answer_ahead, "a row of the table answers is damaged" },
+        { "a reply above the clock", add_reply_ahead, "a row of the table answers is damaged" },
         { "a notification above the clock", add_notification_ahead,
           "a row of the table notifications is damaged" },
-        { "a reply with a value", add_value_answer, "a row of the table answers is damaged" },
-        { "a reply with a page", add_page_answer, "a row of the table answers is damaged" },
+        { "a reply with a value", add_value_reply, "a row of the table answers is damaged" },
+        { "a reply with a page", add_page_reply, "a row of the table answers is damaged" },
         { "a negative version", add_negative_version, "a row of the table answers is damaged" },
 };
 

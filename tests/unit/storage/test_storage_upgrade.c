@@ -83,7 +83,7 @@ static void setup(void) {
         cr_assert_eq(disk_open(&disk), 0);
         disk_put(&disk, "k", "v");
         disk_watch(&disk, S("c"), S("k"), 7);
-        disk_answer(&disk, 3, OUTCOME_DONE, (struct version){ 1, 2 }, disk.now.mono_ns + 1000000000);
+        disk_reply(&disk, 3, OUTCOME_DONE, (struct version){ 1, 2 }, disk.now.mono_ns + 1000000000);
         COMMIT(&disk);
         disk_close(&disk);
 }

@@ -9,4 +9,4 @@
  */
 
 /* Set all fields except topic and correlation data. */
-void answer_fill(struct message *message);
+void fixed_reply_fill(struct message *message);

@@ -144,7 +144,7 @@ struct truth_page truth_read_page(struct slice payload) {
 
 static void check_page(const struct truth *truth, const struct sim_request *request, int64_t now_ns) {
         const struct sim_request *first = request->first_page;
-        struct truth_page page = truth_read_page(slice_from_string(request->answer));
+        struct truth_page page = truth_read_page(slice_from_string(request->reply));
         bool may_read_nothing =
                 truth_was_granted(truth, request->client, VERB_SCAN, false, first->sent_ns, now_ns);
 
@@ -159,29 +159,29 @@ static void check_page(const struct truth *truth, const struct sim_request *requ
 }
 
 static void check_error(const struct truth *truth, struct sim_request *request, int64_t now_ns) {
-        if (strstr(request->answer, "not authorized")) {
+        if (strstr(request->reply, "not authorized")) {
                 CHECK(truth_was_granted(truth, request->client, request->verb, false, request->sent_ns,
                                         now_ns) ||
                               (truth->n_policies > 1 && truth->sender_may_be_unknown),
                       "a request that the policy grants is not refused");
                 request->is_failed = true;
-        } else if (strstr(request->answer, "disk") || strstr(request->answer, "storage")) {
+        } else if (strstr(request->reply, "disk") || strstr(request->reply, "storage")) {
                 CHECK(truth->commits_may_fail, "no commit fails while the disk works");
                 request->is_failed = true;
-        } else if (strstr(request->answer, "fencing token is required") ||
-                   strstr(request->answer, "lower version")) {
+        } else if (strstr(request->reply, "fencing token is required") ||
+                   strstr(request->reply, "lower version")) {
                 check_fenced(truth, request);
-        } else if (strstr(request->answer, "client id")) {
+        } else if (strstr(request->reply, "client id")) {
                 CHECK(request->verb == VERB_KEYNOTIFY && truth->sender_may_be_unknown,
                       "the sender is known");
         } else {
-                CHECK(strstr(request->answer, "far in the future") && truth->is_stepped, "no request fails");
+                CHECK(strstr(request->reply, "far in the future") && truth->is_stepped, "no request fails");
         }
 }
 
-static void check_answer(const struct truth *truth, struct sim_request *request, bool has_version,
-                         int64_t now_ns) {
-        const char *text = request->answer;
+static void check_reply(const struct truth *truth, struct sim_request *request, bool has_version,
+                        int64_t now_ns) {
+        const char *text = request->reply;
         const struct truth_change *seen;
         char expected[48];
 
@@ -224,33 +224,33 @@ static void check_answer(const struct truth *truth, struct sim_request *request,
 static void check_same(const struct sim_request *before, const struct sim_request *request) {
         bool is_write = request->verb == VERB_SET || request->verb == VERB_DEL || request->verb == VERB_VDEL;
 
-        if (before->is_answered && !before->is_failed && !request->is_failed && is_write)
-                CHECK(strcmp(before->answer, request->answer) == 0 &&
+        if (before->has_reply && !before->is_failed && !request->is_failed && is_write)
+                CHECK(strcmp(before->reply, request->reply) == 0 &&
                               is_version(before->version, request->version),
                       "copies of a request get the same reply");
 }
 
-void truth_answer(struct truth *truth, const struct message *answer, struct now now) {
-        struct sim_request *request = truth_find(truth, answer->correlation_data);
-        struct slice timestamp = message_property(answer, "__ts");
+void truth_reply(struct truth *truth, const struct message *reply, struct now now) {
+        struct sim_request *request = truth_find(truth, reply->correlation_data);
+        struct slice timestamp = message_property(reply, "__ts");
         struct sim_request before = *request;
         struct hlc hlc = { 0 };
 
-        ASSERT(answer->payload.length < sizeof(request->answer));
+        ASSERT(reply->payload.length < sizeof(request->reply));
         if (timestamp.data)
                 ASSERT(hlc_parse(timestamp, &hlc) == 0);
         CHECK(request->delivered_ns <= now.mono_ns, "every reply belongs to a request");
-        CHECK(!answer->has_expiry || answer->expiry_s > 0, "no reply is published after its expiry");
+        CHECK(!reply->has_expiry || reply->expiry_s > 0, "no reply is published after its expiry");
 
-        snprintf(request->answer, sizeof(request->answer), "%.*s", (int)answer->payload.length,
-                 (const char *)answer->payload.data);
+        snprintf(request->reply, sizeof(request->reply), "%.*s", (int)reply->payload.length,
+                 (const char *)reply->payload.data);
         request->version = (struct version){ hlc.wall_ms, (uint32_t)hlc.counter };
         request->is_failed = false;
-        request->is_answered = true;
-        check_answer(truth, request, timestamp.data, now.mono_ns);
+        request->has_reply = true;
+        check_reply(truth, request, timestamp.data, now.mono_ns);
         check_same(&before, request);
-        if (before.is_answered && !before.is_failed && request->is_failed)
+        if (before.has_reply && !before.is_failed && request->is_failed)
                 *request = before; /* keep the first reply: only the commit of a later copy has failed */
-        if (is_later(request->version, truth->highest_answered))
-                truth->highest_answered = request->version;
+        if (is_later(request->version, truth->highest_replied))
+                truth->highest_replied = request->version;
 }
