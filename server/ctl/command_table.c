@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/options.h"
+#include "ctl/run.h"
 
 static const char get_help[] =
         "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
@@ -171,30 +171,38 @@ static const char top_help[] =
         "  statestorectl top --interval 10s > figures.txt\n";
 
 const struct command commands[N_COMMANDS] = {
-        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1 },
-        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2 },
-        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1 },
-        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2 },
-        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1 },
+        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1,
+                          NEEDS_SESSION | NEEDS_KEY, command_get },
+        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
+                          NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, command_set },
+        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1, NEEDS_SESSION | NEEDS_KEY,
+                          command_del },
+        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
+                           NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, command_vdel },
+        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
+                           NEEDS_SESSION, command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
-                            watch_help, 1, SIZE_MAX },
-        [COMMAND_PING] = { "ping", "", "check that the store answers, and how fast", ping_help, 0, 0 },
+                            watch_help, 1, SIZE_MAX, NEEDS_BROKER, command_watch },
+        [COMMAND_PING] = { "ping", "", "check that the store answers, and how fast", ping_help, 0, 0,
+                           NEEDS_SESSION, command_ping },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
-                             1 },
+                             1, NEEDS_SESSION, command_export, command_export_offline },
         [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
-                             import_help, 1, 1 },
-        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1,
-                            1 },
+                             import_help, 1, 1, NEEDS_SESSION, command_import, command_import_offline },
+        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1, 1,
+                            0, command_check },
         [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
-                             backup_help, 2, 2 },
+                             backup_help, 2, 2, 0, command_backup },
         [COMMAND_REPLAY] = { "replay", "FILE", "send recorded requests again, and compare the replies",
-                             replay_help, 1, 1 },
+                             replay_help, 1, 1, NEEDS_BROKER, command_replay },
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
-                             0, 0 },
+                             0, 0, NEEDS_BROKER | NEEDS_METRICS, command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, REQUEST_WORDS_MAX },
-        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0 },
-        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0 },
+                           1, REQUEST_WORDS_MAX, NEEDS_SESSION, command_test },
+        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0, NEEDS_METRICS,
+                           command_stat },
+        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0,
+                          NEEDS_METRICS, command_top },
 };
 
 /* --help */

@@ -20,6 +20,7 @@
 #include "ctl/output.h"
 
 #define PASSWORD_LENGTH_MAX UINT16_MAX
+#define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
 
 struct parser {
         struct options *options;
@@ -114,17 +115,12 @@ static enum options_result read_arguments(struct parser *parser) {
 
 /* Checks of the options together. */
 
-static bool is_command(const struct options *options, enum command_id id) {
-        return options->command == &commands[id];
+static bool needs_broker(const struct options *options) {
+        return !options->data_dir && (options->command->needs & (NEEDS_SESSION | NEEDS_BROKER));
 }
 
-static bool uses_http(const struct options *options) {
-        return is_command(options, COMMAND_STAT) || is_command(options, COMMAND_TOP);
-}
-
-bool options_use_data_dir(const struct options *options) {
-        return options->data_dir || is_command(options, COMMAND_CHECK) ||
-               is_command(options, COMMAND_BACKUP);
+static bool needs_metrics(const struct options *options) {
+        return options->command->needs & NEEDS_METRICS;
 }
 
 static bool names_broker(const struct option *option) {
@@ -141,7 +137,7 @@ static enum options_result check_options(const struct parser *parser) {
                         continue;
                 if (!(ctl_options[i].commands & command))
                         return usage_error(options, ctl_options[i].flag, "not an option of this command");
-                if (uses_http(options) && names_broker(&ctl_options[i]))
+                if (needs_metrics(options) && !needs_broker(options) && names_broker(&ctl_options[i]))
                         return usage_error(options, ctl_options[i].flag,
                                            "this command uses no broker; --metrics-url was expected");
         }
@@ -176,10 +172,9 @@ static enum options_result check_words(struct parser *parser) {
 
 static enum options_result check_stdin(const struct options *options) {
         const char *const others[] = { options->key_file, options->value_file, options->nex_value };
-        /* "-" is not stdin in a pattern */
-        size_t n = 0, n_words = is_command(options, COMMAND_SCAN) ? 0 : options->n_words;
+        size_t n = 0;
 
-        for (size_t i = 0; i < n_words; i++)
+        for (size_t i = 0; i < options->n_words; i++)
                 n += input_is_stdin(options->words[i]);
         for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
                 n += others[i] && input_is_stdin(others[i]);
@@ -275,14 +270,19 @@ static enum options_result take_broker_of_store(struct options *options) {
         return OPTIONS_RUN;
 }
 
-/* Without --metrics-url, use the HTTP server of the configuration of the store, if it has one. */
+/*
+ * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command that uses only this server,
+ * the default address.
+ */
 static enum options_result take_metrics_of_store(struct options *options) {
         if (options->metrics_url)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
-        if (!options->store_config->http_listen)
+        if (!options->store_config->http_listen) {
+                options->metrics_url = needs_broker(options) ? NULL : METRICS_URL_DEFAULT;
                 return OPTIONS_RUN;
+        }
 
         /* Connecting to 0.0.0.0 or [::] reaches this machine. */
         snprintf(options->metrics_url_buffer, sizeof(options->metrics_url_buffer), "http://%s",
@@ -319,14 +319,11 @@ static enum options_result complete(struct parser *parser) {
                                : usage_error(options, options->words[0], "no such command");
 
         result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
-        if (result != OPTIONS_RUN || options_use_data_dir(options))
-                return result; /* do not read credentials that are not used: the user may lack permission */
-        if (!uses_http(options))
+        /* Do not read credentials that are not used: the user may lack permission. */
+        if (result == OPTIONS_RUN && needs_broker(options))
                 result = complete_broker(options);
-        if (result == OPTIONS_RUN && (uses_http(options) || is_command(options, COMMAND_DOCTOR)))
+        if (result == OPTIONS_RUN && needs_metrics(options))
                 result = take_metrics_of_store(options);
-        if (uses_http(options) && !options->metrics_url)
-                options->metrics_url = "http://127.0.0.1:9464";
         return result;
 }
 

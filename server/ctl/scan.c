@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "ctl/input.h"
-#include "ctl/requests.h"
+#include "ctl/run.h"
 
 /* The output is written when it exceeds this number of bytes. */
 #define OUTPUT_BUFFERED_MAX 65536
@@ -102,7 +102,7 @@ static enum exit_code export_key(struct command_run *run, struct slice key) {
 
         session_request_add_string(&request, "GET");
         session_request_add(&request, key);
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (run->reply.item.type == RESP3_NULL)
@@ -143,7 +143,7 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
                         return complain_of_memory();
         }
 
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 complain("\"%s\" was not set; the import ends here", LOG_TEXT(buf_slice(&record->key)));
         return code;

@@ -3,7 +3,6 @@
 
 #include "ctl/connection.h"
 #include "ctl/options.h"
-#include "ctl/output.h"
 #include "protocol/resp3.h"
 
 /* A client of the store: sends one request at a time, and optionally receives notifications. It owns its connection. */

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
-#include "ctl/session.h"
 #include "protocol/properties.h"
 
 /* Pauses between attempts to connect. */
@@ -292,7 +291,8 @@ static int read_keys(struct watch *watch) {
         return r;
 }
 
-enum exit_code watch_run(const struct options *options) {
+enum exit_code command_watch(struct command_run *run) {
+        const struct options *options = run->options;
         struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
         struct session_config config = { options, on_notification, &watch, &interrupted };
         enum exit_code code = EXIT_USAGE;
