@@ -16,9 +16,10 @@
 bool input_is_stdin(const char *word);
 
 /*
- * Append the content of a file. Returns 0, -EFBIG for more than length_max bytes, -ENOMEM, or the -errno of reading.
+ * Append the content of a file, which may be a pipe. Returns 0, -EFBIG for more than INPUT_LENGTH_MAX bytes, -ENOMEM, or the
+ * -errno of reading.
  */
-int input_read_file(const char *name, size_t length_max, struct buf *bytes);
+int input_read_file(const char *name, struct buf *bytes);
 
 /*
  * Append the word, or stdin for "-". hex: the word has two hexadecimal digits per byte. Returns as input_read_file(), or

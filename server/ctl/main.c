@@ -21,7 +21,7 @@ static void open_standard_descriptors(void) {
 }
 
 static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
-        return file ? input_read_file(file, INPUT_LENGTH_MAX, bytes) : input_read_word(word, hex, bytes);
+        return file ? input_read_file(file, bytes) : input_read_word(word, hex, bytes);
 }
 
 /* Read the key and the values that the command needs, from files or from the next word. */

@@ -95,9 +95,9 @@ static int set_url(void *target, const struct option *option, const char *value)
         options->hosts = NULL;
         options->port = 0;
         if (url.user)
-                options->user = NULL;
+                options->credentials.user = NULL;
         if (url.password)
-                options->password_file = NULL;
+                options->credentials.password_file = NULL;
         return 0;
 }
 
@@ -245,20 +245,21 @@ const struct option ctl_options[] = {
                "port of the broker, instead of the port in --url", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
                "configuration of the store; used if no host or URL is given", option_set_text, config_file),
-        COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user, user),
-        COMMON("--password-file", "FILE", NULL, "a file name", "file with the password on its only line",
-               option_set_text, password_file),
+        COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
+               credentials.user),
+        COMMON("--password-file", "FILE", NULL, "a file name", "file with the password in its first line",
+               option_set_text, credentials.password_file),
         COMMON("--tls", "on|off", "off", "on or off",
-               "use TLS; trust the certificate authorities of the system", set_tls, tls.tls),
+               "use TLS; trust the certificate authorities of the system", set_tls, credentials.tls),
         COMMON("--tls-ca-file", "FILE", NULL, "a file name",
                "trust the certificate authorities in this file; enables TLS", option_set_text,
-               tls.tls_ca_file),
+               credentials.tls_ca_file),
         COMMON("--tls-certificate", "FILE", NULL, "a file name", "client certificate", option_set_text,
-               tls.tls_certificate),
+               credentials.tls_certificate),
         COMMON("--tls-key", "FILE", NULL, "a file name", "private key of the certificate", option_set_text,
-               tls.tls_key),
+               credentials.tls_key),
         COMMON("--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request", option_set_text,
-               tls.tls_alpn),
+               credentials.tls_alpn),
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
                "MQTT client id; by default a new one for each run", set_client_id, client_id),
         COMMON("--timeout", "DURATION", "5s", DURATION, "timeout for the broker, and for each reply",

@@ -19,7 +19,6 @@
 #include "ctl/input.h"
 #include "ctl/output.h"
 
-#define PASSWORD_LENGTH_MAX UINT16_MAX
 #define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
 
 struct parser {
@@ -181,46 +180,26 @@ static enum options_result check_stdin(const struct options *options) {
         return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
 }
 
-static enum options_result read_password(struct options *options) {
-        CLEANUP(buf_deinit) struct buf password = { 0 };
-        size_t length;
-
-        if (options->password_file) {
-                if (input_read_file(options->password_file, PASSWORD_LENGTH_MAX, &password) < 0)
-                        return OPTIONS_INVALID;
-                length = password.length;
-                length -= length > 0 && password.data[length - 1] == '\n';
-                length -= length > 0 && password.data[length - 1] == '\r';
-                password.length = length;
-        } else if (options->url.password) {
-                buf_append_string(&password, options->url.password);
-        } else {
-                return OPTIONS_RUN;
-        }
-
-        if (!options->user)
-                return usage_error(options, "--password-file", "not used without --user");
-        if (password.length > 0 && memchr(password.data, '\0', password.length))
-                return usage_error(options, "--password-file", "the password contains a NUL byte");
-        if (!buf_text(&password))
-                return OPTIONS_INVALID;
-        options->password = (char *)take_ptr(&password.data);
-        return OPTIONS_RUN;
-}
-
-static enum options_result check_tls(struct options *options) {
-        struct credentials *tls = &options->tls;
+static enum options_result check_credentials(struct options *options) {
+        struct credentials *credentials = &options->credentials;
         struct credentials_fault fault;
 
-        if (tls->tls_ca_file)
-                tls->tls = true;
-        if (!tls->tls_certificate != !tls->tls_key)
-                return usage_error(options, tls->tls_key ? "--tls-key" : "--tls-certificate",
+        if (!credentials->user)
+                credentials->user = options->url.user;
+        credentials->password = options->url.password;
+        if (credentials->tls_ca_file)
+                credentials->tls = true;
+
+        if (credentials->password_file && !credentials->user)
+                return usage_error(options, "--password-file", "not used without --user");
+        if (!credentials->tls_certificate != !credentials->tls_key)
+                return usage_error(options, credentials->tls_key ? "--tls-key" : "--tls-certificate",
                                    "--tls-certificate and --tls-key must be given together");
-        if (tls->tls_certificate && !tls->tls)
+        if (credentials->tls_certificate && !credentials->tls)
                 return usage_error(options, "--tls-certificate",
                                    "not used without --tls on or --tls-ca-file");
-        if (credentials_check_tls_files(tls, &fault) == 0)
+        if (credentials_check_password_file(credentials, &fault) == 0 &&
+            credentials_check_tls_files(credentials, &fault) == 0)
                 return OPTIONS_RUN;
         complain("%s", fault.text);
         return OPTIONS_INVALID;
@@ -251,7 +230,7 @@ static enum options_result read_store_config(struct options *options) {
 
 /* Without --host and --url, use the broker of the store, but not the credentials of the store. */
 static enum options_result take_broker_of_store(struct options *options) {
-        struct credentials *tls = &options->tls;
+        struct credentials *credentials = &options->credentials;
 
         if (options->hosts || options->is_url_given)
                 return OPTIONS_RUN;
@@ -262,11 +241,11 @@ static enum options_result take_broker_of_store(struct options *options) {
         if (!options->port)
                 options->port = options->store_config->port;
         if (!options->is_tls_given)
-                tls->tls = options->store_config->tls;
-        if (!tls->tls_ca_file)
-                tls->tls_ca_file = options->store_config->tls_ca_file;
-        if (!tls->tls_alpn)
-                tls->tls_alpn = options->store_config->tls_alpn;
+                credentials->tls = options->store_config->tls;
+        if (!credentials->tls_ca_file)
+                credentials->tls_ca_file = options->store_config->tls_ca_file;
+        if (!credentials->tls_alpn)
+                credentials->tls_alpn = options->store_config->tls_alpn;
         return OPTIONS_RUN;
 }
 
@@ -302,10 +281,8 @@ static enum options_result complete_broker(struct options *options) {
         port = options->port ? options->port : options->url.port;
         if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
                 return usage_error(options, "--url", "a host was expected");
-        if (!options->user)
-                options->user = options->url.user;
         make_client_id(options);
-        return read_password(options) ?: check_tls(options);
+        return check_credentials(options);
 }
 
 static enum options_result complete(struct parser *parser) {
@@ -369,7 +346,6 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 
 void options_deinit(struct options *options) {
         free(options->words);
-        free(options->password);
         endpoints_free(options->endpoints, options->n_endpoints);
         if (options->store_config)
                 config_deinit(options->store_config);

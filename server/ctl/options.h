@@ -38,11 +38,8 @@ struct options {
         struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store_config */
         size_t n_endpoints;
 
-        const char *user;
-        const char *password_file;
-        char *password;         /* owned; NULL: none */
-        struct credentials tls; /* only the TLS settings are set */
-        bool is_tls_given;
+        struct credentials credentials;
+        bool is_tls_given; /* credentials.tls is not the default */
         const char *client_id;
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;

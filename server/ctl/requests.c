@@ -240,7 +240,7 @@ enum exit_code command_test(struct command_run *run) {
         struct duration_text timeout;
         enum exit_code code;
 
-        if (is_seed && input_read_file(options->words[1], INPUT_LENGTH_MAX, &run->value) < 0)
+        if (is_seed && input_read_file(options->words[1], &run->value) < 0)
                 return EXIT_USAGE;
         for (size_t i = 0; i < options->n_words; i++)
                 session_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)

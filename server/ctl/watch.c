@@ -285,7 +285,7 @@ static int read_keys(struct watch *watch) {
                 return -ENOMEM;
 
         if (options->key_file)
-                r = input_read_file(options->key_file, INPUT_LENGTH_MAX, &watch->keys[watch->n_keys++]);
+                r = input_read_file(options->key_file, &watch->keys[watch->n_keys++]);
         for (size_t i = 0; i < options->n_words && r == 0; i++)
                 r = input_read_word(options->words[i], options->hex, &watch->keys[watch->n_keys++]);
         return r;

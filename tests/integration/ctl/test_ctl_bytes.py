@@ -29,6 +29,12 @@ def test_a_value_is_stored_byte_for_byte_from_stdin_and_from_a_file(ctl, key, tm
     ctl.ok("vdel", key, "--value-file", "-", stdin=value)
 
 
+def test_a_key_and_a_value_can_be_read_from_a_pipe(ctl, key):
+    ctl.ok("set", key, "--value-file", "/dev/stdin", stdin=b"value")
+
+    assert ctl.ok("get", "--key-file", "/dev/stdin", stdin=key.encode()) == b"value"
+
+
 def test_a_key_can_be_any_bytes(ctl, client, tmp_path):
     key = BINARY + os.urandom(8)
     file = tmp_path / "key"

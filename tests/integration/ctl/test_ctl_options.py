@@ -100,7 +100,7 @@ def first_packet_with(tmp_path, arguments, variables, text):
 ])
 def test_credentials(tmp_path, arguments, variables):
     file = tmp_path / "password"
-    file.write_text("p:@ss word\n")
+    file.write_text("p:@ss word\nonly the first line is the password\n")
 
     packet = first_packet([argument.replace("{file}", str(file)) for argument in [*arguments, "ping"]],
                           {"PORT": "{port}", **{name: value.replace("{file}", str(file))
@@ -180,6 +180,7 @@ def test_each_run_has_a_new_client_id():
     (["get", "key", "--timeout", "1w"], "--timeout"),
     (["get", "key", "--timeout", "10"], "--timeout"),
     (["get", "key", "--user", "me", "--password-file", "/nonexistent"], "/nonexistent"),
+    (["get", "key", "--user", "me", "--password-file", "/dev/stdin"], "/dev/stdin: not a regular file"),
     (["get", "key", "--password-file", "/dev/null"], "--password-file"),
 ])
 def test_wrong_usage_is_named_in_one_line(arguments, named):
