@@ -198,7 +198,7 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
                              0, 0, NEEDS_BROKER | NEEDS_METRICS, command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, REQUEST_WORDS_MAX, NEEDS_SESSION, command_test },
+                           1, CONTROL_WORDS_MAX, NEEDS_SESSION, command_test },
         [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0, NEEDS_METRICS,
                            command_stat },
         [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0,

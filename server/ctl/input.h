@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ctl/output.h"
+#include "protocol/message.h"
 #include "records/key_record.h"
 
 /*
@@ -9,8 +10,8 @@
  * on stderr.
  */
 
-/* Maximum length in bytes of a key, a value, or a recording: the maximum Remaining Length of an MQTT packet. */
-#define INPUT_LENGTH_MAX 268435455
+/* Maximum length in bytes of a key, a value, or a recording. No MQTT packet has a longer one. */
+#define INPUT_LENGTH_MAX MESSAGE_REMAINING_LENGTH_MAX
 
 /* Whether the word is "-". */
 bool input_is_stdin(const char *word);

@@ -8,9 +8,6 @@
 #include "ctl/command.h"
 #include "mqtt/credentials.h"
 
-/* Maximum number of words of a request. The longest request is a fault rule, which `test` sends: see control/commands.c. */
-#define REQUEST_WORDS_MAX 20
-
 /* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
 struct broker_url {
         char *host;     /* NULL: no URL was given */

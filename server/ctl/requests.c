@@ -224,7 +224,7 @@ static int64_t add_wait_timeout(const struct options *options, struct session_re
                         parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms);
                 }
         timeout_ms = timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
-        if (!is_given && request->n_words + 2 <= REQUEST_WORDS_MAX) {
+        if (!is_given && request->n_words + 2 <= CONTROL_WORDS_MAX) {
                 *text = duration_text(timeout_ms);
                 session_request_add_string(request, "timeout");
                 session_request_add_string(request, text->text);

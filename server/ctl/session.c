@@ -83,7 +83,7 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
 /* 2. Sending */
 
 void session_request_add(struct session_request *request, struct slice word) {
-        ASSERT(request->n_words < REQUEST_WORDS_MAX);
+        ASSERT(request->n_words < CONTROL_WORDS_MAX);
         request->words[request->n_words++] = word;
 }
 
