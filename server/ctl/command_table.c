@@ -44,9 +44,11 @@ static const char vdel_help[] =
 
 static const char scan_help[] =
         "Prints one key per line. A key with control or invisible characters is printed escaped; --json\n"
-        "and --hex print every key exactly. The pattern must match the whole key: * matches any number\n"
-        "of characters, ? one character, [abc] [a-z] [!a] one character of a set, [*] a star. A key that\n"
-        "is deleted and set during the scan may be printed twice.\n"
+        "and --hex print every key exactly. statestored does not list keys that are not UTF-8.\n"
+        "\n"
+        "The pattern must match the whole key: * matches any number of characters, ? one character,\n"
+        "[abc] [a-z] [!a] one character of a set, [*] a star. A key that is deleted and set during the\n"
+        "scan may be printed twice.\n"
         "\n"
         "  statestorectl scan\n"
         "  statestorectl scan 'sensor/*/temperature'\n"
@@ -75,7 +77,8 @@ static const char ping_help[] =
 static const char export_help[] =
         "Each line has key, value and version. With --data-dir, for a stopped store, it also has\n"
         "deadline and fencing token, which clients of the broker cannot read. Keys and values that are\n"
-        "not UTF-8 are printed as key_base64 and value_base64.\n"
+        "not UTF-8 are printed as key_base64 and value_base64; such keys only with --data-dir, because\n"
+        "statestored does not list them to clients.\n"
         "\n"
         "  statestorectl export > keys.jsonl\n"
         "  statestorectl export 'sensor/*' | jq -r .key\n"

@@ -75,6 +75,17 @@ static enum exit_code scan(struct command_run *run, key_function *function) {
         return code;
 }
 
+/* Append a JSON string or, for a key that is not UTF-8, the same object member as in an export. */
+static void append_json(struct buf *line, struct slice key) {
+        if (slice_is_utf8(key)) {
+                json_append_string(line, key);
+                return;
+        }
+        buf_append_string(line, "{");
+        json_add_bytes(line, "key", key, false);
+        buf_append_string(line, "}");
+}
+
 static enum exit_code print_key(struct command_run *run, struct slice key) {
         const struct options *options = run->options;
 
@@ -83,7 +94,7 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
                 base16_append(&run->output, key);
                 buf_append_string(&run->output, options->json ? "\"" : "");
         } else if (options->json) {
-                json_append_string(&run->output, key);
+                append_json(&run->output, key);
         } else {
                 append_printable(&run->output, key, false);
         }

@@ -78,6 +78,17 @@ def test_json_shows_text_that_is_not_utf_8_as_base64(ctl, client, key, value):
     assert base64.b64decode(shown["value_base64"]) == value
 
 
+@pytest.mark.parametrize("ending", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", BINARY],
+                         ids=["no UTF-8", "overlong", "surrogate", "beyond Unicode", "cut", "binary"])
+def test_json_shows_a_key_that_is_not_utf_8_as_base64(ctl, key, ending):
+    name = key.encode() + ending
+    member = {"key_base64": base64.b64encode(name).decode()}
+
+    for arguments in ["set", "value"], ["get"], ["vdel", "value"], ["set", "value"]:
+        shown = ctl.json(*arguments, "--key-file", "-", stdin=name)
+        assert {each: shown[each] for each in shown if each.startswith("key")} == member
+
+
 def test_json_with_hex_shows_hex_digits(ctl, client, key):
     client.request("SET", key, "value")
 
