@@ -159,8 +159,8 @@ static int set_nex(void *target, const struct option *option, const char *value)
 static int set_fence(void *target, const struct option *option, const char *value) {
         struct hlc hlc;
 
-        *(const char **)((char *)target + option->field) = value;
-        return hlc_parse(slice_from_string(value), &hlc);
+        return hlc_parse(slice_from_string(value), &hlc) < 0 ? -EINVAL
+                                                             : option_set_text(target, option, value);
 }
 
 /* 3. The table */
