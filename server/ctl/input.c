@@ -89,7 +89,7 @@ enum exit_code input_import(const char *name, import_function *import, void *use
         ssize_t length;
 
         if (!file) {
-                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
                 return EXIT_USAGE;
         }
 
@@ -118,7 +118,7 @@ enum exit_code input_import(const char *name, import_function *import, void *use
                 n_imported++;
         }
         if (ferror(file)) {
-                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
                 return EXIT_USAGE;
         }
         return print_counts(n_imported, n_expired);

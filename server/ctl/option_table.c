@@ -14,7 +14,7 @@
 #define URL_SCHEME           "mqtt://"
 #define PORT_DEFAULT         1883
 #define CLIENT_ID_LENGTH_MAX 256
-#define DURATION_MAX_MS      86400000
+#define DURATION_MAX_MS      86400000 /* 24h, which the table states */
 
 /* 1. --url */
 
@@ -173,8 +173,6 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_TOP) | OPTION_FOR(COMMAND_DOCTOR))
 
-#define DURATION "a duration of at least 1ms, such as 500ms, 10s or 5m,"
-
 #define FIELD(name) offsetof(struct options, name)
 
 #define SWITCH(flag_, letter_, help_, commands_, field_)                                                    \
@@ -203,8 +201,8 @@ const struct option ctl_options[] = {
         OWN("--nex", "[VALUE]", NULL, "a value",
             "only if it does not exist or has this value (default: the new value)", FOR_SET, set_nex,
             nex_value),
-        OWN("--px", "DURATION", NULL, DURATION, "let the key expire after this time", FOR_SET, set_px,
-            px_ms),
+        OWN("--px", "DURATION", NULL, "a duration of at least 1ms, such as 500ms, 10s or 5m,",
+            "let the key expire after this time", FOR_SET, set_px, px_ms),
         SWITCH("--persist", 0, "ask the store to keep the key on disk", FOR_SET, persist),
         OWN("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore",
             "fencing token; fail if the key was written with a newer one", FOR_CHANGES, set_fence, fence),
@@ -224,7 +222,7 @@ const struct option ctl_options[] = {
           .commands = FOR_METRICS,
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
-        OWN("--interval", "DURATION", "2s", "a duration of at least 100ms, such as 2s,",
+        OWN("--interval", "DURATION", "2s", "a duration from 100ms to 24h, such as 2s,",
             "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
         SWITCH("--json", 0, "print JSON", OPTION_FOR_ALL, json),
@@ -262,8 +260,8 @@ const struct option ctl_options[] = {
                credentials.tls_alpn),
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
                "MQTT client id; by default a new one for each run", set_client_id, client_id),
-        COMMON("--timeout", "DURATION", "5s", DURATION, "timeout for the broker, and for each reply",
-               set_timeout, timeout_ms),
+        COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",
+               "timeout for the broker, and for each reply", set_timeout, timeout_ms),
         SWITCH("--help", 'h', "print this help, and exit", OPTION_FOR_ALL, help),
         SWITCH("--version", 0, "print the version, and exit", OPTION_FOR_ALL, version),
 };
