@@ -64,10 +64,11 @@ static const char watch_help[] =
         "  statestorectl watch lock | head -n 1     wait for the next change\n"
         "  statestorectl watch a b --json | jq .\n"
         "\n"
-        "Connects and registers again after a disconnect, and registers at intervals of twice --timeout,\n"
-        "because a restarted store may have no registrations. Changes before that are missed; stderr\n"
-        "says why. The plugin disconnects watch if it reads too slowly, for example because its output\n"
-        "is not read. Exit status 0 when interrupted.\n";
+        "After a disconnect, watch connects and registers again. It also registers at intervals of twice\n"
+        "--timeout, because a restarted store may have no registrations. Changes until it has registered\n"
+        "again are missed; stderr says why. The plugin disconnects watch if it reads too slowly, for\n"
+        "example because its output is not read. Two running watches need different client ids: each\n"
+        "would end the connection of the other. Exit status 0 when interrupted.\n";
 
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
@@ -167,8 +168,8 @@ static const char stat_help[] =
         "  statestorectl stat --config /etc/statestored/statestored.conf\n";
 
 static const char top_help[] =
-        "Like stat, at every --interval, until q, Ctrl-C or the end of stdin. Times are of the requests\n"
-        "since the previous table. On a terminal each table replaces the previous one.\n"
+        "Prints the table of stat at every --interval, until q, Ctrl-C or the end of stdin. Times are of\n"
+        "the requests since the previous table. On a terminal each table replaces the previous one.\n"
         "\n"
         "  statestorectl top\n"
         "  statestorectl top --interval 10s > figures.txt\n";
