@@ -40,8 +40,9 @@ struct slice message_property(const struct message *message, const char *name);
 /* Size in bytes of a copy of the message, without the NULs that message_copy() adds. */
 size_t message_size(const struct message *message);
 
-/* The largest MQTT packet in bytes: a fixed header of 5, and a Remaining Length of 268,435,455 (MQTT 5, 2.1.4). */
-#define MESSAGE_PACKET_MAX 268435460
+/* Maximum Remaining Length of an MQTT packet in bytes (MQTT 5, 2.1.4), and the largest packet: a fixed header of 5 more. */
+#define MESSAGE_REMAINING_LENGTH_MAX 268435455
+#define MESSAGE_PACKET_MAX           (5 + MESSAGE_REMAINING_LENGTH_MAX)
 
 /* Longest encoding of a variable byte integer (MQTT 5, 1.5.5). */
 #define MESSAGE_VARINT_MAX 4

@@ -10,6 +10,9 @@
 #define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* commands of tests (option --control) */
 #define TOPIC_NOTIFY_PREFIX "clients/" TOPIC_SERVICE
 
+/* Maximum number of words of a request to TOPIC_CONTROL: the command, and more than a fault rule with all its options has. */
+#define CONTROL_WORDS_MAX 21
+
 /* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
 #define TOPIC_LENGTH_MAX 65535
 

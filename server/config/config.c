@@ -29,6 +29,7 @@ struct config_text {
 
 struct config_reading {
         struct config *config;
+        const char *program;
         const char *hint; /* suffix of fault messages */
         bool is_reload;   /* faults are logged, not printed */
         bool is_invalid;
@@ -50,7 +51,7 @@ static void report(struct config_reading *reading, const char *where, const char
         if (reading->is_reload)
                 log_error("SIGHUP: %s: %s", where, what);
         else
-                fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
+                fprintf(stderr, "%s: %s: %s%s\n", reading->program, where, what, reading->hint);
 }
 
 static void take_fault(void *userdata, const char *where, const char *what) {
@@ -366,7 +367,9 @@ static void read_policy(struct config_reading *reading) {
 
 enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
                                struct config *ret_config) {
-        struct config_reading reading = { .config = ret_config, .hint = "", .is_reload = is_reload };
+        struct config_reading reading = {
+                .config = ret_config, .program = "statestored", .hint = "", .is_reload = is_reload
+        };
 
         *ret_config = (struct config){ 0 };
         read_arguments_first(&reading, n_arguments, argv);
@@ -395,7 +398,7 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
 }
 
 enum config_result config_read_addresses(const char *file, struct config *ret_config) {
-        struct config_reading reading = { .config = ret_config, .hint = "" };
+        struct config_reading reading = { .config = ret_config, .program = "statestorectl", .hint = "" };
 
         *ret_config = (struct config){ 0 };
         set_defaults(&reading);

@@ -14,22 +14,16 @@
 #include "protocol/hlc.h"
 #include "protocol/topics.h"
 
-static int set_dev_listen(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
+static int set_dev_listen(void *config, const struct option *option, const char *value) {
         struct in_addr address;
 
-        (void)option;
-        config->dev_listen = value;
-        return inet_pton(AF_INET, value, &address) == 1 ? 0 : -EINVAL;
+        return inet_pton(AF_INET, value, &address) == 1 ? option_set_text(config, option, value) : -EINVAL;
 }
 
-static int set_client_id(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-
-        (void)option;
-        config->client_id = value;
-        return *value && strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value)) ? 0
-                                                                                                : -EINVAL;
+static int set_client_id(void *config, const struct option *option, const char *value) {
+        return strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value))
+                       ? option_set_text(config, option, value)
+                       : -EINVAL;
 }
 
 static int set_keepalive(void *target, const struct option *option, const char *value) {
@@ -48,8 +42,7 @@ static int set_registration_timeout(void *config, const struct option *option, c
         return option_set_duration(config, option, value, 1000, INT64_C(365) * 24 * 3600 * 1000);
 }
 
-static int set_presence_topic(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
+static int set_presence_topic(void *config, const struct option *option, const char *value) {
         struct slice client;
 
         /* Match the pattern with itself as the topic: this succeeds only if a level of the pattern is {client}. */
@@ -58,12 +51,10 @@ static int set_presence_topic(void *target, const struct option *option, const c
                        : -EINVAL;
 }
 
-static int set_node_id(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-
-        (void)option;
-        config->node_id = value;
-        return strlen(value) <= NODE_ID_MAX && hlc_node_is_valid(slice_from_string(value)) ? 0 : -EINVAL;
+static int set_node_id(void *config, const struct option *option, const char *value) {
+        return strlen(value) <= NODE_ID_MAX && hlc_node_is_valid(slice_from_string(value))
+                       ? option_set_text(config, option, value)
+                       : -EINVAL;
 }
 
 static int set_dialect(void *config, const struct option *option, const char *value) {
@@ -175,10 +166,10 @@ const struct option config_options[] = {
                 RESTART),
         SETTING("broker", "dev-listen", "--dev-listen", "ADDRESS", "127.0.0.1",
                 "an IPv4 address, or 0.0.0.0 for all addresses of this machine",
-                "address of the private mosquitto", set_dev_listen, 0, RESTART),
+                "address of the private mosquitto", set_dev_listen, FIELD(dev_listen), RESTART),
         SETTING("broker", "client-id", "--client-id", "ID", COMPANION_CLIENT_ID_DEFAULT,
                 "1 to 65535 bytes of UTF-8", "MQTT client id of the store; see CLIENT ID in statestored(8)",
-                set_client_id, 0, RESTART),
+                set_client_id, FIELD(client_id), RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
                 "MQTT keep alive interval", set_keepalive, 0, RESTART),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",
@@ -205,7 +196,7 @@ const struct option config_options[] = {
                 option_set_switch, FIELD(require_plugin), RESTART),
         SETTING("store", "node-id", "--node-id", "ID", NODE_ID_DEFAULT,
                 "1 to 256 bytes of UTF-8 without ':'", "node id in versions; must differ from client ids",
-                set_node_id, 0, RESTART),
+                set_node_id, FIELD(node_id), RESTART),
         SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
                 "sdk: as the published SDKs expect; document: as the published document says", set_dialect,
                 FIELD(dialect), RESTART),

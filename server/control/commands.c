@@ -12,10 +12,8 @@
 #include "base/time_units.h"
 #include "control/internal.h"
 #include "protocol/resp3.h"
+#include "protocol/topics.h"
 #include "records/seed.h"
-
-/* Must be enough for a fault rule with all its options. */
-#define WORDS_MAX 20
 
 #define WAIT_TIMEOUT_MS     5000
 #define WAIT_TIMEOUT_MAX_MS 600000
@@ -23,7 +21,7 @@
 struct control_call {
         struct control *control;
         const struct message *message;
-        struct slice words[WORDS_MAX]; /* after the name of the command */
+        struct slice words[CONTROL_WORDS_MAX - 1]; /* after the name of the command */
         size_t n_words;
         struct now now;
         struct buf payload;  /* of the reply; empty: +OK */
@@ -366,13 +364,13 @@ static bool has_long_word(const struct slice *words, size_t n_words) {
 }
 
 static void read_and_execute(struct control_call *call) {
-        struct slice words[WORDS_MAX + 1];
+        struct slice words[CONTROL_WORDS_MAX];
         size_t n_words;
         int r;
 
-        if (resp3_read_request(call->message->payload, words, WORDS_MAX + 1, &n_words) < 0) {
+        if (resp3_read_request(call->message->payload, words, CONTROL_WORDS_MAX, &n_words) < 0) {
                 r = refuse(call, "syntax error");
-        } else if (n_words > WORDS_MAX + 1) {
+        } else if (n_words > CONTROL_WORDS_MAX) {
                 r = refuse(call, "there are too many words");
         } else if (has_long_word(words, n_words)) {
                 r = refuse(call, "a word is longer than 65535 bytes");

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/options.h"
+#include "ctl/run.h"
 
 static const char get_help[] =
         "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
@@ -44,9 +44,11 @@ static const char vdel_help[] =
 
 static const char scan_help[] =
         "Prints one key per line. A key with control or invisible characters is printed escaped; --json\n"
-        "and --hex print every key exactly. The pattern must match the whole key: * matches any number\n"
-        "of characters, ? one character, [abc] [a-z] [!a] one character of a set, [*] a star. A key that\n"
-        "is deleted and set during the scan may be printed twice.\n"
+        "and --hex print every key exactly. statestored does not list keys that are not UTF-8.\n"
+        "\n"
+        "The pattern must match the whole key: * matches any number of characters, ? one character,\n"
+        "[abc] [a-z] [!a] one character of a set, [*] a star. A key that is deleted and set during the\n"
+        "scan may be printed twice.\n"
         "\n"
         "  statestorectl scan\n"
         "  statestorectl scan 'sensor/*/temperature'\n"
@@ -62,10 +64,11 @@ static const char watch_help[] =
         "  statestorectl watch lock | head -n 1     wait for the next change\n"
         "  statestorectl watch a b --json | jq .\n"
         "\n"
-        "Connects and registers again after a disconnect, and registers at intervals of twice --timeout,\n"
-        "because a restarted store may have no registrations. Changes before that are missed; stderr\n"
-        "says why. The plugin disconnects watch if it reads too slowly, for example because its output\n"
-        "is not read. Exit status 0 when interrupted.\n";
+        "After a disconnect, watch connects and registers again. It also registers at intervals of twice\n"
+        "--timeout, because a restarted store may have no registrations. Changes until it has registered\n"
+        "again are missed; stderr says why. The plugin disconnects watch if it reads too slowly, for\n"
+        "example because its output is not read. Two running watches need different client ids: each\n"
+        "would end the connection of the other. Exit status 0 when interrupted.\n";
 
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
@@ -75,7 +78,8 @@ static const char ping_help[] =
 static const char export_help[] =
         "Each line has key, value and version. With --data-dir, for a stopped store, it also has\n"
         "deadline and fencing token, which clients of the broker cannot read. Keys and values that are\n"
-        "not UTF-8 are printed as key_base64 and value_base64.\n"
+        "not UTF-8 are printed as key_base64 and value_base64; such keys only with --data-dir, because\n"
+        "statestored does not list them to clients.\n"
         "\n"
         "  statestorectl export > keys.jsonl\n"
         "  statestorectl export 'sensor/*' | jq -r .key\n"
@@ -164,37 +168,45 @@ static const char stat_help[] =
         "  statestorectl stat --config /etc/statestored/statestored.conf\n";
 
 static const char top_help[] =
-        "Like stat, at every --interval, until q, Ctrl-C or the end of stdin. Times are of the requests\n"
-        "since the previous table. On a terminal each table replaces the previous one.\n"
+        "Prints the table of stat at every --interval, until q, Ctrl-C or the end of stdin. Times are of\n"
+        "the requests since the previous table. On a terminal each table replaces the previous one.\n"
         "\n"
         "  statestorectl top\n"
         "  statestorectl top --interval 10s > figures.txt\n";
 
 const struct command commands[N_COMMANDS] = {
-        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1 },
-        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2 },
-        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1 },
-        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2 },
-        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1 },
+        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1,
+                          NEEDS_SESSION | NEEDS_KEY, command_get },
+        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
+                          NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, command_set },
+        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1, NEEDS_SESSION | NEEDS_KEY,
+                          command_del },
+        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
+                           NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, command_vdel },
+        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
+                           NEEDS_SESSION, command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
-                            watch_help, 1, SIZE_MAX },
-        [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0 },
+                            watch_help, 1, SIZE_MAX, NEEDS_BROKER, command_watch },
+        [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
+                           NEEDS_SESSION, command_ping },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
-                             1 },
+                             1, NEEDS_SESSION, command_export, command_export_offline },
         [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
-                             import_help, 1, 1 },
-        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1,
-                            1 },
+                             import_help, 1, 1, NEEDS_SESSION, command_import, command_import_offline },
+        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1, 1,
+                            0, command_check },
         [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
-                             backup_help, 2, 2 },
+                             backup_help, 2, 2, 0, command_backup },
         [COMMAND_REPLAY] = { "replay", "FILE", "send recorded requests again, and compare the replies",
-                             replay_help, 1, 1 },
+                             replay_help, 1, 1, NEEDS_BROKER, command_replay },
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
-                             0, 0 },
+                             0, 0, NEEDS_BROKER | NEEDS_METRICS, command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, REQUEST_WORDS_MAX },
-        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0 },
-        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0 },
+                           1, CONTROL_WORDS_MAX, NEEDS_SESSION, command_test },
+        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0, NEEDS_METRICS,
+                           command_stat },
+        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0,
+                          NEEDS_METRICS, command_top },
 };
 
 /* --help */

@@ -28,6 +28,7 @@ struct connection {
         bool is_ready;              /* connected and subscribed */
         bool is_disconnected;       /* while opening: the next address is to be tried */
         bool has_failed;
+        bool was_lost;  /* see connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
         struct connection_connack connack;
         char problem[512];
@@ -71,6 +72,10 @@ void connection_set_problem(struct connection *connection, const char *format, .
 
 const char *connection_problem(const struct connection *connection) {
         return connection->problem;
+}
+
+bool connection_was_lost(const struct connection *connection) {
+        return connection->was_lost;
 }
 
 /* 1. Callbacks of the MQTT client */
@@ -165,6 +170,8 @@ static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reas
 
         connection->has_event = true;
         connection->is_disconnected = true;
+        connection->was_lost =
+                connection->is_ready && (reason == MOSQ_ERR_CONN_LOST || reason == MOSQ_ERR_ERRNO);
         if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client))
                 return; /* connect_until() tries the next address */
         if (cause == MQTT_LOOKUP_FAILED)
@@ -368,6 +375,7 @@ static enum connection_result try_endpoint(struct connection *connection) {
 
         connection_close(connection);
         connection->has_failed = false;
+        connection->was_lost = false;
         connection->is_ready = false;
 
         r = make_client(connection);

@@ -109,6 +109,9 @@ __attribute__((format(printf, 2, 3))) void connection_set_problem(struct connect
 /* After CONNECTION_FAILED: the cause and the remedy, on one line. */
 const char *connection_problem(const struct connection *connection);
 
+/* After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a DISCONNECT packet. */
+bool connection_was_lost(const struct connection *connection);
+
 /* Format a duration as users write it: 5s, 1500ms. */
 struct duration_text {
         char text[32];

@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/log.h"
@@ -97,20 +95,29 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
                        : 0;
 }
 
-static enum exit_code export_all(struct data_dir *directory, struct slice pattern) {
+enum exit_code command_export_offline(struct command_run *run) {
+        CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
         CLEANUP(buf_deinit) struct buf output = { 0 };
+        struct slice pattern = slice_from_string(run->options->n_words > 0 ? run->options->words[0] : "*");
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
+        enum exit_code code;
 
-        while ((entry = engine_each_entry(directory->engine, &cursor)) && !output_has_failed()) {
+        /* Opening creates a missing directory: a mistyped name would be exported as an empty store. */
+        if (storage_sqlite_find(run->options->data_dir) < 0)
+                return EXIT_STORE_ERROR;
+        code = data_dir_open(&directory, run->options->data_dir);
+        if (code != EXIT_DONE)
+                return code;
+
+        while ((entry = engine_each_entry(directory.engine, &cursor)) && !output_has_failed()) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
                         continue;
-                if (fill_record(directory, entry, &record) < 0) {
+                if (fill_record(&directory, entry, &record) < 0)
                         return complain_of_memory();
-                }
                 buf_reset(&output);
                 key_record_write(&record, &output);
                 output_write(&output);
@@ -230,17 +237,24 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
         return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
 }
 
-static enum exit_code import_all(struct data_dir *directory, const char *file) {
-        enum exit_code code = input_import(file, import_record, directory);
-        enum exit_code stored = store_batch(directory);
+enum exit_code command_import_offline(struct command_run *run) {
+        CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
+        enum exit_code code = data_dir_open(&directory, run->options->data_dir), stored;
 
+        if (code != EXIT_DONE)
+                return code;
+
+        code = input_import(run->options->words[0], import_record, &directory);
+        stored = store_batch(&directory);
         return code == EXIT_DONE ? stored : code;
 }
 
-static enum exit_code check(const char *name) {
+/* check, backup */
+
+enum exit_code command_check(struct command_run *run) {
         struct storage_census census;
 
-        if (storage_sqlite_check(name, &census) < 0)
+        if (storage_sqlite_check(run->options->words[0], &census) < 0)
                 return EXIT_STORE_ERROR;
 
         printf("%" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered replies, %" PRIu64
@@ -249,23 +263,8 @@ static enum exit_code check(const char *name) {
         return EXIT_DONE;
 }
 
-enum exit_code data_dir_run(const struct options *options) {
-        CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        const char *word = options->n_words > 0 ? options->words[0] : "*";
-        enum exit_code code;
+enum exit_code command_backup(struct command_run *run) {
+        const char **words = run->options->words;
 
-        if (options->command == &commands[COMMAND_CHECK])
-                return check(word);
-        if (options->command == &commands[COMMAND_BACKUP])
-                return storage_sqlite_backup(word, options->words[1]) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
-
-        /* Opening creates a missing directory: a mistyped name would be exported as an empty store. */
-        if (options->command == &commands[COMMAND_EXPORT] && storage_sqlite_find(options->data_dir) < 0)
-                return EXIT_STORE_ERROR;
-        code = data_dir_open(&directory, options->data_dir);
-        if (code != EXIT_DONE)
-                return code;
-        return options->command == &commands[COMMAND_EXPORT]
-                       ? export_all(&directory, slice_from_string(word))
-                       : import_all(&directory, word);
+        return storage_sqlite_backup(words[0], words[1]) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
 }

@@ -13,9 +13,7 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "ctl/doctor_checks.h"
-#include "ctl/output.h"
 #include "ctl/run.h"
-#include "ctl/session.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
@@ -248,8 +246,8 @@ static enum exit_code examine(struct doctor *doctor) {
         return conclude(doctor, EXIT_DONE);
 }
 
-enum exit_code doctor_run(const struct options *options) {
-        struct doctor doctor = { .options = options, .reason = NO_REASON };
+enum exit_code command_doctor(struct command_run *run) {
+        struct doctor doctor = { .options = run->options, .reason = NO_REASON };
         enum exit_code code = examine(&doctor);
 
         connection_free(doctor.connection);

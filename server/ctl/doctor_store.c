@@ -284,7 +284,7 @@ void doctor_check_replies(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
 
-        if (!doctor->has_store || !doctor->options->user ||
+        if (!doctor->has_store || !doctor->options->credentials.user ||
             doctor_peer_init(&peer, doctor, "/statestorectl", buf_text(&doctor->response_topic), &config) <
                     0 ||
             connection_new(&peer.connection, &config) < 0 ||

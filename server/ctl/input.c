@@ -36,14 +36,14 @@ static int read_hex(const char *word, struct buf *bytes) {
         return r;
 }
 
-int input_read_file(const char *name, size_t length_max, struct buf *bytes) {
+int input_read_file(const char *name, struct buf *bytes) {
         bool is_stdin = input_is_stdin(name);
         struct log_text shown = log_text(slice_from_string(is_stdin ? "stdin" : name));
         int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : buf_append_file(bytes, fd, length_max);
+        int r = fd < 0 ? -errno : buf_append_file(bytes, fd, INPUT_LENGTH_MAX);
 
         if (r == -EFBIG)
-                complain("%s: longer than %zu bytes", shown.text, length_max);
+                complain("%s: longer than %d bytes", shown.text, INPUT_LENGTH_MAX);
         else if (r < 0)
                 complain("cannot read %s: %s", shown.text, strerror(-r));
         if (fd >= 0 && !is_stdin)
@@ -53,7 +53,7 @@ int input_read_file(const char *name, size_t length_max, struct buf *bytes) {
 
 int input_read_word(const char *word, bool hex, struct buf *bytes) {
         if (input_is_stdin(word))
-                return input_read_file(word, INPUT_LENGTH_MAX, bytes);
+                return input_read_file(word, bytes);
         if (hex)
                 return read_hex(word, bytes);
 
@@ -89,7 +89,7 @@ enum exit_code input_import(const char *name, import_function *import, void *use
         ssize_t length;
 
         if (!file) {
-                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
                 return EXIT_USAGE;
         }
 
@@ -118,7 +118,7 @@ enum exit_code input_import(const char *name, import_function *import, void *use
                 n_imported++;
         }
         if (ferror(file)) {
-                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
                 return EXIT_USAGE;
         }
         return print_counts(n_imported, n_expired);

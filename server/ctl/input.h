@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ctl/output.h"
+#include "protocol/message.h"
 #include "records/key_record.h"
 
 /*
@@ -9,16 +10,17 @@
  * on stderr.
  */
 
-/* Maximum length in bytes of a key, a value, or a recording: the maximum Remaining Length of an MQTT packet. */
-#define INPUT_LENGTH_MAX 268435455
+/* Maximum length in bytes of a key, a value, or a recording. No MQTT packet can carry a longer one. */
+#define INPUT_LENGTH_MAX MESSAGE_REMAINING_LENGTH_MAX
 
 /* Whether the word is "-". */
 bool input_is_stdin(const char *word);
 
 /*
- * Append the content of a file. Returns 0, -EFBIG for more than length_max bytes, -ENOMEM, or the -errno of reading.
+ * Append the content of a file, which may be a pipe. Returns 0, -EFBIG for more than INPUT_LENGTH_MAX bytes, -ENOMEM, or the
+ * -errno of reading.
  */
-int input_read_file(const char *name, size_t length_max, struct buf *bytes);
+int input_read_file(const char *name, struct buf *bytes);
 
 /*
  * Append the word, or stdin for "-". hex: the word has two hexadecimal digits per byte. Returns as input_read_file(), or

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "ctl/input.h"
 #include "ctl/run.h"
 
 /*
@@ -19,24 +20,59 @@ static void open_standard_descriptors(void) {
         close(fd);
 }
 
-static enum exit_code run(const struct options *options) {
-        if (options_use_data_dir(options))
-                return data_dir_run(options);
+static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
+        return file ? input_read_file(file, bytes) : input_read_word(word, hex, bytes);
+}
 
-        switch ((enum command_id)(options->command - commands)) {
-        case COMMAND_WATCH:
-                return watch_run(options);
-        case COMMAND_REPLAY:
-                return replay_run(options);
-        case COMMAND_DOCTOR:
-                return doctor_run(options);
-        case COMMAND_STAT:
-                return stat_run(options);
-        case COMMAND_TOP:
-                return top_run(options);
-        default:
-                return requests_run(options);
-        }
+/* Read the key and the values that the command needs, from files or from the next word. */
+static int read_inputs(struct command_run *run) {
+        const struct options *options = run->options;
+        const char **word = options->words;
+        int r = 0;
+
+        if (options->command->needs & NEEDS_KEY)
+                r = read_input(options->key_file, options->key_file ? NULL : *word++, options->hex,
+                               &run->key);
+        if (r == 0 && options->command->needs & NEEDS_VALUE)
+                r = read_input(options->value_file, *word, options->hex, &run->value);
+        if (r == 0 && options->nex_value)
+                r = input_read_word(options->nex_value, options->hex, &run->nex_value);
+        return r;
+}
+
+/* Prepare what the command needs. Report wrong input before connecting. */
+static enum exit_code prepare(struct command_run *run) {
+        struct session_config config = { .options = run->options };
+
+        if (read_inputs(run) < 0)
+                return EXIT_USAGE;
+        if (!(run->options->command->needs & NEEDS_SESSION))
+                return EXIT_DONE;
+
+        if (session_new(&run->session, &config) < 0)
+                return complain_of_memory();
+        if (connection_open(session_connection(run->session)) == CONNECTION_OK)
+                return EXIT_DONE;
+        complain("%s", connection_problem(session_connection(run->session)));
+        return EXIT_NO_REPLY;
+}
+
+static enum exit_code run_command(const struct options *options) {
+        struct command_run run = { .options = options };
+        enum exit_code code;
+
+        if (options->data_dir)
+                code = options->command->run_offline(&run);
+        else
+                code = prepare(&run) ?: options->command->run(&run);
+
+        session_free(run.session);
+        buf_deinit(&run.key);
+        buf_deinit(&run.value);
+        buf_deinit(&run.nex_value);
+        session_reply_deinit(&run.reply);
+        buf_deinit(&run.output);
+        return code;
 }
 
 int main(int n_arguments, char **arguments) {
@@ -48,7 +84,7 @@ int main(int n_arguments, char **arguments) {
 
         switch (options_init(&options, n_arguments, arguments)) {
         case OPTIONS_RUN:
-                code = run(&options);
+                code = run_command(&options);
                 break;
         case OPTIONS_DONE:
                 break;

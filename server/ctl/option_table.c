@@ -14,7 +14,7 @@
 #define URL_SCHEME           "mqtt://"
 #define PORT_DEFAULT         1883
 #define CLIENT_ID_LENGTH_MAX 256
-#define DURATION_MAX_MS      86400000
+#define DURATION_MAX_MS      86400000 /* 24h, which the table states */
 
 /* 1. --url */
 
@@ -95,9 +95,9 @@ static int set_url(void *target, const struct option *option, const char *value)
         options->hosts = NULL;
         options->port = 0;
         if (url.user)
-                options->user = NULL;
+                options->credentials.user = NULL;
         if (url.password)
-                options->password_file = NULL;
+                options->credentials.password_file = NULL;
         return 0;
 }
 
@@ -159,8 +159,8 @@ static int set_nex(void *target, const struct option *option, const char *value)
 static int set_fence(void *target, const struct option *option, const char *value) {
         struct hlc hlc;
 
-        *(const char **)((char *)target + option->field) = value;
-        return hlc_parse(slice_from_string(value), &hlc);
+        return hlc_parse(slice_from_string(value), &hlc) < 0 ? -EINVAL
+                                                             : option_set_text(target, option, value);
 }
 
 /* 3. The table */
@@ -172,8 +172,6 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_HEX     (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_TOP) | OPTION_FOR(COMMAND_DOCTOR))
-
-#define DURATION "a duration of at least 1ms, such as 500ms, 10s or 5m,"
 
 #define FIELD(name) offsetof(struct options, name)
 
@@ -203,8 +201,8 @@ const struct option ctl_options[] = {
         OWN("--nex", "[VALUE]", NULL, "a value",
             "only if it does not exist or has this value (default: the new value)", FOR_SET, set_nex,
             nex_value),
-        OWN("--px", "DURATION", NULL, DURATION, "let the key expire after this time", FOR_SET, set_px,
-            px_ms),
+        OWN("--px", "DURATION", NULL, "a duration of at least 1ms, such as 500ms, 10s or 5m,",
+            "let the key expire after this time", FOR_SET, set_px, px_ms),
         SWITCH("--persist", 0, "ask the store to keep the key on disk", FOR_SET, persist),
         OWN("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore",
             "fencing token; fail if the key was written with a newer one", FOR_CHANGES, set_fence, fence),
@@ -224,7 +222,7 @@ const struct option ctl_options[] = {
           .commands = FOR_METRICS,
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
-        OWN("--interval", "DURATION", "2s", "a duration of at least 100ms, such as 2s,",
+        OWN("--interval", "DURATION", "2s", "a duration from 100ms to 24h, such as 2s,",
             "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
         SWITCH("--json", 0, "print JSON", OPTION_FOR_ALL, json),
@@ -245,24 +243,25 @@ const struct option ctl_options[] = {
                "port of the broker, instead of the port in --url", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
                "configuration of the store; used if no host or URL is given", option_set_text, config_file),
-        COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user, user),
-        COMMON("--password-file", "FILE", NULL, "a file name", "file with the password on its only line",
-               option_set_text, password_file),
+        COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
+               credentials.user),
+        COMMON("--password-file", "FILE", NULL, "a file name", "file with the password in its first line",
+               option_set_text, credentials.password_file),
         COMMON("--tls", "on|off", "off", "on or off",
-               "use TLS; trust the certificate authorities of the system", set_tls, tls.tls),
+               "use TLS; trust the certificate authorities of the system", set_tls, credentials.tls),
         COMMON("--tls-ca-file", "FILE", NULL, "a file name",
                "trust the certificate authorities in this file; enables TLS", option_set_text,
-               tls.tls_ca_file),
+               credentials.tls_ca_file),
         COMMON("--tls-certificate", "FILE", NULL, "a file name", "client certificate", option_set_text,
-               tls.tls_certificate),
+               credentials.tls_certificate),
         COMMON("--tls-key", "FILE", NULL, "a file name", "private key of the certificate", option_set_text,
-               tls.tls_key),
+               credentials.tls_key),
         COMMON("--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request", option_set_text,
-               tls.tls_alpn),
+               credentials.tls_alpn),
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
                "MQTT client id; by default a new one for each run", set_client_id, client_id),
-        COMMON("--timeout", "DURATION", "5s", DURATION, "timeout for the broker, and for each reply",
-               set_timeout, timeout_ms),
+        COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",
+               "timeout for the broker, and for each reply", set_timeout, timeout_ms),
         SWITCH("--help", 'h', "print this help, and exit", OPTION_FOR_ALL, help),
         SWITCH("--version", 0, "print the version, and exit", OPTION_FOR_ALL, version),
 };

@@ -19,7 +19,7 @@
 #include "ctl/input.h"
 #include "ctl/output.h"
 
-#define PASSWORD_LENGTH_MAX UINT16_MAX
+#define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
 
 struct parser {
         struct options *options;
@@ -114,17 +114,12 @@ static enum options_result read_arguments(struct parser *parser) {
 
 /* Checks of the options together. */
 
-static bool is_command(const struct options *options, enum command_id id) {
-        return options->command == &commands[id];
+static bool needs_broker(const struct options *options) {
+        return !options->data_dir && (options->command->needs & (NEEDS_SESSION | NEEDS_BROKER));
 }
 
-static bool uses_http(const struct options *options) {
-        return is_command(options, COMMAND_STAT) || is_command(options, COMMAND_TOP);
-}
-
-bool options_use_data_dir(const struct options *options) {
-        return options->data_dir || is_command(options, COMMAND_CHECK) ||
-               is_command(options, COMMAND_BACKUP);
+static bool needs_metrics(const struct options *options) {
+        return options->command->needs & NEEDS_METRICS;
 }
 
 static bool names_broker(const struct option *option) {
@@ -141,7 +136,7 @@ static enum options_result check_options(const struct parser *parser) {
                         continue;
                 if (!(ctl_options[i].commands & command))
                         return usage_error(options, ctl_options[i].flag, "not an option of this command");
-                if (uses_http(options) && names_broker(&ctl_options[i]))
+                if (needs_metrics(options) && !needs_broker(options) && names_broker(&ctl_options[i]))
                         return usage_error(options, ctl_options[i].flag,
                                            "this command uses no broker; --metrics-url was expected");
         }
@@ -176,56 +171,35 @@ static enum options_result check_words(struct parser *parser) {
 
 static enum options_result check_stdin(const struct options *options) {
         const char *const others[] = { options->key_file, options->value_file, options->nex_value };
-        /* "-" is not stdin in a pattern */
-        size_t n = 0, n_words = is_command(options, COMMAND_SCAN) ? 0 : options->n_words;
+        size_t n = 0;
 
-        for (size_t i = 0; i < n_words; i++)
+        for (size_t i = 0; i < options->n_words; i++)
                 n += input_is_stdin(options->words[i]);
         for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
                 n += others[i] && input_is_stdin(others[i]);
         return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
 }
 
-static enum options_result read_password(struct options *options) {
-        CLEANUP(buf_deinit) struct buf password = { 0 };
-        size_t length;
-
-        if (options->password_file) {
-                if (input_read_file(options->password_file, PASSWORD_LENGTH_MAX, &password) < 0)
-                        return OPTIONS_INVALID;
-                length = password.length;
-                length -= length > 0 && password.data[length - 1] == '\n';
-                length -= length > 0 && password.data[length - 1] == '\r';
-                password.length = length;
-        } else if (options->url.password) {
-                buf_append_string(&password, options->url.password);
-        } else {
-                return OPTIONS_RUN;
-        }
-
-        if (!options->user)
-                return usage_error(options, "--password-file", "not used without --user");
-        if (password.length > 0 && memchr(password.data, '\0', password.length))
-                return usage_error(options, "--password-file", "the password contains a NUL byte");
-        if (!buf_text(&password))
-                return OPTIONS_INVALID;
-        options->password = (char *)take_ptr(&password.data);
-        return OPTIONS_RUN;
-}
-
-static enum options_result check_tls(struct options *options) {
-        struct credentials *tls = &options->tls;
+static enum options_result check_credentials(struct options *options) {
+        struct credentials *credentials = &options->credentials;
         struct credentials_fault fault;
 
-        if (tls->tls_ca_file)
-                tls->tls = true;
-        if (!tls->tls_certificate != !tls->tls_key)
-                return usage_error(options, tls->tls_key ? "--tls-key" : "--tls-certificate",
+        if (!credentials->user)
+                credentials->user = options->url.user;
+        credentials->password = options->url.password;
+        if (credentials->tls_ca_file)
+                credentials->tls = true;
+
+        if (credentials->password_file && !credentials->user)
+                return usage_error(options, "--password-file", "not used without --user");
+        if (!credentials->tls_certificate != !credentials->tls_key)
+                return usage_error(options, credentials->tls_key ? "--tls-key" : "--tls-certificate",
                                    "--tls-certificate and --tls-key must be given together");
-        if (tls->tls_certificate && !tls->tls)
+        if (credentials->tls_certificate && !credentials->tls)
                 return usage_error(options, "--tls-certificate",
                                    "not used without --tls on or --tls-ca-file");
-        if (credentials_check_tls_files(tls, &fault) == 0)
+        if (credentials_check_password_file(credentials, &fault) == 0 &&
+            credentials_check_tls_files(credentials, &fault) == 0)
                 return OPTIONS_RUN;
         complain("%s", fault.text);
         return OPTIONS_INVALID;
@@ -255,7 +229,7 @@ static enum options_result read_store_config(struct options *options) {
 
 /* Without --host and --url, use the broker of the store, but not the credentials of the store. */
 static enum options_result take_broker_of_store(struct options *options) {
-        struct credentials *tls = &options->tls;
+        struct credentials *credentials = &options->credentials;
 
         if (options->hosts || options->is_url_given)
                 return OPTIONS_RUN;
@@ -266,22 +240,27 @@ static enum options_result take_broker_of_store(struct options *options) {
         if (!options->port)
                 options->port = options->store_config->port;
         if (!options->is_tls_given)
-                tls->tls = options->store_config->tls;
-        if (!tls->tls_ca_file)
-                tls->tls_ca_file = options->store_config->tls_ca_file;
-        if (!tls->tls_alpn)
-                tls->tls_alpn = options->store_config->tls_alpn;
+                credentials->tls = options->store_config->tls;
+        if (!credentials->tls_ca_file)
+                credentials->tls_ca_file = options->store_config->tls_ca_file;
+        if (!credentials->tls_alpn)
+                credentials->tls_alpn = options->store_config->tls_alpn;
         return OPTIONS_RUN;
 }
 
-/* Without --metrics-url, use the HTTP server of the configuration of the store, if it has one. */
+/*
+ * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command that uses only this server,
+ * the default address.
+ */
 static enum options_result take_metrics_of_store(struct options *options) {
         if (options->metrics_url)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
-        if (!options->store_config->http_listen)
+        if (!options->store_config->http_listen) {
+                options->metrics_url = needs_broker(options) ? NULL : METRICS_URL_DEFAULT;
                 return OPTIONS_RUN;
+        }
 
         /* Connecting to 0.0.0.0 or [::] reaches this machine. */
         snprintf(options->metrics_url_buffer, sizeof(options->metrics_url_buffer), "http://%s",
@@ -301,10 +280,8 @@ static enum options_result complete_broker(struct options *options) {
         port = options->port ? options->port : options->url.port;
         if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
                 return usage_error(options, "--url", "a host was expected");
-        if (!options->user)
-                options->user = options->url.user;
         make_client_id(options);
-        return read_password(options) ?: check_tls(options);
+        return check_credentials(options);
 }
 
 static enum options_result complete(struct parser *parser) {
@@ -318,14 +295,11 @@ static enum options_result complete(struct parser *parser) {
                                : usage_error(options, options->words[0], "no such command");
 
         result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
-        if (result != OPTIONS_RUN || options_use_data_dir(options))
-                return result; /* do not read credentials that are not used: the user may lack permission */
-        if (!uses_http(options))
+        /* Do not read credentials that are not used: the user may lack permission. */
+        if (result == OPTIONS_RUN && needs_broker(options))
                 result = complete_broker(options);
-        if (result == OPTIONS_RUN && (uses_http(options) || is_command(options, COMMAND_DOCTOR)))
+        if (result == OPTIONS_RUN && needs_metrics(options))
                 result = take_metrics_of_store(options);
-        if (uses_http(options) && !options->metrics_url)
-                options->metrics_url = "http://127.0.0.1:9464";
         return result;
 }
 
@@ -371,7 +345,6 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 
 void options_deinit(struct options *options) {
         free(options->words);
-        free(options->password);
         endpoints_free(options->endpoints, options->n_endpoints);
         if (options->store_config)
                 config_deinit(options->store_config);

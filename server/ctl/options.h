@@ -5,43 +5,8 @@
 
 #include "base/endpoint.h"
 #include "config/option.h"
+#include "ctl/command.h"
 #include "mqtt/credentials.h"
-
-/* The commands, in the order of their table. */
-enum command_id {
-        COMMAND_GET,
-        COMMAND_SET,
-        COMMAND_DEL,
-        COMMAND_VDEL,
-        COMMAND_SCAN,
-        COMMAND_WATCH,
-        COMMAND_PING,
-        COMMAND_EXPORT,
-        COMMAND_IMPORT,
-        COMMAND_CHECK,
-        COMMAND_BACKUP,
-        COMMAND_REPLAY,
-        COMMAND_DOCTOR,
-        COMMAND_TEST,
-        COMMAND_STAT,
-        COMMAND_TOP,
-        N_COMMANDS,
-};
-
-/* Maximum number of words of a request. The longest request is a fault rule, which `test` sends: see control/commands.c. */
-#define REQUEST_WORDS_MAX 20
-
-struct command {
-        const char *name;
-        const char *synopsis; /* its arguments */
-        const char *summary;  /* one line, for the list of commands */
-        const char *help;     /* for its --help; indented lines are examples or tables */
-        size_t n_words_min;   /* number of arguments; --key-file and --value-file each replace one */
-        size_t n_words_max;
-};
-
-/* A row for each enum command_id. */
-extern const struct command commands[N_COMMANDS];
 
 /* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
 struct broker_url {
@@ -70,12 +35,9 @@ struct options {
         struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store_config */
         size_t n_endpoints;
 
-        const char *user;
-        const char *password_file;
-        char *password;         /* owned; NULL: none */
-        struct credentials tls; /* only the TLS settings are set */
-        bool is_tls_given;
-        const char *client_id;
+        struct credentials credentials;
+        bool is_tls_given;     /* credentials.tls is not the default */
+        const char *client_id; /* client_id_buffer without --client-id: random */
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
@@ -120,12 +82,6 @@ enum options_result {
 /* Parse the command line and the environment. Call options_deinit() also after an error. */
 enum options_result options_init(struct options *options, int n_arguments, char *const *arguments);
 void options_deinit(struct options *options);
-
-/* Whether the command uses a data directory instead of a broker. */
-bool options_use_data_dir(const struct options *options);
-
-/* Append the text of --help for a command; NULL: for all commands. */
-void help_append(struct buf *text, const struct command *command);
 
 /* Free the strings and set all members to 0. Accepts an empty URL. */
 void broker_url_deinit(struct broker_url *url);

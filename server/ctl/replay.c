@@ -23,7 +23,6 @@
 #include "base/system_clock.h"
 #include "ctl/replay_recording.h"
 #include "ctl/run.h"
-#include "ctl/session.h"
 #include "mqtt/properties.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -446,11 +445,11 @@ static enum exit_code print_summary(const struct replay *replay) {
         return replay->n_different > 0 ? EXIT_NOT_MET : EXIT_DONE;
 }
 
-enum exit_code replay_run(const struct options *options) {
-        struct replay replay = { .options = options, .polled_ms = system_clock_mono_ms() };
+enum exit_code command_replay(struct command_run *run) {
+        struct replay replay = { .options = run->options, .polled_ms = system_clock_mono_ms() };
         enum exit_code code = EXIT_USAGE;
 
-        if (request_recording_read(&replay.recording, options->words[0]) == 0) {
+        if (request_recording_read(&replay.recording, run->options->words[0]) == 0) {
                 /* Connect even if nothing can be sent, to report a missing broker. */
                 code = find_client(&replay, 0) ? replay_all(&replay) : EXIT_NO_REPLY;
                 if (code == EXIT_DONE)

@@ -144,7 +144,7 @@ int request_recording_read(struct request_recording *recording, const char *file
         uint64_t line = 0;
         int r;
 
-        r = input_read_file(file, INPUT_LENGTH_MAX, &recording->text);
+        r = input_read_file(file, &recording->text);
         if (r < 0)
                 return r;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands get, set, del, vdel, ping and test, and requests_run(), which also runs the commands of scan.c. */
-
-#include "ctl/requests.h"
+/* The commands get, set, del, vdel, ping and test: each sends one request. */
 
 #include <stdio.h>
 #include <unistd.h>
@@ -16,10 +14,6 @@
 #include "ctl/run.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
-
-enum exit_code command_ask(struct command_run *run, const struct session_request *request) {
-        return session_ask(run->session, request, &run->reply);
-}
 
 static struct session_request request_for_key(const struct command_run *run, const char *verb) {
         struct session_request request = { .fence = run->options->fence, .persist = run->options->persist };
@@ -64,11 +58,11 @@ static void print_value(struct command_run *run) {
                 fprintf(stderr, "version %s\n", LOG_TEXT(session_reply_version(&run->reply)));
 }
 
-static enum exit_code command_get(struct command_run *run) {
+enum exit_code command_get(struct command_run *run) {
         struct session_request request = request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
-        enum exit_code code = command_ask(run, &request);
+        enum exit_code code = session_ask(run->session, &request, &run->reply);
 
         if (code != EXIT_DONE)
                 return code;
@@ -115,7 +109,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
         return failure ? EXIT_NOT_MET : EXIT_DONE;
 }
 
-static enum exit_code command_set(struct command_run *run) {
+enum exit_code command_set(struct command_run *run) {
         struct session_request request = request_for_key(run, "SET");
         const struct options *options = run->options;
         const struct resp3_item *item = &run->reply.item;
@@ -133,7 +127,7 @@ static enum exit_code command_set(struct command_run *run) {
         if (options->px_ms)
                 session_request_add_px(&request, options->px_ms, px);
 
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (item->type == RESP3_STRING && slice_equal(item->text, SLICE_LITERAL("OK")))
@@ -145,15 +139,10 @@ static enum exit_code command_set(struct command_run *run) {
         return session_print_unexpected_reply(&run->reply);
 }
 
-static enum exit_code command_delete(struct command_run *run) {
-        bool is_vdel = run->options->command == &commands[COMMAND_VDEL];
-        struct session_request request = request_for_key(run, is_vdel ? "VDEL" : "DEL");
+static enum exit_code delete_key(struct command_run *run, const struct session_request *request) {
         const struct resp3_item *item = &run->reply.item;
-        enum exit_code code;
+        enum exit_code code = session_ask(run->session, request, &run->reply);
 
-        if (is_vdel)
-                session_request_add(&request, buf_slice(&run->value));
-        code = command_ask(run, &request);
         if (code != EXIT_DONE)
                 return code;
         if (item->type != RESP3_NUMBER || item->number < -1 || item->number > 1)
@@ -164,9 +153,22 @@ static enum exit_code command_delete(struct command_run *run) {
                                                 : "not deleted: the key has another value");
 }
 
+enum exit_code command_del(struct command_run *run) {
+        struct session_request request = request_for_key(run, "DEL");
+
+        return delete_key(run, &request);
+}
+
+enum exit_code command_vdel(struct command_run *run) {
+        struct session_request request = request_for_key(run, "VDEL");
+
+        session_request_add(&request, buf_slice(&run->value));
+        return delete_key(run, &request);
+}
+
 /* 3. ping */
 
-static enum exit_code command_ping(struct command_run *run) {
+enum exit_code command_ping(struct command_run *run) {
         struct session_request request = {
                 .timeout_ms = run->options->timeout_ms / (int64_t)run->options->n_endpoints,
         };
@@ -222,7 +224,7 @@ static int64_t add_wait_timeout(const struct options *options, struct session_re
                         parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms);
                 }
         timeout_ms = timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
-        if (!is_given && request->n_words + 2 <= REQUEST_WORDS_MAX) {
+        if (!is_given && request->n_words + 2 <= CONTROL_WORDS_MAX) {
                 *text = duration_text(timeout_ms);
                 session_request_add_string(request, "timeout");
                 session_request_add_string(request, text->text);
@@ -230,7 +232,7 @@ static int64_t add_wait_timeout(const struct options *options, struct session_re
         return timeout_ms;
 }
 
-static enum exit_code command_test(struct command_run *run) {
+enum exit_code command_test(struct command_run *run) {
         const struct options *options = run->options;
         struct session_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
@@ -238,14 +240,14 @@ static enum exit_code command_test(struct command_run *run) {
         struct duration_text timeout;
         enum exit_code code;
 
-        if (is_seed && input_read_file(options->words[1], INPUT_LENGTH_MAX, &run->value) < 0)
+        if (is_seed && input_read_file(options->words[1], &run->value) < 0)
                 return EXIT_USAGE;
         for (size_t i = 0; i < options->n_words; i++)
                 session_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)
                                                                 : slice_from_string(options->words[i]));
         request.timeout_ms = add_wait_timeout(options, &request, &timeout) + options->timeout_ms;
 
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code == EXIT_NO_REPLY)
                 complain("only a store that runs with --control replies to this request");
         if (code != EXIT_DONE)
@@ -267,63 +269,4 @@ static enum exit_code command_test(struct command_run *run) {
         buf_append_string(&run->output, item->type == RESP3_BLOB ? "" : "\n");
         output_write(&run->output);
         return EXIT_DONE;
-}
-
-/* 5. The run of a command */
-
-static enum exit_code (*const functions[N_COMMANDS])(struct command_run *run) = {
-        [COMMAND_GET] = command_get,       [COMMAND_SET] = command_set,
-        [COMMAND_DEL] = command_delete,    [COMMAND_VDEL] = command_delete,
-        [COMMAND_SCAN] = command_scan,     [COMMAND_PING] = command_ping,
-        [COMMAND_TEST] = command_test,     [COMMAND_EXPORT] = command_export,
-        [COMMAND_IMPORT] = command_import,
-};
-
-static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
-        return file ? input_read_file(file, INPUT_LENGTH_MAX, bytes) : input_read_word(word, hex, bytes);
-}
-
-/* Read the key and the values of get, set, del and vdel, from files or from the next word. */
-static int read_inputs(struct command_run *run) {
-        const struct options *options = run->options;
-        enum command_id id = (enum command_id)(options->command - commands);
-        const char **word = options->words;
-        int r = 0;
-
-        if (id != COMMAND_GET && id != COMMAND_SET && id != COMMAND_DEL && id != COMMAND_VDEL)
-                return 0;
-
-        r = read_input(options->key_file, *word, options->hex, &run->key);
-        if (!options->key_file)
-                word++;
-        if (r == 0 && (id == COMMAND_SET || id == COMMAND_VDEL))
-                r = read_input(options->value_file, *word, options->hex, &run->value);
-        if (r == 0 && options->nex_value)
-                r = input_read_word(options->nex_value, options->hex, &run->nex_value);
-        return r;
-}
-
-enum exit_code requests_run(const struct options *options) {
-        struct session_config config = { .options = options };
-        struct command_run run = { .options = options };
-        enum exit_code code = EXIT_USAGE;
-
-        /* Report wrong input before connecting. */
-        if (read_inputs(&run) == 0) {
-                code = EXIT_NO_REPLY;
-                if (session_new(&run.session, &config) < 0)
-                        complain_of_memory();
-                else if (connection_open(session_connection(run.session)) != CONNECTION_OK)
-                        complain("%s", connection_problem(session_connection(run.session)));
-                else
-                        code = functions[options->command - commands](&run);
-        }
-
-        session_free(run.session);
-        buf_deinit(&run.key);
-        buf_deinit(&run.value);
-        buf_deinit(&run.nex_value);
-        session_reply_deinit(&run.reply);
-        buf_deinit(&run.output);
-        return code;
 }

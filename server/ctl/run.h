@@ -2,12 +2,36 @@
 #pragma once
 
 #include "ctl/options.h"
-#include "ctl/output.h"
+#include "ctl/session.h"
 
-/* The functions that run the commands. Each function prints results and errors, and returns the exit status. */
+/* The functions that run the commands, for the table of commands (command_table.c). */
 
-/* Commands that use a data directory: check, backup, and export and import with --data-dir. */
-enum exit_code data_dir_run(const struct options *options);
+/* A command while it runs. main() prepares what the command needs (enum command_needs), and frees it afterwards. */
+struct command_run {
+        const struct options *options;
+        struct session *session; /* NULL: not needed */
+        struct buf key, value, nex_value;
+        struct session_reply reply; /* memory that the command may use */
+        struct buf output;          /* memory that the command may use */
+};
+
+/* requests.c: one request */
+command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
+
+/* scan.c: requests for many keys */
+command_function command_scan, command_export, command_import;
+
+/* data_dir.c: without a broker, on the data directory of a store */
+command_function command_check, command_backup, command_export_offline, command_import_offline;
+
+/*
+ * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it. Connects and registers again
+ * after a disconnect.
+ */
+command_function command_watch;
+
+/* Send the requests of a recording and print the replies that differ. EXIT_NOT_MET if there are any. */
+command_function command_replay;
 
 /*
  * Measure how a broker treats requests, and print a line with the remedy for each finding. Returns EXIT_DONE without
@@ -15,20 +39,7 @@ enum exit_code data_dir_run(const struct options *options);
  * EXIT_NO_REPLY if no broker was reached. The doctor uses only topics below its client id and one key of its own, and
  * deletes that key.
  */
-enum exit_code doctor_run(const struct options *options);
+command_function command_doctor;
 
-/* Send the requests of a recording and print the replies that differ. EXIT_NOT_MET if there are any. */
-enum exit_code replay_run(const struct options *options);
-
-/* Commands that use the HTTP server of the store. */
-enum exit_code stat_run(const struct options *options);
-enum exit_code top_run(const struct options *options);
-
-/*
- * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it. Connects and registers again
- * after a disconnect.
- */
-enum exit_code watch_run(const struct options *options);
-
-/* All other commands: they send requests through a session. */
-enum exit_code requests_run(const struct options *options);
+/* stat.c: metrics from the HTTP server of the store */
+command_function command_stat, command_top;

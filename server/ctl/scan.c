@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "ctl/input.h"
-#include "ctl/requests.h"
+#include "ctl/run.h"
 
 /* The output is written when it exceeds this number of bytes. */
 #define OUTPUT_BUFFERED_MAX 65536
@@ -75,6 +75,17 @@ static enum exit_code scan(struct command_run *run, key_function *function) {
         return code;
 }
 
+/* Append a JSON string or, for a key that is not UTF-8, the same object member as in an export. */
+static void append_json(struct buf *line, struct slice key) {
+        if (slice_is_utf8(key)) {
+                json_append_string(line, key);
+                return;
+        }
+        buf_append_string(line, "{");
+        json_add_bytes(line, "key", key, false);
+        buf_append_string(line, "}");
+}
+
 static enum exit_code print_key(struct command_run *run, struct slice key) {
         const struct options *options = run->options;
 
@@ -83,7 +94,7 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
                 base16_append(&run->output, key);
                 buf_append_string(&run->output, options->json ? "\"" : "");
         } else if (options->json) {
-                json_append_string(&run->output, key);
+                append_json(&run->output, key);
         } else {
                 append_printable(&run->output, key, false);
         }
@@ -102,7 +113,7 @@ static enum exit_code export_key(struct command_run *run, struct slice key) {
 
         session_request_add_string(&request, "GET");
         session_request_add(&request, key);
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (run->reply.item.type == RESP3_NULL)
@@ -143,7 +154,7 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
                         return complain_of_memory();
         }
 
-        code = command_ask(run, &request);
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 complain("\"%s\" was not set; the import ends here", LOG_TEXT(buf_slice(&record->key)));
         return code;

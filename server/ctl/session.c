@@ -83,7 +83,7 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
 /* 2. Sending */
 
 void session_request_add(struct session_request *request, struct slice word) {
-        ASSERT(request->n_words < REQUEST_WORDS_MAX);
+        ASSERT(request->n_words < CONTROL_WORDS_MAX);
         request->words[request->n_words++] = word;
 }
 
@@ -297,18 +297,14 @@ static int make_topics(struct session *session) {
 }
 
 struct connection_config connection_config_from_options(const struct options *options) {
-        struct connection_config config = {
+        return (struct connection_config){
                 .endpoints = options->endpoints,
                 .n_endpoints = options->n_endpoints,
-                .credentials = options->tls,
+                .credentials = options->credentials,
                 .client_id = options->client_id,
                 .timeout_ms = options->timeout_ms,
                 .hangup_fd = -1,
         };
-
-        config.credentials.user = options->user;
-        config.credentials.password = options->password;
-        return config;
 }
 
 int session_new(struct session **ret_session, const struct session_config *config) {

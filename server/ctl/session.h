@@ -3,8 +3,8 @@
 
 #include "ctl/connection.h"
 #include "ctl/options.h"
-#include "ctl/output.h"
 #include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 /* A client of the store: sends one request at a time, and optionally receives notifications. It owns its connection. */
 struct session;
@@ -29,7 +29,7 @@ struct session *session_free(struct session *session);
 struct connection *session_connection(struct session *session);
 
 struct session_request {
-        struct slice words[REQUEST_WORDS_MAX];
+        struct slice words[CONTROL_WORDS_MAX]; /* no other request has more words */
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;

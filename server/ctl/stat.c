@@ -32,14 +32,14 @@ static int fetch(const struct options *options, struct samples *samples) {
 
 /* 1. stat */
 
-enum exit_code stat_run(const struct options *options) {
+enum exit_code command_stat(struct command_run *run) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
-        if (fetch(options, &samples) < 0)
+        if (fetch(run->options, &samples) < 0)
                 return EXIT_NO_REPLY;
 
-        if (options->json)
+        if (run->options->json)
                 report_append_json(&text, &samples, now_s());
         else
                 report_append(&text, &samples, NULL, 0, now_s());
@@ -157,12 +157,12 @@ static enum exit_code show_tables(const struct options *options, const struct ke
         return EXIT_DONE;
 }
 
-enum exit_code top_run(const struct options *options) {
+enum exit_code command_top(struct command_run *run) {
         struct sigaction action = { .sa_handler = interrupt };
         CLEANUP(keyboard_deinit) struct keyboard keyboard;
 
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         keyboard_init(&keyboard);
-        return show_tables(options, &keyboard);
+        return show_tables(run->options, &keyboard);
 }

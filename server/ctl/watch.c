@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
-#include "ctl/session.h"
 #include "protocol/properties.h"
 
 /* Pauses between attempts to connect. */
@@ -39,6 +38,7 @@ struct watch {
         struct buf *keys;
         size_t n_keys;
         int64_t timeout_ms;       /* of a registration */
+        unsigned int n_lost;      /* connections lost since a registration was last renewed */
         enum exit_code exit_code; /* in STATE_ENDED */
 };
 
@@ -169,6 +169,7 @@ static enum state state_after(struct watch *watch, enum connection_result result
         case CONNECTION_TIMED_OUT:
                 return STATE_NO_REPLY;
         case CONNECTION_FAILED:
+                watch->n_lost += connection_was_lost(watch->connection);
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
         default:
@@ -220,6 +221,18 @@ static enum state reconnect(struct watch *watch) {
 }
 
 /*
+ * Two clients with the same client id end the connections of each other. mosquitto 2.0 closes them without a reason, so
+ * suspect this when two connections end without a renewal of the registrations between.
+ */
+static const char *loss_advice(const struct watch *watch) {
+        bool is_chosen = watch->options->client_id != watch->options->client_id_buffer;
+
+        return is_chosen && watch->n_lost >= 2
+                       ? "; another client may use the same client id, see --client-id"
+                       : "";
+}
+
+/*
  * Reconnect and register until that succeeds. After a restart of the broker the store may connect later than this client,
  * and requests sent before are lost. So the first timeouts are short.
  */
@@ -227,7 +240,8 @@ static enum state recover(struct watch *watch, enum state state) {
         int64_t timeout_ms = watch->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("changes are being missed: %s", connection_problem(watch->connection));
+        complain("changes are being missed: %s%s", connection_problem(watch->connection),
+                 state == STATE_DISCONNECTED ? loss_advice(watch) : "");
         while (state == STATE_DISCONNECTED || state == STATE_NO_REPLY) {
                 if (state == STATE_DISCONNECTED)
                         state = reconnect(watch);
@@ -251,6 +265,8 @@ static enum exit_code keep_watching(struct watch *watch) {
                         watch->connection, &never, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
 
                 state = result == CONNECTION_TIMED_OUT ? register_keys(watch) : state_after(watch, result);
+                if (state == STATE_REGISTERED)
+                        watch->n_lost = 0;
                 if (state == STATE_DISCONNECTED || state == STATE_NO_REPLY)
                         state = recover(watch, state);
         }
@@ -286,13 +302,14 @@ static int read_keys(struct watch *watch) {
                 return -ENOMEM;
 
         if (options->key_file)
-                r = input_read_file(options->key_file, INPUT_LENGTH_MAX, &watch->keys[watch->n_keys++]);
+                r = input_read_file(options->key_file, &watch->keys[watch->n_keys++]);
         for (size_t i = 0; i < options->n_words && r == 0; i++)
                 r = input_read_word(options->words[i], options->hex, &watch->keys[watch->n_keys++]);
         return r;
 }
 
-enum exit_code watch_run(const struct options *options) {
+enum exit_code command_watch(struct command_run *run) {
+        const struct options *options = run->options;
         struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
         struct session_config config = { options, on_notification, &watch, &interrupted };
         enum exit_code code = EXIT_USAGE;

@@ -63,20 +63,35 @@ static const char *cut_to_password(struct buf *text) {
         return buf_text(text) ? NULL : "out of memory";
 }
 
+/* Append the password of the file, NUL-terminated. */
+static int read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault) {
+        int r = regular_file_read(name, PASSWORD_FILE_LENGTH_MAX, password);
+        const char *cause = r == 0 ? cut_to_password(password) : NULL;
+
+        if (r != 0)
+                return fail(ret_fault, "the password file ", name,
+                            regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
+        return cause ? fail(ret_fault, "the password file ", name, cause) : 0;
+}
+
+int credentials_check_password_file(const struct credentials *credentials,
+                                    struct credentials_fault *ret_fault) {
+        CLEANUP(buf_deinit) struct buf password = { 0 };
+
+        return credentials->password_file ? read_password(credentials->password_file, &password, ret_fault)
+                                          : 0;
+}
+
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
                              struct credentials_fault *ret_fault) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        const char *password = credentials->password, *name = credentials->password_file, *cause;
+        const char *password = credentials->password;
         int r;
 
-        if (name) {
-                r = regular_file_read(name, PASSWORD_FILE_LENGTH_MAX, &text);
-                cause = r == 0 ? cut_to_password(&text) : NULL;
-                if (r != 0)
-                        return fail(ret_fault, "the password file ", name,
-                                    regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
-                if (cause)
-                        return fail(ret_fault, "the password file ", name, cause);
+        if (credentials->password_file) {
+                r = read_password(credentials->password_file, &text, ret_fault);
+                if (r < 0)
+                        return r;
                 password = (const char *)text.data;
         }
 

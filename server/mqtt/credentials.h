@@ -30,6 +30,10 @@ struct credentials_fault {
 /* Check the files that libmosquitto will read, because its errors do not name the file. Returns 0 or -EINVAL. */
 int credentials_check_tls_files(const struct credentials *credentials, struct credentials_fault *ret_fault);
 
+/* Check the password file, if one is set, as credentials_set_password() reads it. Returns 0 or -EINVAL. */
+int credentials_check_password_file(const struct credentials *credentials,
+                                    struct credentials_fault *ret_fault);
+
 /* Call once per client. Returns 0, -EINVAL if a certificate or key is unusable, or -ENOMEM. */
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client);
 

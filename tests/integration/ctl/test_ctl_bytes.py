@@ -29,6 +29,12 @@ def test_a_value_is_stored_byte_for_byte_from_stdin_and_from_a_file(ctl, key, tm
     ctl.ok("vdel", key, "--value-file", "-", stdin=value)
 
 
+def test_a_key_and_a_value_can_be_read_from_a_pipe(ctl, key):
+    ctl.ok("set", key, "--value-file", "/dev/stdin", stdin=b"value")
+
+    assert ctl.ok("get", "--key-file", "/dev/stdin", stdin=key.encode()) == b"value"
+
+
 def test_a_key_can_be_any_bytes(ctl, client, tmp_path):
     key = BINARY + os.urandom(8)
     file = tmp_path / "key"
@@ -70,6 +76,17 @@ def test_json_shows_text_that_is_not_utf_8_as_base64(ctl, client, key, value):
 
     assert "value" not in shown
     assert base64.b64decode(shown["value_base64"]) == value
+
+
+@pytest.mark.parametrize("ending", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", BINARY],
+                         ids=["no UTF-8", "overlong", "surrogate", "beyond Unicode", "cut", "binary"])
+def test_json_shows_a_key_that_is_not_utf_8_as_base64(ctl, key, ending):
+    name = key.encode() + ending
+    member = {"key_base64": base64.b64encode(name).decode()}
+
+    for arguments in ["set", "value"], ["get"], ["vdel", "value"], ["set", "value"]:
+        shown = ctl.json(*arguments, "--key-file", "-", stdin=name)
+        assert {each: shown[each] for each in shown if each.startswith("key")} == member
 
 
 def test_json_with_hex_shows_hex_digits(ctl, client, key):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests of statestorectl, and its errors for malformed and missing replies."""
 
+import json
 import socket
 import threading
 
@@ -181,6 +182,13 @@ def test_a_status_that_is_not_200_is_an_error(site):
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
     assert "status 505: not supported (__protVer: 1.0)" in ended.stderr.decode()
+
+
+def test_json_shows_a_scanned_key_that_is_not_utf_8_as_base64(site):
+    """statestored lists no such key."""
+    ended = ask_fake(site, b"*1\r\n*2\r\n$1\r\n\xff\r\n$2\r\n\xc3\xa9\r\n", [("__stat", "200")], "scan", "--json")
+
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [{"key_base64": "/w=="}, "é"]
 
 
 def test_an_error_cannot_control_the_terminal(site):

@@ -100,7 +100,7 @@ def first_packet_with(tmp_path, arguments, variables, text):
 ])
 def test_credentials(tmp_path, arguments, variables):
     file = tmp_path / "password"
-    file.write_text("p:@ss word\n")
+    file.write_text("p:@ss word\nonly the first line is the password\n")
 
     packet = first_packet([argument.replace("{file}", str(file)) for argument in [*arguments, "ping"]],
                           {"PORT": "{port}", **{name: value.replace("{file}", str(file))
@@ -178,8 +178,10 @@ def test_each_run_has_a_new_client_id():
     (["get", "key", "--client-id", "a/b"], "--client-id"),
     (["get", "key", "--timeout", "0"], "--timeout"),
     (["get", "key", "--timeout", "1w"], "--timeout"),
+    (["get", "key", "--timeout", "25h"], "from 1ms to 24h"),
     (["get", "key", "--timeout", "10"], "--timeout"),
     (["get", "key", "--user", "me", "--password-file", "/nonexistent"], "/nonexistent"),
+    (["get", "key", "--user", "me", "--password-file", "/dev/stdin"], "/dev/stdin: not a regular file"),
     (["get", "key", "--password-file", "/dev/null"], "--password-file"),
 ])
 def test_wrong_usage_is_named_in_one_line(arguments, named):
@@ -203,7 +205,7 @@ def test_an_unreadable_configuration_of_the_store_is_named():
     ended = Ctl(1).run("ping", variables={"CONFIG": "/nonexistent"})
 
     assert (ended.returncode, ended.stdout) == (USAGE, b"")
-    assert b"/nonexistent" in ended.stderr
+    assert ended.stderr == b"statestorectl: /nonexistent: No such file or directory\n"
 
 
 def test_a_wrong_url_is_not_printed_because_it_may_contain_a_password():

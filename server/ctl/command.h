@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/output.h"
+
+/* The commands, in the order of their table. */
+enum command_id {
+        COMMAND_GET,
+        COMMAND_SET,
+        COMMAND_DEL,
+        COMMAND_VDEL,
+        COMMAND_SCAN,
+        COMMAND_WATCH,
+        COMMAND_PING,
+        COMMAND_EXPORT,
+        COMMAND_IMPORT,
+        COMMAND_CHECK,
+        COMMAND_BACKUP,
+        COMMAND_REPLAY,
+        COMMAND_DOCTOR,
+        COMMAND_TEST,
+        COMMAND_STAT,
+        COMMAND_TOP,
+        N_COMMANDS,
+};
+
+/* What is prepared before a command runs. */
+enum command_needs {
+        NEEDS_SESSION = 1 << 0, /* run->session, connected */
+        NEEDS_BROKER =
+                1 << 1, /* endpoints, credentials and client id in the options; NEEDS_SESSION implies it */
+        NEEDS_METRICS = 1 << 2, /* metrics_url in the options */
+        NEEDS_KEY = 1 << 3,     /* run->key: the first word, or --key-file */
+        NEEDS_VALUE = 1 << 4,   /* run->value: the second word, or --value-file */
+};
+
+/* Prints results and errors, and returns the exit status. struct command_run: ctl/run.h. */
+struct command_run;
+typedef enum exit_code command_function(struct command_run *run);
+
+struct command {
+        const char *name;
+        const char *synopsis; /* its arguments */
+        const char *summary;  /* one line, for the list of commands */
+        const char *help;     /* for its --help; indented lines are examples or tables */
+        size_t n_words_min;   /* number of arguments; --key-file and --value-file each replace one */
+        size_t n_words_max;
+        unsigned int needs; /* bit set of enum command_needs */
+        command_function *run;
+        command_function
+                *run_offline; /* instead of run with --data-dir, which needs nothing; NULL: no such option */
+};
+
+/* A row for each enum command_id. */
+extern const struct command commands[N_COMMANDS];
+
+/* Append the text of --help for a command; NULL: for all commands. */
+void help_append(struct buf *text, const struct command *command);
