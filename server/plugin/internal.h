@@ -291,9 +291,9 @@ int property_read_text(const mosquitto_property *property, char **ret_text);
 int property_read_name(const mosquitto_property *property, char **ret_name);
 
 /*
- * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. In 2.0.21
- * and 2.0.22 the memory count of the broker grows with each value: they add its bytes, but free() does not subtract them.
- * Their manual still requires free().
+ * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. A build of
+ * 2.0.21 or 2.0.22 that exports the readers adds the value's bytes to the broker's memory count, and free() does not subtract
+ * them. Builds without changes do not export the readers (meson.build). Their manual requires free().
  */
 void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);
