@@ -110,8 +110,8 @@
  * notification twice. The store sends frames in the order of their sequences, so the plugin also drops a frame with a lower
  * sequence than the position.
  *
- * If the plugin has no memory for a frame, it drops the frame, and the broker closes the store's connection. When the store
- * reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. The dropped frame may be
+ * If the plugin has no memory for a frame, it drops the frame, and the broker or the plugin closes the store's connection. When
+ * the store reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. The dropped frame may be
  * missing from them, because mosquitto sends a PUBACK for it, too. Delivering later frames would move the position beyond it.
  * So between a dropped frame and HELLO, and on each new connection until HELLO, the plugin drops all frames that request an
  * acknowledgement. The store sends them again after WELCOME.

@@ -176,15 +176,18 @@ static const struct message_handler {
 
 #define N_HANDLERS ARRAY_LENGTH(handlers)
 
+static bool has_store_client_id(const struct plugin *plugin, const struct mosquitto *client) {
+        const char *client_id = mosquitto_client_id(client);
+
+        return client_id && plugin->store_client_id && strcmp(client_id, plugin->store_client_id) == 0;
+}
+
 /* The broker calls the access checks for a client's message, but not for a bridge's: check each sender here. */
 static bool is_accepted(const struct message_handler *handler, const struct plugin_load *load,
                         const struct mosquitto *sender) {
-        const char *client_id = mosquitto_client_id(sender),
-                   *store_client_id = load->plugin->store_client_id;
-
-        if (!client_id || !acl_is_store(load, sender))
+        if (!mosquitto_client_id(sender) || !acl_is_store(load, sender))
                 return false;
-        return handler->accepts_new_sender || (store_client_id && strcmp(client_id, store_client_id) == 0);
+        return handler->accepts_new_sender || has_store_client_id(load->plugin, sender);
 }
 
 /*
@@ -205,6 +208,8 @@ static int on_control(int event, void *event_data, void *userdata) {
                 case 0:
                         break;
                 case -ENOMEM:
+                        if (has_store_client_id(load->plugin, message->client))
+                                load->plugin->failed_client = message->client;
                         return MOSQ_ERR_NOMEM;
                 default:
                         mosquitto_log_printf(MOSQ_LOG_WARNING,
@@ -231,4 +236,16 @@ int from_store_register(struct plugin_load *load) {
 void from_store_unregister(struct plugin_load *load) {
         for (size_t i = 0; i < N_HANDLERS; i++)
                 mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, handlers[i].topic);
+}
+
+void from_store_disconnect_failed(struct plugin *plugin) {
+        if (!plugin->failed_client)
+                return;
+        plugin->failed_client = NULL;
+        mosquitto_kick_client_by_clientid(plugin->store_client_id, true);
+}
+
+void from_store_forget(struct plugin *plugin, const struct mosquitto *client) {
+        if (plugin->failed_client == client)
+                plugin->failed_client = NULL;
 }

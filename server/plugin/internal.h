@@ -96,6 +96,8 @@ struct plugin {
          * lack of memory: deliver_queue() then drops frames that request an acknowledgement, until the next HELLO.
          */
         const struct mosquitto *hello_client;
+        /* The store's connection, if memory was short for a message of it; not dereferenced. The next tick ends it. */
+        const struct mosquitto *failed_client;
         bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
         bool is_log_seen;  /* a line of the broker's log has reached the plugin since the last HELLO */
         bool is_unguarded; /* the reply to the last HELLO contains COMPANION_UNGUARDED */
@@ -246,6 +248,16 @@ void authentication_forget(struct plugin *plugin, const struct mosquitto *client
 int from_store_register(struct plugin_load *load);
 void from_store_unregister(struct plugin_load *load);
 
+/*
+ * Disconnect the store if memory was short for one of its messages since the last tick. Most releases of mosquitto end the
+ * connection themselves, because the callback has failed. 2.0.15 to 2.0.22 ignore the result of a callback for a control topic.
+ * Call at a tick.
+ */
+void from_store_disconnect_failed(struct plugin *plugin);
+
+/* Call at the end of each connection: it may be that of failed_client. */
+void from_store_forget(struct plugin *plugin, const struct mosquitto *client);
+
 /* to_store.c: messages to the store. Each returns 0 or -ENOMEM. Before the first HELLO, only the banner is published. */
 
 int send_banner(void);
@@ -282,9 +294,9 @@ int property_read_text(const mosquitto_property *property, char **ret_text);
 int property_read_name(const mosquitto_property *property, char **ret_name);
 
 /*
- * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. In 2.0.21
- * and 2.0.22 the memory count of the broker grows with each value: they add its bytes, but free() does not subtract them.
- * Their manual still requires free().
+ * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. A build of
+ * 2.0.21 or 2.0.22 that exports the readers adds the value's bytes to the broker's memory count, and free() does not subtract
+ * them. Builds without changes do not export the readers (meson.build). Their manual requires free().
  */
 void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);

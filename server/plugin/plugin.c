@@ -56,6 +56,7 @@ static int on_disconnect(int event, void *event_data, void *userdata) {
 
         (void)event;
         deliver_forget(load->plugin, disconnect->client);
+        from_store_forget(load->plugin, disconnect->client);
         authentication_forget(load->plugin, disconnect->client);
         connections_close(load->plugin, disconnect->client);
         return MOSQ_ERR_SUCCESS;
@@ -67,6 +68,7 @@ static int on_tick(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
         load->plugin->has_ticked = true;
+        from_store_disconnect_failed(load->plugin);
         connections_disconnect_scheduled(load->plugin);
         disconnected_repeat(load->plugin);
         deliver_publish(load->plugin);

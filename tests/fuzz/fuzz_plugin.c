@@ -22,6 +22,9 @@
 #define N_CALLBACKS 32
 #define STORE       0 /* the store's client */
 
+/* The broker has no memory for WELCOME if HELLO contains this text. */
+#define STARVED "no memory for this"
+
 int mosquitto_plugin_init(mosquitto_plugin_id_t *id, void **userdata, struct mosquitto_opt *options, int n);
 int mosquitto_plugin_cleanup(void *userdata, struct mosquitto_opt *options, int n);
 
@@ -51,6 +54,14 @@ static uint64_t highest_sent;     /* highest sequence of a valid frame */
 static uint64_t first_connection; /* number of the connection of the first request; 0: no request yet */
 
 static const struct mosquitto *control_sender; /* the sender of the present control message */
+
+static bool is_starved; /* the present control message contains STARVED */
+
+/*
+ * Memory was short for a message of the store. Like mosquitto 2.0.15 to 2.0.22, this broker does not disconnect the store, so
+ * the next tick must.
+ */
+static bool must_kick_store;
 
 /* The plugin has read a line of the log that names the client, or has refused a message of the client. */
 static bool may_be_kicked[N_CLIENTS];
@@ -137,8 +148,13 @@ void mosquitto_log_printf(int level, const char *format, ...) {
 
 int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         (void)with_will;
+        ASSERT(client_id);
         if (control_sender == &clients[STORE])
                 return MOSQ_ERR_SUCCESS;
+        if (must_kick_store && strcmp(clients[STORE].id, client_id) == 0) {
+                must_kick_store = false;
+                return MOSQ_ERR_SUCCESS;
+        }
         for (size_t i = 0; i < N_CLIENTS; i++)
                 if (may_be_kicked[i] && strcmp(clients[i].id, client_id) == 0)
                         return MOSQ_ERR_SUCCESS;
@@ -203,6 +219,8 @@ int mosquitto_broker_publish_copy(const char *client_id, const char *topic, int 
         ASSERT(slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)));
         ASSERT(client_id ? strcmp(client_id, clients[STORE].id) == 0 && !retain
                          : retain && slice_equal(name, SLICE_LITERAL(COMPANION_BANNER)));
+        if (is_starved)
+                return MOSQ_ERR_NOMEM;
         if (slice_equal(name, SLICE_LITERAL(COMPANION_WELCOME)))
                 take_welcome((struct slice){ payload, (size_t)length });
         if (slice_equal(name, SLICE_LITERAL(COMPANION_DELIVERED)))
@@ -463,7 +481,10 @@ static void control(struct slice *input, struct mosquitto *client) {
                 memcpy(hello_key, payload.data, sizeof(hello_key));
         note_frame(topic, payload);
         control_sender = client;
-        happen(MOSQ_EVT_CONTROL, topic, &message);
+        is_starved = memmem(payload.data, payload.length, STARVED, strlen(STARVED));
+        if (happen(MOSQ_EVT_CONTROL, topic, &message) == MOSQ_ERR_NOMEM)
+                must_kick_store = true;
+        is_starved = false;
         control_sender = NULL;
         ASSERT(n_notified <= n_recipients);
         mosquitto_property_free_all(&properties);
@@ -550,6 +571,7 @@ static void tick(void) {
         is_ticking = true;
         happen(MOSQ_EVT_TICK, NULL, &(struct mosquitto_evt_tick){ 0 });
         is_ticking = false;
+        ASSERT(!must_kick_store);
 }
 
 static void step(struct slice *input) {
@@ -562,6 +584,7 @@ static void step(struct slice *input) {
                 break;
         case 1:
                 happen(MOSQ_EVT_DISCONNECT, NULL, &end);
+                must_kick_store &= client != &clients[STORE];
                 break;
         case 2:
                 tick();
@@ -588,7 +611,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         void *userdata;
 
-        has_mac_key = false;
+        has_mac_key = must_kick_store = false;
         now_ns = repeated_ns = 0;
         memset(may_be_kicked, 0, sizeof(may_be_kicked));
         last_sequence = n_notified = n_recipients = highest_sent = first_connection = 0;
