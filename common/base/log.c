@@ -104,7 +104,7 @@ static void render(struct log_line *line, enum log_level level, const char *mess
 
 static void print(struct log_line *line, uint64_t n_suppressed) {
         if (n_suppressed > 0)
-                log_line_add_number(line, "withheld", n_suppressed);
+                log_line_add_number(line, "suppressed", n_suppressed);
         log_line_end(line);
 
         /*

@@ -75,7 +75,7 @@ struct log_field {
 
 /*
  * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per second,
- * and suppresses further events. The next printed line of the limit has a field withheld=N: the number of suppressed events
+ * and suppresses further events. The next printed line of the limit has a field suppressed=N: the number of suppressed events
  * that no line has reported yet. Initialize a limit with zeros. Only one thread may use a limit at a time.
  */
 #define LOG_LIMIT_BURST 10
@@ -94,7 +94,7 @@ __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_
 bool log_is_anything_suppressed(void);
 
 /*
- * For each limit with unreported suppressed events, print the first of these events. The field withheld=N is the number of
+ * For each limit with unreported suppressed events, print the first of these events. The field suppressed=N is the number of
  * further ones. Call periodically: if a limit has no later event, no other line reports its suppressed events.
  */
 void log_report_suppressed(void);

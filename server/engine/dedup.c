@@ -227,18 +227,32 @@ static void drop_early(struct dedup *dedup, struct dedup_record *record) {
         dedup->n_dropped_early++;
 }
 
-/* Return whether one more record of the group exceeds its share, or there is no room for it. */
-static bool exceeds_share(const struct dedup *dedup, const struct dedup_group *group) {
-        uint64_t n_free =
-                dedup->n_records < dedup->n_records_max ? dedup->n_records_max - dedup->n_records : 0;
+static const struct dedup_group *largest_group(const struct dedup *dedup) {
+        const struct dedup_group *largest = &dedup->groups[0];
 
-        return group->n_records >= DEDUP_SHARE * n_free;
+        for (size_t i = 1; i < ARRAY_LENGTH(dedup->groups); i++)
+                if (dedup->groups[i].n_records > largest->n_records)
+                        largest = &dedup->groups[i];
+        return largest;
 }
 
-/* Make room for one more record of the group. */
-static int make_room(struct dedup *dedup, const struct dedup_group *group) {
-        for (int i = 0; i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && exceeds_share(dedup, group); i++)
-                drop_early(dedup, group->oldest ? group->oldest : first_record(dedup));
+/*
+ * Make room for one more record. Comparing all groups takes less than a microsecond, so no structure orders them.
+ *
+ * If the record with the earliest deadline is in a largest group, drop this record: restored records have no order of age, and
+ * of groups with equal numbers of records, none has a claim to more.
+ */
+static int make_room(struct dedup *dedup) {
+        for (int i = 0;
+             i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
+             i++) {
+                const struct dedup_group *largest = largest_group(dedup);
+                struct dedup_record *first = first_record(dedup);
+
+                drop_early(dedup, dedup->groups[first->group].n_records == largest->n_records
+                                          ? first
+                                          : largest->oldest);
+        }
         return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 
@@ -247,7 +261,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
         struct dedup_record *record;
         int64_t deadline_s;
 
-        if (make_room(dedup, &dedup->groups[group]) == 0) {
+        if (make_room(dedup) == 0) {
                 deadline_s = fit_into_span(dedup, row->deadline_ns);
                 record = take_record(dedup);
                 if (add(dedup, record, row, group, deadline_s) == 0) {

@@ -8,12 +8,9 @@
  * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Each
  * reply is remembered until its deadline. All replies together use a limited amount of memory.
  *
- * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may have at
- * most DEDUP_SHARE times as many records as still fit into the memory. So one group alone can fill 4/5 of the memory, n groups
- * at most 4/(4n+1) each, and some memory always remains for a further group. A group at its limit drops its own oldest reply,
- * so a client that sends many requests does not make the store forget the replies to other clients. An empty group is at its
- * limit only if the memory is full. This happens after a restart, after the limit was lowered, or if the limit is less than
- * about four records per group. Then the reply with the earliest deadline is dropped. Dropped replies are counted.
+ * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. If the memory is
+ * full, the group with the most records loses one. So a client that sends many requests does not make the store
+ * forget the replies to clients that send fewer. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
@@ -44,7 +41,6 @@ struct dedup_group {
 };
 
 #define DEDUP_N_GROUPS 1024
-#define DEDUP_SHARE    4
 
 /* Deadlines are rounded up to whole seconds. The earliest and the latest are less than this number of seconds apart. */
 #define DEDUP_SPAN_S 1024
@@ -101,7 +97,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 
 /*
  * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The client of a
- * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own.
+ * restored reply is not known, so all restored replies are in one additional group.
  *
  * The limit of all records may be lower than in the earlier run. If there are too many replies, those with the latest deadlines
  * are restored, and the others count as dropped early. A reply whose slot is above the limit gets another slot in memory. The

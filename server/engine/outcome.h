@@ -40,9 +40,9 @@
         ERROR(NOT_AUTHORIZED, "not authorized", ON_KNOWN, "not authorized")                                 \
         ERROR(FENCE_REQUIRED, "fence required", ON_FENCED, "a fencing token is required for this request")  \
         ERROR(FENCE_TOO_OLD, "fence too old", ON_FENCED, OUTCOME_FENCE_LOWER("than"))                       \
+        ERROR(CLIENT_UNKNOWN, "client unknown", ON_KEYNOTIFY, "the client id is missing")                   \
         ERROR(KEY_TOO_LONG_TO_NOTIFY, "key too long to notify", ON_KEYNOTIFY,                               \
               "the key is too long to be notified")                                                         \
-        ERROR(CLIENT_UNKNOWN, "client unknown", ON_KEYNOTIFY, "the client id is missing")                   \
         ERROR(QUOTA_EXCEEDED, "quota exceeded", ON_SET | ON_KEYNOTIFY, "the quota has been exceeded")       \
         ERROR(VALUE_TOO_LARGE, "value too large", ON_SET, "the value is too large")                         \
         ERROR(REPLY_TOO_LARGE, "reply too large", ON_GET | ON_SCAN, "the reply is too large")               \

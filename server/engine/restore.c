@@ -61,9 +61,9 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
-        /* revocation_epoch is not stored. disconnect_epoch is at or above it, so it is above the epoch in the digest of each
-         * KEYNOTIFY whose registration was revoked. So identify() in engine.c does not take a KEYNOTIFY for a repeat of such
-         * a KEYNOTIFY. */
+        /* revocation_epoch is not stored. Each revocation sets it to a new, greater disconnect_epoch. So the stored
+         * disconnect_epoch is above the epoch in the digest of each KEYNOTIFY whose registration was revoked, and identify()
+         * in engine.c does not take a new KEYNOTIFY for a repeat of it. */
         engine->revocation_epoch = disconnect_epoch;
 }
 

@@ -94,8 +94,8 @@ static bool may_read(struct scan *scan, struct slice key) {
 }
 
 /*
- * Ask the policy before the pattern. The steps of a match decide where a page ends. Otherwise, a client could learn from the
- * number of pages the names of keys that it may not read.
+ * Ask the policy before the pattern. The steps of a match decide where a page ends. If keys that the client may not read were
+ * matched, the client could learn their names from the number of pages.
  */
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);

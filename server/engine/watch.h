@@ -6,8 +6,9 @@
 
 /*
  * The registrations of KEYNOTIFY (PROTOCOL.md "Notifications"). A registration is one client's interest in one key; the key
- * need not exist. Registrations are found by key, by client, by both, and by connection. Iterations are in the order of
- * registration, so that results are deterministic.
+ * need not exist. Registrations are found by key, by client, by both, and by connection. The registrations of one key or one
+ * client are in the order of registration. watch_each() goes shard by shard, in the order of registration within a shard.
+ * Results are therefore deterministic.
  *
  * Without the plugin, the store learns from the broker's acknowledgement whether a notification had a subscriber. A client is
  * *subscribed* after one of its notifications had a subscriber. A client is *unreachable* if one of its notifications had no

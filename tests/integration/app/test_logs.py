@@ -96,7 +96,7 @@ def n_refusals(events):
     refusals = [event for event in events() if event["msg"] == "request refused"]
     assert len(refusals) < 1000
     assert all(event["reason"] == "unknown command" for event in refusals)
-    return len(refusals) + sum(int(event.get("withheld", 0)) for event in refusals)
+    return len(refusals) + sum(int(event.get("suppressed", 0)) for event in refusals)
 
 
 def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(site, events):

@@ -50,7 +50,7 @@ Test(log_limited, prints_a_burst_per_second_and_counts_suppressed_events) {
 
         printed = print_flood(&limit);
         cr_expect_eq(capture_count(printed, "event"), LOG_LIMIT_BURST);
-        cr_expect_eq(capture_count(printed, "withheld"), 0);
+        cr_expect_eq(capture_count(printed, "suppressed"), 0);
         cr_expect(log_is_anything_suppressed());
         free(printed);
 
@@ -61,7 +61,7 @@ Test(log_limited, prints_a_burst_per_second_and_counts_suppressed_events) {
         log_limited(&limit, LOG_WARNING, "event again");
         printed = capture_end(&capture);
         cr_expect_eq(capture_count(printed, "event again"), 2);
-        cr_expect_eq(capture_count(printed, " withheld=7\n"), 1);
+        cr_expect_eq(capture_count(printed, " suppressed=7\n"), 1);
         cr_expect_eq(capture_count(printed, "\n"), 2);
         cr_expect_not(log_is_anything_suppressed());
         free(printed);
@@ -79,7 +79,7 @@ Test(log_limited, reports_suppressed_events_without_a_further_event) {
         log_report_suppressed();
         log_report_suppressed();
         printed = capture_end(&capture);
-        cr_expect_not_null(strstr(printed, "msg=\"event 10.\" withheld=6\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, "msg=\"event 10.\" suppressed=6\n"), "%s", printed);
         cr_expect_eq(capture_count(printed, "\n"), 1);
         cr_expect_not(log_is_anything_suppressed());
         free(printed);

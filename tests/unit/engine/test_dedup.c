@@ -138,28 +138,41 @@ Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         dedup_deinit(&dedup);
 }
 
-/* One client can fill 4/5 of the memory: see DEDUP_SHARE in dedup.h. */
-Test(dedup, a_client_at_its_limit_drops_its_own_oldest_reply) {
+Test(dedup, the_client_with_the_most_replies_loses_its_oldest_one) {
         struct dedup dedup;
-        uint64_t n_own_max;
 
         dedup_init(&dedup, 50000);
-        n_own_max = dedup.n_records_max * 4 / 5;
         remember_for(&dedup, 1, 0, 10);
         for (uint64_t i = 1; i <= 3 * dedup.n_records_max; i++)
                 remember_for(&dedup, 2, i, 1000);
 
-        cr_expect(is_remembered(&dedup, 0, 0), "client 1 is below its limit, so its reply must stay, "
-                                               "although its deadline is the earliest");
+        cr_expect(is_remembered(&dedup, 0, 0), "client 1 has only one reply, so it must stay, although its "
+                                               "deadline is the earliest");
         cr_expect(is_remembered(&dedup, 3 * dedup.n_records_max, 0));
         cr_expect_not(is_remembered(&dedup, 1, 0));
-        cr_expect_leq(dedup.n_records, n_own_max + 2);
-        cr_expect_geq(dedup.n_records, n_own_max - 2);
+        cr_expect_eq(dedup.n_records, dedup.n_records_max);
         cr_expect_eq(dedup.n_dropped_early, 3 * dedup.n_records_max + 1 - dedup.n_records);
         dedup_deinit(&dedup);
 }
 
-Test(dedup, many_clients_at_their_limits_drop_no_restored_reply_and_no_reply_of_another) {
+/* One client after the other fills the memory. Other clients, with earlier deadlines, still have their replies remembered. */
+Test(dedup, clients_that_fill_the_memory_in_succession_drop_no_reply_to_another) {
+        struct dedup dedup;
+        uint64_t number = 100;
+
+        dedup_init(&dedup, 50000);
+        for (uint64_t client = 1; client <= 10; client++)
+                for (uint64_t i = 0; i < dedup.n_records_max; i++)
+                        remember_for(&dedup, client, number++, 1000);
+        for (uint64_t honest = 0; honest < 20; honest++)
+                remember_for(&dedup, 20 + honest, honest, 10);
+
+        for (uint64_t honest = 0; honest < 20; honest++)
+                cr_expect(is_remembered(&dedup, honest, 0), "%lu", honest);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, many_clients_with_many_replies_drop_no_restored_reply_and_no_reply_of_another) {
         struct reply_row restored = { .digest = digest_of(0), .deadline_ns = 10 * NS_PER_S };
         struct dedup dedup;
         uint64_t number = 1;
@@ -420,7 +433,7 @@ Test(dedup, restores_nothing_with_a_limit_of_0) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, a_client_beyond_its_share_of_a_lower_limit_makes_room_for_others) {
+Test(dedup, a_client_with_many_replies_makes_room_for_others_after_the_limit_was_lowered) {
         struct dedup dedup;
         uint64_t number = 0;
 
@@ -431,7 +444,7 @@ Test(dedup, a_client_beyond_its_share_of_a_lower_limit_makes_room_for_others) {
         for (int i = 0; i < 1000; i++)
                 remember_for(&dedup, 1, number++, 1000);
 
-        cr_expect_leq(dedup.n_records, dedup.n_records_max * 4 / 5 + 1);
+        cr_expect_eq(dedup.n_records, dedup.n_records_max);
         for (uint64_t i = 0; i < 10; i++)
                 remember_for(&dedup, 2, number++, 10);
         for (uint64_t i = 0; i < 10; i++)
