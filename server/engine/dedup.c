@@ -237,7 +237,7 @@ static const struct dedup_group *largest_group(const struct dedup *dedup) {
 }
 
 /*
- * Make room for one more record. Comparing all groups takes less than a microsecond, so no structure orders them.
+ * Make room for one more record. Comparing all groups takes about a microsecond, so no structure orders them.
  *
  * If the record with the earliest deadline is in a largest group, drop this record: restored records have no order of age, and
  * of groups with equal numbers of records, none has a claim to more.
