@@ -76,8 +76,12 @@ static int find_plugin(char ret_path[PATH_MAX]) {
         char folder[PATH_MAX];
         ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 
-        if (length < 0)
-                return -errno;
+        if (length < 0) {
+                int r = -errno;
+
+                log_error("cannot start: cannot read /proc/self/exe: %s; mount /proc", strerror(-r));
+                return r;
+        }
         folder[length] = '\0';
         *strrchr(folder, '/') = '\0';
 

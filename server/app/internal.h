@@ -95,8 +95,8 @@ struct now server_now(const struct server *server);
 void server_stop(struct server *server, int exit_code);
 
 /*
- * Call after every event. Updates the deadline timer and the read mode of the link. Completes a stop when no request is
- * pending.
+ * Call after packets were read, a deadline, the end of work in the worker thread, or a reload. Updates the deadline timer and
+ * the read mode of the link. Completes a stop when no request is pending.
  */
 void server_update(struct server *server);
 
@@ -107,10 +107,7 @@ void server_set_deadline_timer(struct server *server);
 
 /* pipeline_setup.c: creates the pipeline according to the configuration. */
 
-/*
- * Create the pipeline with its storage and its initial content. Returns as pipeline_new(); the cause of an
- * error is logged.
- */
+/* Create the pipeline with its storage and its initial content. Returns 0 or -errno; the cause is logged. */
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks);
 

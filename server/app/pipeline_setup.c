@@ -83,8 +83,10 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         int r;
 
         r = companion_mac_init();
-        if (r < 0)
+        if (r < 0) {
+                log_error("cannot start: the system has no source of randomness");
                 return r;
+        }
         generate_secrets(&pipeline_config);
 
         /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */

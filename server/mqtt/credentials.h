@@ -22,7 +22,7 @@ struct credentials {
 #define PASSWORD_FILE_LENGTH_MAX ((size_t)64 << 10)
 #define TLS_FILE_LENGTH_MAX      ((size_t)16 << 20)
 
-/* "cannot read FILE: CAUSE", for people */
+/* The cause, for people. It names the file if a file is at fault. */
 struct credentials_fault {
         char text[400];
 };

@@ -223,7 +223,7 @@ static const struct refusal refusal_qos = {
 
 /* SUBACK with an error. */
 static const struct refusal refusal_subscription = {
-        "it refuses the subscription to the invoke topic",
+        "it refuses the subscription to the invoke topic, or with --control to the control topic",
         "allow this client in the broker's access rules to read statestore/# and to write clients/#"
 };
 
@@ -334,7 +334,7 @@ static void change_client_id_if_all_is_acknowledged(struct link *link) {
 /*
  * End the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
- * - messages of the plugin: HELLO and WELCOME of the next connection replace them, and repeat what was not delivered.
+ * - messages of the plugin: the WELCOME of the next connection replaces them. Then the store repeats what is not delivered.
  *
  * Without the plugin, all registrations end, as after each loss of the session: pipeline_connected(). Unacknowledged replies
  * and notifications are not lost: libmosquitto sends them again on the next connection.

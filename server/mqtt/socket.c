@@ -29,7 +29,7 @@ static bool is_in_handshake(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
 }
 
-/* Under TLS the bytes may be an incomplete record, from which libmosquitto cannot read a packet yet. */
+/* Under TLS the bytes may be an incomplete record: then libmosquitto reads no packet, which does no harm. */
 static bool has_unread_bytes(const struct mqtt_client *client) {
         int n_bytes = 0;
 

@@ -13,8 +13,9 @@
 #include "plugin/internal.h"
 
 /*
- * A request with more properties is refused. In the memory of the broker and of the store, an empty user property takes 20
- * times its size in the packet. Without a limit one packet could exhaust the store's memory, and again at each redelivery.
+ * A request with more properties is refused. An empty user property takes 15 times its size in the packet in the memory of the
+ * broker, and 20 times in that of the store. Without a limit one packet could exhaust the store's memory, and again at each
+ * redelivery.
  */
 #define REQUEST_PROPERTIES_MAX 1024
 

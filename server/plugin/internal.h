@@ -45,7 +45,7 @@ struct connection {
 /* The connections of all clients that have sent a request. The plugin sets no limit: the broker limits its clients. */
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
-        /* the connections that the next tick disconnects: each is refused, or tracked and dropping; oldest entry first */
+        /* the connections that the next tick checks: it disconnects those refused, or tracked and dropping; oldest first */
         struct connection *scheduled;
         uint64_t last_number;
 };
@@ -145,7 +145,7 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
 /* Whether the client may publish on the topic. Also call for a bridge's messages: the broker does not check them. */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
 
-/* Whether a store has made this client id random (COMPANION_UNGUARDED). */
+/* Whether the client id has the form of the random ones that stores use after COMPANION_UNGUARDED. */
 bool acl_is_random_client_id(struct slice client_id);
 
 /* Register the access checks. Returns 0 or -ENOMEM. */
@@ -200,7 +200,7 @@ void connections_refuse(struct connections *connections, struct connection *conn
 
 /*
  * Disconnect the refused clients and the slow watchers, and report the slow watchers to the store. Call at a tick: a
- * connection must not end during a callback for a client, or while the broker publishes.
+ * client's connection must not end during a callback for this client, or while the broker publishes.
  */
 void connections_disconnect_scheduled(struct plugin *plugin);
 
@@ -269,7 +269,10 @@ int send_delivered(const struct plugin *plugin);
 
 /* deliver.c: notifications, each published to one client */
 
-/* Queue the frame in a DELIVER message, or drop it if it is repeated. Returns 0, -EBADMSG, -E2BIG or -ENOMEM. */
+/*
+ * Queue the frame in a DELIVER message. Drop it if it is repeated, or if it requests an acknowledgement and hello_client is not
+ * its sender. Returns 0, -EBADMSG, or an error of properties_copy().
+ */
 int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *message);
 
 /*
@@ -296,7 +299,7 @@ int property_read_name(const mosquitto_property *property, char **ret_name);
 /*
  * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. A build of
  * 2.0.21 or 2.0.22 that exports the readers adds the value's bytes to the broker's memory count, and free() does not subtract
- * them. Builds without changes do not export the readers (meson.build). Their manual requires free().
+ * them. Unpatched builds of mosquitto 2.0 do not export the readers (meson.build). The readers' manual requires free().
  */
 void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);
