@@ -245,7 +245,7 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
         }
         pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
         log_limited_fields(
-                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests of its client wait",
+                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests wait",
                 (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
                                       LOG_FIELD_NUMBER("waiting_bytes", pipeline_n_waiting_bytes(pipeline)),
                                       LOG_FIELD_NUMBER("max_waiting_bytes", PIPELINE_INBOX_MAX),

@@ -20,7 +20,7 @@
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {
         HELLO_NONE,    /* not connected, or the broker kind is known, or the required plugin is awaited */
-        HELLO_PENDING, /* send HELLO when the batch is open */
+        HELLO_PENDING, /* call broker_identify() when the batch is open and empty: it may send HELLO */
         HELLO_DROPPED, /* HELLO could not be published: it is sent again at deadline_ns */
         HELLO_SENT,    /* the PUBACK of HELLO is awaited, without a limit */
         HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
