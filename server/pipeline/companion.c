@@ -51,6 +51,7 @@ void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
         if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
                 log_warning("the plugin in the broker does not reply yet: the store waits for it");
         pipeline->hello.state = HELLO_PENDING;
+        /* While HELLO waits for the batch, a deadline in the past would make the caller tick without pause. */
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
 
@@ -207,13 +208,19 @@ static bool is_welcome_awaited(const struct pipeline *pipeline) {
 
 static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(companion_welcome_deinit) struct companion_welcome welcome = { 0 };
+        int r;
 
         if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
             !pipeline_batch_is_open(pipeline))
                 return; /* no HELLO awaits a reply, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
-        if (open_welcome(pipeline, message->payload, &welcome) < 0) {
+        r = open_welcome(pipeline, message->payload, &welcome);
+        if (r == -ENOMEM) {
+                pipeline_count_out_of_memory(pipeline); /* HELLO is repeated after the timeout */
+                return;
+        }
+        if (r < 0) {
                 log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
                           "of statestored");
                 return;

@@ -49,9 +49,10 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
 
 static void drop_unverified(struct pipeline *pipeline) {
         pipeline->counters.n_drops[DROP_UNVERIFIED]++;
-        log_limited(&pipeline->unverified_limit, LOG_WARNING,
-                    "request dropped: the plugin did not verify it; it is a will, was changed, or came "
-                    "through a listener without the plugin");
+        log_limited(
+                &pipeline->unverified_limit, LOG_WARNING,
+                "request dropped: the plugin did not verify it; it is a will, was changed, came through a "
+                "listener without the plugin, or waited while broker and store restarted");
 }
 
 /* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
