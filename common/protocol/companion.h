@@ -153,7 +153,7 @@
  * WELCOME, the reply to HELLO. Correlation Data: that of HELLO. Payload: a box (companion_box_seal()), encrypted under the key
  * from HELLO. It contains the text of struct companion_welcome.
  *
- * A new MAC key means that the broker was restarted and every connection has ended.
+ * A new MAC key means that the broker was restarted and every connection has ended, or that this is another broker.
  *
  * Only the reply to the last HELLO is valid. The broker keeps the order of QoS 1 messages. So a request that arrives after
  * WELCOME, with a MAC under this key, has a higher sequence number than the one in WELCOME. If its number is not higher, it is

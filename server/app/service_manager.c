@@ -42,7 +42,10 @@ static void check_progress(uv_timer_t *timer) {
                 log_error("commit is stalled; watchdog notifications are suspended: check the disk of the "
                           "data directory");
         else if (!server->logged.is_hanging)
-                log_error("requests wait and none is executed; watchdog notifications are suspended");
+                log_error("requests wait and none is executed; watchdog notifications are suspended: the "
+                          "service "
+                          "manager restarts the store if this continues; if it recurs, report it with this "
+                          "log");
         server->logged.is_hanging = true;
 }
 

@@ -14,7 +14,7 @@
 /* 1. The broker kind */
 
 /*
- * If the present or the previous broker has the plugin, publish the notifications whose delivery is unknown again. The PUBACK
+ * If the present or the previous broker has the plugin, publish again the notifications whose delivery is unknown. The PUBACK
  * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already. If
  * neither broker has the plugin, do nothing: the transport itself repeats messages without a PUBACK.
  */
@@ -42,8 +42,10 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
                 pipeline_step(pipeline, &all_disconnected, now);
         else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
                  engine_stats(pipeline->engine).n_registrations > 0)
-                log_warning("keys that were not stored are lost; clients that watch these keys are not "
-                            "notified, because the store cannot disconnect clients without the plugin");
+                log_warning(
+                        "keys that were not stored are lost; clients that watch these keys do not learn of "
+                        "it: without the plugin, the store cannot disconnect them so that they register "
+                        "again");
         broker_serve(pipeline, BROKER_PLAIN, now);
 }
 
@@ -64,7 +66,10 @@ void broker_identify(struct pipeline *pipeline, struct now now) {
                 log_plugin_missing(pipeline);
                 pipeline->hello.state = HELLO_NONE;
         } else {
-                /* If the session or the plugin has disappeared, the broker was restarted: all connections have ended. */
+                /*
+                 * If the session or the plugin has disappeared, the broker was probably restarted: treat all connections as
+                 * ended. The session also disappears when it expires.
+                 */
                 serve_plain(pipeline,
                             !pipeline->is_session_present ||
                                     pipeline->last_broker_kind == BROKER_WITH_PLUGIN,

@@ -32,23 +32,41 @@ static void count_replies(struct pipeline *pipeline) {
         }
 }
 
-static enum outcome outcome_of(int error) {
+/* How a failed commit is reported to the clients and in the log. */
+struct commit_error {
+        enum outcome outcome;
+        const char *text;
+};
+
+static struct commit_error commit_error(int error) {
         switch (error) {
         case -ENOMEM:
-                return OUTCOME_OUT_OF_MEMORY;
+                return (struct commit_error){
+                        OUTCOME_OUT_OF_MEMORY,
+                        "commit failed: give the process more memory, or lower max-bytes"
+                };
         case -ENOSPC:
-                return OUTCOME_DISK_FULL;
+                return (struct commit_error){
+                        OUTCOME_DISK_FULL, "commit failed: free space on the disk of the data directory, or "
+                                           "raise the quota of its user"
+                };
         default:
-                return OUTCOME_STORAGE_FAILED;
+                return (struct commit_error){
+                        OUTCOME_STORAGE_FAILED,
+                        "commit failed: check the disk of the data directory, and that it "
+                        "is not mounted read-only"
+                };
         }
 }
 
 /* Roll the batch back in memory, and reply to each of its requests with an error. */
 static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
+        struct commit_error cause = commit_error(error);
+
         pipeline->commit.has_failed = true;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
-                &pipeline->storage_limit, LOG_ERROR, "commit failed",
+                &pipeline->storage_limit, LOG_ERROR, cause.text,
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
@@ -58,7 +76,7 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
                 pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
         }
         outbox_roll_back(&pipeline->outbox);
-        batch_fail(&pipeline->batch, outcome_of(error));
+        batch_fail(&pipeline->batch, cause.outcome);
         pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;
 }
 
@@ -78,6 +96,8 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         struct commit_state *commit = &pipeline->commit;
         struct counters *counters = &pipeline->counters;
 
+        if (commit->has_failed) /* limited: while the disk is almost full, small commits succeed and large ones fail */
+                log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
         commit->has_failed = false;
         commit->clock = commit->batch.clock;
         commit->removed_sequence = commit->batch.delivered;

@@ -51,6 +51,7 @@ void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
         if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
                 log_warning("the plugin in the broker does not reply yet: the store waits for it");
         pipeline->hello.state = HELLO_PENDING;
+        /* While HELLO waits for the batch, a deadline in the past would make the caller tick without pause. */
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
 
@@ -121,8 +122,8 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
 }
 
 /*
- * Kick the clients whose registrations the store may not have, and remove their connections from the list. Returns the
- * new length of the list. The clients must register again. They are:
+ * Kick the clients that must register again, and remove their connections from the list. Returns the new length of the list.
+ * These clients are:
  * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
  *   served another broker, or while the plugin did not reply;
  * - clients that watch a key that the last restart may have lost.
@@ -161,18 +162,31 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box,
         return r;
 }
 
+/*
+ * Set the MAC key, and store it with the next commit: if store and broker both restart, requests that wait in the session need
+ * it.
+ *
+ * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC under this key are executed
+ * only after WELCOME, and the broker may deliver them again after a restart. Before WELCOME no request with a MAC under a new
+ * key was executed, so sequence 0 lets no executed request be repeated.
+ */
+static void set_mac_key(struct pipeline *pipeline, const uint8_t key[COMPANION_KEY_SIZE]) {
+        if (verification_set_key(&pipeline->key_states, key))
+                pipeline->commit.is_requested = true;
+        verification_set_key(&pipeline->published_key_states, key);
+        verification_set_key(&pipeline->acknowledged_key_states, key);
+}
+
 static void take_welcome(struct pipeline *pipeline, struct companion_welcome *welcome, struct now now) {
         struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
 
-        /* Store the key with the next commit: after a restart of the broker, requests that wait in the session need it. */
-        if (verification_set_key(&pipeline->key_states, welcome->mac_key))
-                pipeline->commit.is_requested = true;
+        set_mac_key(pipeline, welcome->mac_key);
         pipeline->is_guarded = welcome->guard == COMPANION_GUARDED;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
         retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
-        /* After broker_serve(), which verifies the early messages: the sequence of WELCOME is above theirs. */
+        /* After broker_serve(), which verifies the early messages: their sequences are at most that of WELCOME. */
         verification_skip_to(&pipeline->key_states, welcome->sequence);
 }
 
@@ -194,13 +208,19 @@ static bool is_welcome_awaited(const struct pipeline *pipeline) {
 
 static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(companion_welcome_deinit) struct companion_welcome welcome = { 0 };
+        int r;
 
         if (!pipeline->is_plugin_detected || !is_welcome_awaited(pipeline) ||
             !pipeline_batch_is_open(pipeline))
                 return; /* no HELLO awaits a reply, or a batch is in flight: ignore WELCOME */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
                 return; /* the reply to an earlier HELLO */
-        if (open_welcome(pipeline, message->payload, &welcome) < 0) {
+        r = open_welcome(pipeline, message->payload, &welcome);
+        if (r == -ENOMEM) {
+                pipeline_count_out_of_memory(pipeline); /* HELLO is repeated after the timeout */
+                return;
+        }
+        if (r < 0) {
                 log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
                           "of statestored");
                 return;

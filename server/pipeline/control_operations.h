@@ -7,8 +7,8 @@ struct seed;
 
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from the hooks of
- * pipeline/hooks.h: all but pipeline_set_seed() and pipeline_expire_keys() bypass the batch. With test control, the storage
- * stores nothing.
+ * pipeline/hooks.h. All but pipeline_set_seed() and pipeline_expire_keys() take effect at once, not when the batch is
+ * committed. This is safe: with test control the storage stores nothing, so no commit can fail.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

@@ -49,9 +49,10 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
 
 static void drop_unverified(struct pipeline *pipeline) {
         pipeline->counters.n_drops[DROP_UNVERIFIED]++;
-        log_limited(&pipeline->unverified_limit, LOG_WARNING,
-                    "request dropped: the plugin did not verify it; it is a will, was changed, or came "
-                    "through a listener without the plugin");
+        log_limited(
+                &pipeline->unverified_limit, LOG_WARNING,
+                "request dropped: the plugin did not verify it; it is a will, was changed, came through a "
+                "listener without the plugin, or waited while broker and store restarted");
 }
 
 /* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
@@ -245,7 +246,7 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
         }
         pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
         log_limited_fields(
-                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests of its client wait",
+                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests wait",
                 (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
                                       LOG_FIELD_NUMBER("waiting_bytes", pipeline_n_waiting_bytes(pipeline)),
                                       LOG_FIELD_NUMBER("max_waiting_bytes", PIPELINE_INBOX_MAX),

@@ -20,7 +20,7 @@
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {
         HELLO_NONE,    /* not connected, or the broker kind is known, or the required plugin is awaited */
-        HELLO_PENDING, /* send HELLO when the batch is open */
+        HELLO_PENDING, /* call broker_identify() when the batch is open and empty: it may send HELLO */
         HELLO_DROPPED, /* HELLO could not be published: it is sent again at deadline_ns */
         HELLO_SENT,    /* the PUBACK of HELLO is awaited, without a limit */
         HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
@@ -129,7 +129,8 @@ struct pipeline {
          * stores only `acknowledged_key_states`, the numbers of requests whose replies the broker has acknowledged: after a
          * restart the broker may deliver the requests after them again, and the store must accept these. `published_key_states`
          * is a copy of `key_states` from a time when all replies were published, after published_n_sent messages. When the
-         * broker has acknowledged these messages, the copy becomes `acknowledged_key_states`.
+         * broker has acknowledged these messages, the copy becomes `acknowledged_key_states`. WELCOME sets its key in all
+         * three.
          */
         struct companion_key_states key_states, acknowledged_key_states, published_key_states;
         uint64_t published_n_sent;

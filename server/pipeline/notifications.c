@@ -210,7 +210,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
 
         if (pipeline->last_broker_kind != BROKER_WITH_PLUGIN)
                 publish_messages(pipeline, notification, &message, &recipients);
-        else /* test control can omit all recipients: DELIVERED for the empty frame removes the notification */
+        else /* test control can omit all recipients: then one frame without recipients is published */
                 do
                         publish_frame(pipeline, notification, &message, &recipients);
                 while (recipients.length > 0 && publish_has_room(pipeline));

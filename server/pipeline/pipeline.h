@@ -111,7 +111,7 @@ struct pipeline_config {
 };
 
 /*
- * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of storage_load(). The caller owns
+ * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of storage_load_engine(). The caller owns
  * *ret_pipeline, which owns the storage. After an error the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,

@@ -40,6 +40,6 @@ int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condi
  *     -ENOMEM     out of memory
  *     other       the error of storage_commit()
  *
- * After an error nothing is stored. Free the pipeline: some of the keys may be set in memory.
+ * After an error nothing is stored; after -ESTALE this is unknown. Free the pipeline: some of the keys may be set in memory.
  */
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now);

@@ -119,3 +119,19 @@ def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, t
 
     assert holder.wait_until_closed() == KICKED
     assert other.still_works()
+
+
+def test_a_waiting_request_is_executed_after_both_the_store_and_the_broker_restart(make_site, data, tmp_path):
+    """The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests stores the MAC key."""
+    site = make_site("persistence true", f"persistence_location {tmp_path}/")
+    store = site.start_store("--data-dir", data)
+
+    store.stop()
+    client, = wire_clients(site, 1)
+    client.begin("SET", "key", "value")
+    client.ping()  # the broker has the request
+    site.broker.stop()
+    site.broker.start_again()
+    store.start()
+
+    assert site.connect(kind=WireClient).ask("GET", "key") == b"$5\r\nvalue\r\n"

@@ -75,6 +75,7 @@ static int commit(struct storage *storage, const struct storage_batch *batch) {
                 broker->n_rows_committed += batch->n_rows;
                 broker->n_notifications_committed += batch->n_notifications;
                 broker->delivered = batch->delivered;
+                broker->key_states = batch->key_states;
         }
         return broker->work_result;
 }
@@ -95,7 +96,9 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
 
 static int load_stored(struct storage *storage, const struct storage_sink *sink, struct now now) {
         struct broker *broker = (struct broker *)storage;
-        struct storage_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
+        struct storage_header header = { .digest_key = { { 1 } },
+                                         .instance_id = "instance-1",
+                                         .key_states = broker->key_states };
         int r;
 
         (void)now;
@@ -147,6 +150,18 @@ static int64_t clock_ns(void *userdata) {
         return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
 }
 
+static void start_store(struct broker *broker, struct pipeline_config config) {
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = has_room,
+                                               .run_worker = run_worker,
+                                               .userdata = broker,
+                                               .clock_ns = clock_ns };
+        config.callbacks = (struct pipeline_callbacks){ .serving = serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = broker };
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
+}
+
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored) {
 
@@ -159,15 +174,12 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
                                    .room = SIZE_MAX,
                                    .stored = stored,
                                    .n_stored = n_stored };
-        config.transport = (struct transport){ .publish = publish,
-                                               .has_room = has_room,
-                                               .run_worker = run_worker,
-                                               .userdata = broker,
-                                               .clock_ns = clock_ns };
-        config.callbacks = (struct pipeline_callbacks){ .serving = serving,
-                                                        .desynchronized = desynchronized,
-                                                        .userdata = broker };
-        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
+        start_store(broker, config);
+}
+
+void broker_restart_store(struct broker *broker, struct pipeline_config config) {
+        pipeline_free(broker->pipeline);
+        start_store(broker, config);
 }
 
 void broker_init_down(struct broker *broker, struct pipeline_config config) {

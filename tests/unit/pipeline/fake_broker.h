@@ -46,6 +46,7 @@ struct broker {
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
         size_t n_commits, n_rows_committed, n_notifications_committed;
         uint64_t delivered;                        /* of the last commit */
+        struct companion_key_states key_states;    /* of the last commit; the pipeline loads them */
         const struct pending_notification *stored; /* notifications that the pipeline loads */
         size_t n_stored;
         bool needs_commit;                   /* the storage needs a commit without rows */
@@ -70,6 +71,9 @@ void broker_init_down(struct broker *broker, struct pipeline_config config);
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored);
 void broker_deinit(struct broker *broker);
+
+/* Restart the store: replace the pipeline by a new one, which is not connected. Of what was committed, it loads key_states. */
+void broker_restart_store(struct broker *broker, struct pipeline_config config);
 
 /* Report a new connection to the pipeline. */
 void broker_connect(struct broker *broker, bool session_present);

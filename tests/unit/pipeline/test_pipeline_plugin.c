@@ -179,6 +179,58 @@ Test(hello, requests_wait_for_the_welcome) {
         broker_deinit(&broker);
 }
 
+static void restart_store(void) {
+        broker_restart_store(&broker, broker_config());
+        broker_forget(&broker);
+}
+
+/* Connect to a broker whose plugin has this MAC key, and end the earlier connection. */
+static void connect_to_plugin(char key) {
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        broker_welcome(&broker, key, ALL);
+        broker_flush(&broker);
+}
+
+/*
+ * Connect to a restarted broker, whose plugin has the MAC key 'z'. This request waited in the session. Returns true if it is
+ * executed.
+ */
+static bool executes_waiting_request(char key, uint64_t sequence) {
+        broker_forget(&broker);
+        meet_plugin(true);
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("x"),
+                                               .sender = { key, S("c"), { 0 }, 7, sequence } });
+        broker_welcome(&broker, 'z', ALL);
+        broker_flush(&broker);
+        return strcmp(broker_sent(&broker), CONTROL "hello:instance-1 x:$-1 ") == 0;
+}
+
+/* The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests stores the key. */
+Test(hello, waiting_request_is_executed_after_restarts_of_store_and_broker) {
+        broker_init_down(&broker, broker_config());
+        connect_to_plugin(KEY);
+        restart_store();
+        cr_expect(executes_waiting_request(KEY, 1));
+        broker_deinit(&broker);
+}
+
+/* A key that becomes known again keeps its stored sequence. */
+Test(hello, executed_request_is_not_executed_again_after_restarts_of_store_and_broker) {
+        for (uint64_t sequence = 1; sequence <= 2; sequence++) {
+                broker_init_down(&broker, broker_config());
+                connect_to_plugin(KEY);
+                broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
+                                                      .sender = { KEY, S("c"), { 0 }, 7, 1 } });
+                pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+                connect_to_plugin(OTHER_KEY);
+                connect_to_plugin(KEY);
+                restart_store();
+                cr_expect_eq(executes_waiting_request(KEY, sequence), sequence > 1);
+                broker_deinit(&broker);
+        }
+}
+
 Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
         broker_init_down(&broker, broker_config());
         cr_expect_eq(reconnect_to_other_version(), 1);

@@ -3,8 +3,11 @@
 /* A batch is committed before any of its messages is published. A failed commit undoes the batch. */
 
 #include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "unit/pipeline/fake_broker.h"
+#include "unit/support/capture.h"
 #include "unit/support/table.h"
 
 #define KEY 'a'
@@ -161,6 +164,38 @@ Test(storage, failed_commit_undoes_the_batch_and_every_reply_is_an_error) {
                                          "replies:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x replies:+OK ",
                                          ROW(failures, i));
                 }
+}
+
+/* Execute a SET whose commit has this result. Return the number of log lines with this text. */
+static size_t count_logged_by_set(int commit_result, const char *text) {
+        struct capture capture;
+        size_t n_lines;
+        char *printed;
+
+        broker.commit_result = commit_result;
+        capture_start(&capture, STDERR_FILENO);
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        printed = capture_end(&capture);
+        n_lines = capture_count(printed, text);
+        free(printed);
+        return n_lines;
+}
+
+Test(storage, failed_commit_is_logged_with_its_remedy) {
+        cr_expect_eq(count_logged_by_set(-ENOSPC, "commit failed: free space"), 1);
+        cr_expect_eq(count_logged_by_set(-ENOMEM, "commit failed: give the process more memory"), 1);
+        cr_expect_eq(count_logged_by_set(-EIO, "commit failed: check the disk"), 1);
+}
+
+Test(storage, success_is_logged_once_after_failed_commits) {
+        cr_expect_eq(count_logged_by_set(0, "succeed again"), 0);
+        for (int i = 0; i < 2; i++) {
+                cr_expect_eq(count_logged_by_set(-EIO, "succeed again"), 0);
+                cr_expect_eq(count_logged_by_set(-EIO, "succeed again"), 0);
+                cr_expect_eq(count_logged_by_set(0, "succeed again"), 1);
+                cr_expect_eq(count_logged_by_set(0, "succeed again"), 0);
+        }
 }
 
 Test(storage, failed_commit_is_not_remembered_for_a_redelivered_request) {

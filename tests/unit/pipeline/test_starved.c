@@ -405,3 +405,31 @@ Test(starved, pipeline_creation_fails_without_leaks) {
         }
         pipeline_free(pipeline);
 }
+
+Test(starved, welcome_without_memory_is_dropped_and_hello_is_repeated) {
+        static struct broker broker;
+        struct message welcome = { .topic = S(COMPANION_WELCOME), .qos = 1 };
+        struct buf text = { 0 };
+
+        broker_init_down(&broker, broker_config());
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
+        broker_connect(&broker, false);
+        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+        welcome.correlation_data = broker.hello->correlation_data;
+        welcome.payload =
+                welcome_payload(broker.hello->payload, welcome_text(&text, 'a', "0\nguarded\n0\n"));
+
+        memory_starve(1, 1);
+        pipeline_receive(broker.pipeline, &welcome, broker.now);
+        cr_expect_eq(memory_stop_failing(), 1);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 1);
+        cr_expect_eq(broker.n_serving, 0);
+
+        broker_pass_deadline(&broker);
+        cr_expect_eq(broker.n_sent, 2, "HELLO is repeated");
+        broker_welcome(&broker, 'a', "0\nguarded\n0\n");
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        free((void *)welcome.payload.data);
+        buf_deinit(&text);
+        broker_deinit(&broker);
+}
