@@ -256,7 +256,7 @@ void notifications_delivered(struct pipeline *pipeline, uint64_t sequence) {
 }
 
 /*
- * Send one more frame for the last published change, marked as its last frame, without recipients. The plugin replies to it with
+ * Send one more frame for the last published change, marked as its last frame, without recipients. The plugin replies with
  * DELIVERED.
  */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now) {
