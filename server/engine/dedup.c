@@ -17,7 +17,8 @@
 
 _Static_assert(
         (DEDUP_SPAN_S & (DEDUP_SPAN_S - 1)) == 0,
-        "DEDUP_SPAN_S must be a power of two, because records store the low 32 bits of their deadlines");
+        "DEDUP_SPAN_S must divide 2^32: dedup_forget() computes a deadline modulo DEDUP_SPAN_S from its low 32 "
+        "bits");
 
 /* Maximum number of records that one dedup_add() drops, after the limit was lowered. */
 #define DROPPED_PER_ADD_MAX 16
@@ -237,10 +238,12 @@ static const struct dedup_group *largest_group(const struct dedup *dedup) {
 }
 
 /*
- * Make room for one more record. Comparing all groups takes about a microsecond, so no structure orders them.
+ * Make room for one more record: drop the oldest record of the largest group. Comparing all groups takes about a microsecond,
+ * so no structure orders them.
  *
- * If the record with the earliest deadline is in a largest group, drop this record: restored records have no order of age, and
- * of groups with equal numbers of records, none has a claim to more.
+ * Exception: if no group is larger than the group of the record with the earliest deadline, drop that record. This matters if
+ * several groups are equally large, and for restored records: they are in the order of their slots, so the first is not the
+ * oldest.
  */
 static int make_room(struct dedup *dedup) {
         for (int i = 0;

@@ -10,7 +10,7 @@
  *
  * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. If the memory is
  * full, the group with the most records loses one. So a client that sends many requests does not make the store
- * forget the replies to clients that send fewer. Dropped replies are counted.
+ * forget the replies to clients of smaller groups. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
@@ -100,10 +100,10 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
  * restored reply is not known, so all restored replies are in one additional group.
  *
  * The limit of all records may be lower than in the earlier run. If there are too many replies, those with the latest deadlines
- * are restored, and the others count as dropped early. A reply whose slot is above the limit gets another slot in memory. The
- * storage still has the reply in the former slot, which no other reply gets unless the limit is raised again.
+ * are restored, and the others count as dropped early. A reply whose slot is above the limit gets another slot in memory. Its
+ * row in the storage stays in the former slot. No other reply gets the former slot, unless the limit is raised again.
  *
- * Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
+ * Returns 0, -EBADMSG if it detects that slots do not ascend, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 

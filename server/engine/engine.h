@@ -199,8 +199,8 @@ struct entry_fields {
 
 /*
  * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or -ENOMEM. Deadlines are
- * monotonic nanoseconds and may have passed. Restore replies in ascending order of slots: otherwise engine_restore_reply()
- * returns -EBADMSG.
+ * monotonic nanoseconds and may have passed. Restore replies in ascending order of slots; engine_restore_reply()
+ * returns -EBADMSG if it detects another order.
  */
 int engine_restore_entry(struct engine *engine, const struct entry_fields *fields);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,

@@ -45,6 +45,7 @@ struct request {
         struct slice payload;
         struct slice timestamp_text;
         struct slice fence_text;
+
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 };
 

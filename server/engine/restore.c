@@ -61,9 +61,11 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
-        /* revocation_epoch is not stored. Each revocation sets it to a new, greater disconnect_epoch. So the stored
-         * disconnect_epoch is above the epoch in the digest of each KEYNOTIFY whose registration was revoked, and identify()
-         * in engine.c does not take a new KEYNOTIFY for a repeat of it. */
+        /*
+         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation increases disconnect_epoch,
+         * so this value is greater than revocation_epoch was when a registration was made that was revoked later. If the
+         * client sends that KEYNOTIFY again, its digest differs (identify() in engine.c), and the store executes it again.
+         */
         engine->revocation_epoch = disconnect_epoch;
 }
 

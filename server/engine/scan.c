@@ -2,8 +2,8 @@
 
 /*
  * A page visits shards in ascending order, and the entries of a shard in the order of their hashes. A position is a hash: all
- * keys with lower hashes have been visited. uthash stores half of each hash; the other half is recomputed only to order
- * entries whose stored halves are equal.
+ * keys with lower hashes have been visited. uthash stores half of each hash; the other half is recomputed for the
+ * position of the next page, and to order entries whose stored halves are equal.
  */
 
 #include "engine/scan.h"

@@ -3,7 +3,7 @@
 /*
  * The broker drops DISCONNECTED if the queue of the store's session is full, which clients can cause, and does not tell the
  * plugin. So the plugin repeats DISCONNECTED until the store acknowledges it. A lost DISCONNECTED would leave registrations
- * in the store that count against its quota and that no client can end.
+ * in the store that count against its quota, until the next HELLO or the client's next KEYNOTIFY.
  *
  * The list is bounded by the number of connections that the store has tracked. mosquitto before 2.0.15 with
  * per_listener_settings sends no ticks, so there the plugin does not repeat DISCONNECTED.

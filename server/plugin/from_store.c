@@ -192,7 +192,7 @@ static bool is_accepted(const struct message_handler *handler, const struct plug
 
 /*
  * Ignore a malformed message: the broker closes the connection on an error, so a store of another version could not connect.
- * Return an error if memory is short: the store then connects again and repeats the message.
+ * Return an error if memory is short: the store then connects again, and WELCOME tells it what the plugin has.
  */
 static int on_control(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;

@@ -145,7 +145,7 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
 /* Whether the client may publish on the topic. Also call for a bridge's messages: the broker does not check them. */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
 
-/* Whether the client id has the form of the random ones that stores use after COMPANION_UNGUARDED. */
+/* Whether the client id has the form of the random ones that stores use after COMPANION_UNGUARDED (companion_hello.h). */
 bool acl_is_random_client_id(struct slice client_id);
 
 /* Register the access checks. Returns 0 or -ENOMEM. */
@@ -297,9 +297,10 @@ int property_read_text(const mosquitto_property *property, char **ret_text);
 int property_read_name(const mosquitto_property *property, char **ret_name);
 
 /*
- * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. A build of
- * 2.0.21 or 2.0.22 that exports the readers adds the value's bytes to the broker's memory count, and free() does not subtract
- * them. Unpatched builds of mosquitto 2.0 do not export the readers (meson.build). The readers' manual requires free().
+ * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), as the manual of these readers says, and 2.1
+ * with the broker's allocator. In 2.0.21 and 2.0.22 the readers of the broker also add the value's bytes to its memory count,
+ * and free() does not subtract them. But unpatched builds of these two do not export the readers; then the plugin uses those of
+ * libmosquitto (meson.build), which count nothing in the broker.
  */
 void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);

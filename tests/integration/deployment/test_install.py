@@ -144,6 +144,11 @@ def test_systemd_knows_every_setting_of_the_unit(unit, directories, tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_restarts_are_not_limited(unit):
+    """By default systemd gives up after five starts in ten seconds, which an operator's restarts can exceed."""
+    assert "StartLimitIntervalSec=0" in unit.read_text().splitlines()
+
+
 def test_the_reload_command_of_the_unit_reloads_the_store(unit, site):
     """The command exists on every Debian system without another package."""
     store = site.start_store()
