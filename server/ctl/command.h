@@ -49,8 +49,8 @@ struct command {
         size_t n_words_max;
         unsigned int needs; /* bit set of enum command_needs */
         command_function *run;
-        command_function
-                *run_offline; /* instead of run with --data-dir, which needs nothing; NULL: no such option */
+        /* Called instead of run if --data-dir is given, without the preparation of `needs`. NULL: no --data-dir. */
+        command_function *run_offline;
 };
 
 /* A row for each enum command_id. */

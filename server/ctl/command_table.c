@@ -32,13 +32,13 @@ static const char set_help[] =
         "With --nex X KEY VALUE, X is the value of --nex. With --nex KEY VALUE, --nex has no value.\n"
         "--nex=X is never ambiguous.\n";
 
-static const char del_help[] = "Prints the version of the deleted value.\n"
+static const char del_help[] = "Prints the word deleted and the version of the deleted value.\n"
                                "\n"
                                "  statestorectl del greeting\n"
                                "  statestorectl del state --fence 001696374425000:00000:StateStore\n";
 
 static const char vdel_help[] =
-        "Prints the version of the deleted value.\n"
+        "Prints the word deleted and the version of the deleted value.\n"
         "\n"
         "  statestorectl vdel lock me               release a lock, unless another client has it\n";
 
@@ -96,7 +96,7 @@ static const char import_help[] =
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
 
 static const char check_help[] =
-        "Reads everything and changes nothing. Exit status 4 if the data is damaged.\n"
+        "Reads everything and changes nothing. Exit status 4 if the data is damaged or cannot be read.\n"
         "\n"
         "  statestorectl check /var/lib/statestored\n";
 
@@ -108,25 +108,27 @@ static const char backup_help[] =
         "  statestorectl backup /var/lib/statestored monday.db\n";
 
 static const char replay_help[] =
-        "FILE was written by statestored --record; - is stdin. Each request is sent unchanged,\n"
-        "including its __srcId, after the reply to the previous request. Prints the requests whose\n"
-        "reply differs, with both replies. Versions, times and notifications are not compared.\n"
-        "Exit status 1 if any reply differs.\n"
+        "FILE was written by statestored --record; - is stdin. Each request is sent after the reply to\n"
+        "the previous request, with its recorded payload, correlation data and user properties, such as\n"
+        "__srcId, but with another response topic and expiry. Prints the requests whose reply differs,\n"
+        "with both replies. Versions, times and notifications are not compared. Exit status 1 if any\n"
+        "reply differs.\n"
         "\n"
         "  statestorectl replay a.jsonl          send to a store with the same initial state\n"
         "  statestorectl replay a.jsonl --pace   also keep the times, so that keys expire\n"
         "\n"
-        "Replay skips requests without a valid topic, response topic or QoS, later pages of a SCAN, and\n"
-        "requests of --control if the store runs without it. If a request has no recorded reply, replay\n"
-        "waits until the store has executed it: it sends another request, and waits for the reply to\n"
-        "that. Each recorded client has its own connection; from the hundredth on they share one. The\n"
-        "client ids consist of --client-id and a number, so a policy may decide differently.\n";
+        "Replay skips requests with a QoS other than 1, requests without a valid topic or response\n"
+        "topic, later pages of a SCAN, wait-for of --control, and the other requests of --control if the\n"
+        "store runs without it. If a request has no recorded reply, replay waits until the store has\n"
+        "executed it: it sends another request, and waits for the reply to that. Each recorded client\n"
+        "has its own connection; from the hundredth on they share one. The client ids consist of\n"
+        "--client-id and a number, so a policy may decide differently.\n";
 
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"
-        "status 0 if all is ok, 1 after a warn, 4 after a fail.\n"
+        "status 0 if all is ok, 1 after a warn, 4 after a fail, 3 if the broker cannot be reached.\n"
         "\n"
-        "Safe at a broker in use: publishes about 1600 messages, most of 16 bytes and one of 256 KiB,\n"
+        "Safe at a broker in use: publishes about 1500 messages, most of 16 bytes and one of 256 KiB,\n"
         "to topics of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
         "behind. Takes seconds if all is ok, and less than two minutes at the default --timeout.\n"
         "\n"
@@ -134,22 +136,23 @@ static const char doctor_help[] =
         "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n";
 
 static const char test_help[] =
-        "reset                       delete all keys; reset clock, rules and requests\n"
-        "seed FILE                   set keys from an export or a list of objects; - is stdin\n"
-        "clock advance DURATION      keys expire, versions grow, replies are forgotten\n"
-        "clock freeze | resume       stop and continue the clock; after a minute requests are\n"
-        "                            refused, because their timestamps are ahead of the clock\n"
-        "clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
-        "fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
-        "                            delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
-        "                            wrong-correlation, malformed, disconnect;\n"
-        "                            drop-notification, notify-twice\n"
-        "fault list | clear\n"
-        "requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
-        "                            print the received requests, one JSON object per line\n"
-        "wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout DURATION]\n"
-        "                            wait for N matching requests; exit status 1 at the timeout\n"
+        "  reset                       delete all keys; reset clock, rules and requests\n"
+        "  seed FILE                   set keys from an export or a list of objects; - is stdin\n"
+        "  clock advance DURATION      keys expire, versions grow, remembered replies are forgotten\n"
+        "  clock freeze | resume       stop and continue the clock; after a minute requests are\n"
+        "                              refused, because their timestamps are ahead of the clock\n"
+        "  clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
+        "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
+        "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
+        "                              wrong-correlation, malformed, disconnect;\n"
+        "                              drop-notification, notify-twice\n"
+        "  fault list | clear\n"
+        "  requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
+        "                              print the received requests, one JSON object per line\n"
+        "  wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout DURATION]\n"
+        "                              wait for N matching requests; exit status 1 at the timeout\n"
         "\n"
+        "after N selects the requests with a number above N; the command requests prints the numbers.\n"
         "A DURATION is 500ms, 10s, 5m, 1h or 2d.\n"
         "\n"
         "  statestorectl test clock advance 1h\n"

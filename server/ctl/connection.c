@@ -17,6 +17,8 @@
 #include "mqtt/mqtt_client.h"
 
 #define KEEPALIVE_S 20
+
+/* Maximum duration of connection_poll(), even if messages keep arriving. */
 #define POLL_MAX_MS 100
 
 struct connection {
@@ -26,7 +28,7 @@ struct connection {
         size_t at;                  /* index of the current endpoint */
         size_t n_given_up;          /* number of endpoints that connection_open_next() has given up */
         bool is_ready;              /* connected and subscribed */
-        bool is_disconnected;       /* while opening: the next address is to be tried */
+        bool is_disconnected; /* while opening: connect_until() must try the next address of the endpoint */
         bool has_failed;
         bool was_lost;  /* see connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
@@ -159,7 +161,8 @@ static const char *disconnect_advice(int reason) {
         case MQTT_RC_SESSION_TAKEN_OVER:
                 return "; another client has connected with this client id, see --client-id";
         case MQTT_RC_ADMINISTRATIVE_ACTION:
-                return "; the plugin does this to a client that reads its notifications too slowly";
+                return "; the plugin does this, for example, to a client that reads its notifications too "
+                       "slowly";
         default:
                 return "";
         }
@@ -273,8 +276,8 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
 }
 
 /*
- * Run the loop for at most the time that remains. If no time remains, run it once without waiting and set *ret_is_over: a
- * process that was suspended reads the data that has arrived before it reports a timeout.
+ * Run the loop for at most the time that remains. If no time remains, run it once without waiting and set *ret_is_over. So a
+ * process that was suspended still reads the data that has arrived, and reports a timeout only after that.
  */
 static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
         int64_t remaining_ms = until_ms - system_clock_mono_ms();

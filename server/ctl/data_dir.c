@@ -200,8 +200,9 @@ static const char *check_token(const struct data_dir *directory, const struct ke
 
         if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
             clock_is_fence_too_far_ahead(engine_clock(directory->engine), directory->node_id, token, now_ms))
-                return "its token is more than a minute ahead of this machine's clock, and so is any "
-                       "other token that is new enough to write the key";
+                return "its token is more than a minute ahead of this machine's clock, so no client could "
+                       "write the key until the clock reaches it; remove \"token\" to import the key "
+                       "without it";
         return NULL;
 }
 

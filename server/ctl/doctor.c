@@ -95,7 +95,10 @@ static void keep(struct buf *buf, struct slice bytes) {
         buf_append_slice(buf, bytes);
 }
 
-/* Remember one source, and another one if a second store replies: which store replies first can change with each request. */
+/*
+ * Keep the first source in `source` and a later one in other_source, a different one if any reply has one. Which of two stores
+ * replies first can change with each request.
+ */
 static void keep_source(struct doctor *doctor, struct slice source) {
         if (doctor->source.length == 0)
                 keep(&doctor->source, source);
@@ -230,10 +233,8 @@ static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
 }
 
 static enum exit_code examine(struct doctor *doctor) {
-        if (connect(doctor) < 0) {
-                complain_of_memory();
-                return EXIT_NO_REPLY;
-        }
+        if (connect(doctor) < 0)
+                return complain_of_memory();
         if (connection_open(doctor->connection) != CONNECTION_OK) {
                 doctor_fail(doctor, "broker", NULL, "%s", connection_problem(doctor->connection));
                 return conclude(doctor, EXIT_NO_REPLY);

@@ -9,7 +9,7 @@
 enum severity {
         SEVERITY_OK,
         SEVERITY_WARN, /* the service works, but a setting limits it */
-        SEVERITY_FAIL, /* requests are lost, slow, or get no reply */
+        SEVERITY_FAIL, /* the service fails, for example: requests are lost or slow, or two stores reply */
         N_SEVERITIES,
 };
 
@@ -28,7 +28,7 @@ struct doctor {
         uint8_t correlation[16]; /* of the last request */
         int64_t sent_ns, acknowledged_ns, replied_ns;
         int reason;         /* reason code of the acknowledgement; NO_REASON: none yet */
-        bool is_done;       /* stop waiting: the reply or a refusal has arrived */
+        bool is_done;       /* stop waiting: the reply or a refusal by the broker has arrived */
         unsigned n_replies; /* replies to the last request */
 
         /* Of the first reply to the last request. */

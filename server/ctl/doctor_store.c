@@ -29,10 +29,10 @@
 #define NAGLE_NS INT64_C(30000000)
 
 #define NOTIFIED_WITHIN_MS     2000
-#define CLOCK_PAUSE_MS         200
+#define CLOCK_PAUSE_MS         200 /* between two readings of the store's clock */
 #define SKEW_SMALL_MS          1000
-#define SKEW_LARGE_MS          60000 /* the store refuses more */
-#define LATE_REPLY_MS          300
+#define SKEW_LARGE_MS          60000 /* the store refuses timestamps that are further ahead of its clock */
+#define LATE_REPLY_MS          300   /* for the reply of a second store to the last request */
 #define OTHER_CLIENT_WITHIN_MS 2000
 
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
@@ -154,8 +154,8 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
 }
 
 /*
- * Read the clock twice. If both readings are equal, they are not the store's wall clock. They are the timestamp of an earlier
- * request, which was ahead of the wall clock.
+ * Read the clock twice. If both readings are equal, they are an earlier version, and the store's wall clock is behind them. So
+ * if they are behind this machine's clock, the store's wall clock is even further behind.
  */
 void doctor_check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, last_ms, distance_ms;
@@ -173,7 +173,7 @@ void doctor_check_clock(struct doctor *doctor) {
                 return;
         }
 
-        at_least = last_ms == first_ms ? "at least " : "";
+        at_least = last_ms == first_ms && ahead_ms < 0 ? "at least " : "";
         side = ahead_ms > 0 ? "ahead of" : "behind";
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
         if (distance_ms <= SKEW_SMALL_MS)
@@ -302,8 +302,8 @@ void doctor_check_replies(struct doctor *doctor) {
 }
 
 /*
- * Read from the store's metrics whether the plugin checks CONNECT. Do not try it: a CONNECT with the store's client id could
- * disconnect the store.
+ * Read from the store's metrics whether its client id is guarded: the plugin refuses it to other users, or it is random. Do
+ * not try it: a CONNECT with the store's client id could disconnect the store.
  */
 void doctor_check_client_id(struct doctor *doctor) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };

@@ -88,7 +88,10 @@ static int set_url(void *target, const struct option *option, const char *value)
         if (r < 0)
                 return r;
 
-        /* Discard what was set before: credentials for another host must not be sent to this one. */
+        /*
+         * This URL replaces the former URL with its credentials, --host and --port. If it has a user name or a password, it
+         * also replaces --user or --password-file; otherwise these stay.
+         */
         broker_url_deinit(&options->url);
         options->url = url;
         options->is_url_given = true;
@@ -225,7 +228,8 @@ const struct option ctl_options[] = {
         OWN("--interval", "DURATION", "2s", "a duration from 100ms to 24h, such as 2s,",
             "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
-        SWITCH("--json", 0, "print JSON", OPTION_FOR_ALL, json),
+        SWITCH("--json", 0, "print JSON; import, check, replay, test and top ignore it", OPTION_FOR_ALL,
+               json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
           .letter = 'u',
@@ -242,7 +246,8 @@ const struct option ctl_options[] = {
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
                "port of the broker, instead of the port in --url", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
-               "configuration of the store; used if no host or URL is given", option_set_text, config_file),
+               "configuration of the store: its metrics, and by default its broker", option_set_text,
+               config_file),
         COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
                credentials.user),
         COMMON("--password-file", "FILE", NULL, "a file name", "file with the password in its first line",

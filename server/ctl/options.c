@@ -2,7 +2,7 @@
 
 /*
  * Set the defaults, then read the environment, then the command line; each overrides the one before. Options are checked
- * afterwards, because only then the command is known.
+ * afterwards, because only then is the command known.
  */
 
 #include "ctl/options.h"
@@ -85,7 +85,8 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return usage_error(options, name, "no such option");
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        if (!argument->value) { /* only --nex may have none: a switch has "on", and set() fails for other options */
+        /* Only --nex can be without a value: a switch has the value "on", and for any other option set() reports an error. */
+        if (!argument->value) {
                 parser->has_nex_word =
                         options->command && rest->at < rest->end && argument_is_word(*rest->at);
                 parser->nex_word = options->n_words;
@@ -152,6 +153,7 @@ static enum options_result check_words(struct parser *parser) {
         size_t n_max = options->command->n_words_max - n_files;
         char text[128];
 
+        /* One word too many: the word after --nex is its VALUE. */
         if (parser->has_nex_word && options->n_words == n_max + 1) {
                 const char **word = &options->words[parser->nex_word];
 
@@ -227,7 +229,10 @@ static enum options_result read_store_config(struct options *options) {
                        : OPTIONS_INVALID;
 }
 
-/* Without --host and --url, use the broker of the store, but not the credentials of the store. */
+/*
+ * Without --host and --url, use the address of the store's broker and the TLS options that concern the broker, but not the
+ * credentials of the store: user name, password and client certificate.
+ */
 static enum options_result take_broker_of_store(struct options *options) {
         struct credentials *credentials = &options->credentials;
 
@@ -334,7 +339,7 @@ enum options_result options_init(struct options *options, int n_arguments, char 
                 if (ctl_options[i].default_value)
                         result = set(options, &ctl_options[i], ctl_options[i].flag,
                                      ctl_options[i].default_value);
-        options->is_url_given = false;
+        options->is_url_given = false; /* the default does not count */
         options->is_tls_given = false;
 
         result = result ?: read_environment(options) ?: read_arguments(&parser);

@@ -37,9 +37,9 @@ bool output_has_failed(void);
 enum exit_code output_finish(enum exit_code exit_code);
 
 /*
- * Append text so that it stays on its line, cannot control a terminal, and is shown as itself. UTF-8 of printable characters
- * (log_printable_length()) is appended unchanged. In any other text, control characters, bytes outside ASCII and backslashes
- * are escaped: \n, \\, \x1B.
+ * Append text so that it stays on its line, cannot control a terminal, and has no invisible characters. UTF-8 of printable
+ * characters (log_printable_length()) is appended unchanged. In any other text, control characters, bytes outside ASCII and
+ * backslashes are escaped: \n, \\, \x1B.
  * keep_lines: newlines and tabs are not escaped.
  */
 void append_printable(struct buf *buf, struct slice text, bool keep_lines);

@@ -30,7 +30,7 @@
 /* Maximum number of connections. All further clients share the last one. */
 #define CLIENTS_MAX 100
 
-/* Interval of poll_others(), shorter than the keep-alive. The broker queues messages for a client that does not read. */
+/* Interval of poll_others(). Shorter than the keep-alive, and short because the broker queues messages between two polls. */
 #define POLL_INTERVAL_MS 1000
 
 /* Maximum number of bytes printed of a payload. */
@@ -273,7 +273,10 @@ static enum connection_result send_probe(struct replay *replay) {
         return publish(replay, message, &replay->probe_topic, &packet_id);
 }
 
-/* Send the current request and wait for its reply; without a recorded reply, for that of a probe. */
+/*
+ * Send the current request and wait for its reply. If no reply was recorded, wait for the reply to a probe, because the store
+ * may not reply again. Requests of --control need no probe: the store replies to each of them.
+ */
 static enum connection_result ask(struct replay *replay) {
         const struct recorded_request *request = replay->request;
         enum connection_result result;

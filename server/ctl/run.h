@@ -34,10 +34,10 @@ command_function command_watch;
 command_function command_replay;
 
 /*
- * Measure how a broker treats requests, and print a line with the remedy for each finding. Returns EXIT_DONE without
- * findings, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if requests are lost, slow, or get no reply, and
- * EXIT_NO_REPLY if no broker was reached. The doctor uses only topics below its client id and one key of its own, and
- * deletes that key.
+ * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all is well. Returns
+ * EXIT_DONE if all checks are ok, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if a check failed, and EXIT_NO_REPLY if
+ * no broker was reached. Apart from requests to the store, the doctor publishes only to topics below clients/CLIENT_ID. Its
+ * requests use one key of its own, which it deletes.
  */
 command_function command_doctor;
 

@@ -180,7 +180,7 @@ enum connection_result session_request(struct session *session, const struct ses
                 return CONNECTION_OK;
         }
 
-        if (result == CONNECTION_OK) {
+        if (result == CONNECTION_OK) { /* on_acknowledged() has ended the wait */
                 connection_set_problem(
                         session->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
@@ -256,7 +256,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         if (resp3_read(&reply->rest, &reply->item) < 0)
                 return session_print_unexpected_reply(reply);
 
-        /* The document dialect writes -1 as "-1\r\n", which is the error "1" in RESP3. */
+        /* A store with --dialect document writes -1 as "-1\r\n", which is the error "1" in RESP3. */
         if (reply->item.type == RESP3_ERROR && slice_equal(reply->item.text, SLICE_LITERAL("1")))
                 reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
         if (reply->item.type == RESP3_ERROR) {
@@ -323,6 +323,7 @@ int session_new(struct session **ret_session, const struct session_config *confi
         connection_config.acknowledged = on_acknowledged;
         connection_config.userdata = session;
         connection_config.interrupted = config->interrupted;
+        /* A client that waits for notifications may not write for a long time: notice meanwhile that stdout was closed. */
         if (config->notification)
                 connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);

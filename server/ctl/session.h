@@ -29,7 +29,7 @@ struct session *session_free(struct session *session);
 struct connection *session_connection(struct session *session);
 
 struct session_request {
-        struct slice words[CONTROL_WORDS_MAX]; /* no other request has more words */
+        struct slice words[CONTROL_WORDS_MAX]; /* requests of --control can have the most words */
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
@@ -67,8 +67,8 @@ enum connection_result session_request(struct session *session, const struct ses
 
 /*
  * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns EXIT_STORE_ERROR if the reply is an
- * error or not RESP3. If the condition of the request was not met, the item is the number -1, whichever --dialect the store
- * has.
+ * error or not RESP3. If the condition of the request was not met, the item is the number -1, also from a store with
+ * --dialect document (an option of statestored).
  */
 enum exit_code session_read_reply(struct session_reply *reply);
 

@@ -86,7 +86,7 @@ static int read_change(const struct message *message, struct printed_change *cha
                 change->value = words[3];
                 return 0;
         }
-        /* DEL: in the document dialect */
+        /* DEL: from a store with --dialect document */
         if (n_words == 2 && slice_equal(words[0], SLICE_LITERAL("NOTIFY")) &&
             (slice_equal(words[1], SLICE_LITERAL("DELETE")) ||
              slice_equal(words[1], SLICE_LITERAL("DEL")))) {
@@ -221,8 +221,8 @@ static enum state reconnect(struct watch *watch) {
 }
 
 /*
- * Two clients with the same client id end the connections of each other. mosquitto 2.0 closes them without a reason, so
- * suspect this when two connections end without a renewal of the registrations between.
+ * Two clients with the same client id end the connections of each other. mosquitto before 2.0.15 closes the connections
+ * without a reason code. So suspect another client when two connections end without a renewal of the registrations between.
  */
 static const char *loss_advice(const struct watch *watch) {
         bool is_chosen = watch->options->client_id != watch->options->client_id_buffer;

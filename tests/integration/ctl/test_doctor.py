@@ -2,6 +2,7 @@
 """statestorectl doctor reports exactly the wrong setting of a mosquitto."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -173,6 +174,24 @@ def test_a_wrong_clock_is_reported(make_site, tmp_path, ahead_s, severity, said)
     found = findings_with({"clock": severity} | ({"notifications": "fail"} if ahead_s == -3600 else {}), site)
 
     assert said in found["clock"][1]
+
+
+@pytest.mark.parametrize("before_s, ahead_s, said", [
+    (3600, 0, r"the store's clock is \d+ s ahead of "),
+    (-3600, -7200, r"the store's clock is at least \d+ s behind "),
+])
+def test_a_clock_that_waits_for_the_wall_clock_is_reported(make_site, tmp_path, before_s, ahead_s, said):
+    """After a step back of the wall clock the store's clock does not go back: it stands still."""
+    site = make_site()
+    clock = SteppedClock(tmp_path)
+    clock.step_to(before_s * 1000)
+    site.start_store(environment=clock.environment())
+    site.connect().request("GET", "key", ts=None)
+    clock.step_to(ahead_s * 1000)
+
+    found = findings_with({"clock": "fail"} | ({"notifications": "fail"} if ahead_s < 0 else {}), site)
+
+    assert re.match(said, found["clock"][1])
 
 
 @pytest.fixture

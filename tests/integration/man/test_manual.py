@@ -127,3 +127,11 @@ def test_statestorectl_1_has_everything_that_help_has():
             assert re.search(rf"^ +(-\w, )?{option}( |$)", shown, re.MULTILINE), option
         for example in re.findall(r"^  (statestorectl .*)", text.partition("\nExamples:")[0], re.MULTILINE):
             assert example in shown
+
+
+def test_statestorectl_1_has_the_table_of_a_help_as_lines():
+    shown = show("statestorectl.1")
+    table = re.search(r"^  reset .*?\n\n", run(CTL, "test", "--help").stdout, re.MULTILINE | re.DOTALL)[0]
+
+    for line in table.splitlines()[:-1]:
+        assert re.search(rf"^ +{re.escape(line.strip())}$", shown, re.MULTILINE), line
