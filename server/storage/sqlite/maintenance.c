@@ -17,7 +17,7 @@
 #include "storage/sqlite/schema.h"
 
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
-        struct now now = { system_clock_wall_ms(), system_clock_mono_ns() };
+        struct now now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
         struct load_result result;
         int r;
 

@@ -93,6 +93,44 @@ def test_an_import_replaces_existing_keys(directory):
     assert len(exported) == 5
 
 
+def test_an_import_keeps_what_the_directory_stores_beside_keys(make_site, tmp_path):
+    """Above all the MAC key of the plugin with its sequence number: without it the store accepts copies of earlier requests."""
+    directory = tmp_path / "data"
+    site = make_site()
+    store = site.start_store("--data-dir", directory)
+    site.connect().request("SET", "key", "value")
+    store.stop()
+
+    def stored():
+        with sqlite3.connect(directory / "statestored.db") as database:
+            rows = dict(database.execute("SELECT name, value FROM meta"))
+        changing = {"checksum", "clock_wall_ms", "clock_counter", "saved_at_ms", "wall_shift_ms", "commits", "rows_checksum",
+                    "persistence"}
+        return {name: value for name, value in rows.items() if name not in changing}
+
+    before = stored()
+    assert len(before["mac_key"]) == 32
+
+    assert ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"})).returncode == 0
+
+    assert stored() == before
+
+
+def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
+    """Otherwise the store could let a key expire up to a millisecond early."""
+    clock = SteppedClock(tmp_path)
+    now_ms = wall_ms()
+    clock.freeze_at(now_ms * 1_000_000 + 1)
+
+    ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl({"key": "k", "value": "v"}), more=clock.environment())
+
+    with sqlite3.connect(tmp_path / "data" / "statestored.db") as database:
+        (reading_ms,), (version_ms,) = database.execute(
+            "SELECT value FROM meta WHERE name = 'saved_at_ms' UNION ALL SELECT version_wall_ms FROM entries")
+    assert version_ms == now_ms + 1
+    assert reading_ms == now_ms, "the rounded time less a millisecond"
+
+
 def test_a_deadline_beyond_the_range_of_the_clock_is_omitted(tmp_path):
     line = b'{"key":"far","value":"v","deadline":9223372036854775806}\n'
 
