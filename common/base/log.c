@@ -34,6 +34,7 @@ static const char *const format_names[] = { [LOG_FORMAT_TEXT] = "text", [LOG_FOR
 static enum log_level log_level = LOG_INFO;
 static enum log_format log_format = LOG_FORMAT_TEXT;
 static bool is_journal;
+static void (*message_printer)(const char *message); /* NULL: lines are printed */
 
 void log_set_level(enum log_level level) {
         log_level = level;
@@ -59,6 +60,10 @@ int log_format_from_string(const char *name, enum log_format *ret_format) {
                         return 0;
                 }
         return -EINVAL;
+}
+
+void log_set_printer(void (*print_message)(const char *message)) {
+        message_printer = print_message;
 }
 
 /* Compare device and inode: a child process inherits JOURNAL_STREAM, but its stderr may be a different file. */
@@ -115,9 +120,20 @@ static void print(struct log_line *line, uint64_t n_suppressed) {
                 return;
 }
 
+static void emit(enum log_level level, const char *message, const struct log_field *fields,
+                 uint64_t n_suppressed) {
+        struct log_line line;
+
+        if (message_printer) {
+                message_printer(message);
+                return;
+        }
+        render(&line, level, message, fields);
+        print(&line, n_suppressed);
+}
+
 void log_event(enum log_level level, const char *format, ...) {
         char message[LOG_LINE_MAX];
-        struct log_line line;
         va_list arguments;
 
         if (level > log_level)
@@ -126,8 +142,7 @@ void log_event(enum log_level level, const char *format, ...) {
         va_start(arguments, format);
         vsnprintf(message, sizeof(message), format, arguments);
         va_end(arguments);
-        render(&line, level, message, NULL);
-        print(&line, 0);
+        emit(level, message, NULL, 0);
 }
 
 /* Length of the next character if it needs no escape; 0 if its first byte must be escaped. */
@@ -231,18 +246,14 @@ static bool exceeds_limit(struct log_limit *limit) {
 
 void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
                         const struct log_field *fields) {
-        struct log_line line;
-
         if (level > log_level)
                 return;
 
         pthread_mutex_lock(&suppressed_lock);
-        if (exceeds_limit(limit)) {
+        if (exceeds_limit(limit))
                 suppress(limit, level, message, fields);
-        } else {
-                render(&line, level, message, fields);
-                print(&line, n_suppressed_limits > 0 ? take_suppressed(limit) : 0);
-        }
+        else
+                emit(level, message, fields, n_suppressed_limits > 0 ? take_suppressed(limit) : 0);
         pthread_mutex_unlock(&suppressed_lock);
 }
 

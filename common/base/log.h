@@ -39,6 +39,12 @@ void log_set_format(enum log_format format);
 int log_format_from_string(const char *name, enum log_format *ret_format);
 
 /*
+ * Pass the message of each event to this function instead of printing a line. The level and the fields are dropped. For a command
+ * that prints messages for people. The message may contain characters that a terminal does not show as themselves.
+ */
+void log_set_printer(void (*print_message)(const char *message));
+
+/*
  * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin with a priority such as <6>
  * and have no time field, because the journal adds the time. Call once at start.
  */

@@ -156,7 +156,7 @@ static int set_nothing(void *config, const struct option *option, const char *va
 
 const struct option config_options[] = {
         SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
-                "names, addresses or socket paths, each with or without :PORT",
+                "a list of names, addresses or socket paths, each with or without :PORT,",
                 "address of the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
         SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
                 "port for hosts given without a port; with --dev, 0: any free port", option_set_port,

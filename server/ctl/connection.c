@@ -148,13 +148,6 @@ static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         mqtt_client_set_is_up(connection->client);
 }
 
-/* Advice if the connection ended during the TLS handshake, else "". */
-static const char *tls_advice(const struct connection *connection) {
-        return connection->config.credentials.tls && !connection->is_ready
-                       ? "; check --tls-ca-file, which must trust the broker, and --tls-certificate"
-                       : "";
-}
-
 /* Explain the reason code of a DISCONNECT. */
 static const char *disconnect_advice(int reason) {
         switch (reason) {
@@ -181,14 +174,15 @@ static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reas
                 BROKER_FAIL(connection, "cannot connect to ", ": %s; see --host", text);
         else if (cause == MQTT_CONNECT_FAILED || reason == MOSQ_ERR_TLS)
                 BROKER_FAIL(connection, "cannot connect to ", ": %s%s", text,
-                            reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
+                            reason == MOSQ_ERR_TLS ? "" : LOCATION_ADVICE);
         else if (reason >= 0x80)
                 BROKER_FAIL(connection, "", " has ended the connection: %s%s",
                             mosquitto_reason_string(reason), disconnect_advice(reason));
-        else if (reason == MOSQ_ERR_CONN_LOST)
-                BROKER_FAIL(connection, "lost the connection to ", "%s", tls_advice(connection));
+        else if (reason == MOSQ_ERR_CONN_LOST &&
+                 (connection->is_ready || !connection->config.credentials.tls))
+                BROKER_FAIL(connection, "lost the connection to ", "");
         else
-                BROKER_FAIL(connection, "lost the connection to ", ": %s%s", text, tls_advice(connection));
+                BROKER_FAIL(connection, "lost the connection to ", ": %s", text);
 }
 
 static void on_message(void *userdata, const struct message *message) {
@@ -383,8 +377,9 @@ static enum connection_result try_endpoint(struct connection *connection) {
 
         r = make_client(connection);
         if (r < 0)
-                return BROKER_FAIL(connection, "cannot connect to ", ": %s%s", strerror(-r),
-                                   tls_advice(connection));
+                return BROKER_FAIL(connection, "cannot connect to ", ": %s",
+                                   r == -EINVAL ? "--client-id, --tls-certificate or --tls-key is invalid"
+                                                : strerror(-r));
 
         result = connect_until(connection, until_ms);
         if (result != CONNECTION_TIMED_OUT)
@@ -395,15 +390,29 @@ static enum connection_result try_endpoint(struct connection *connection) {
         return BROKER_FAIL(connection, "cannot connect to ", " within %s" LOCATION_ADVICE, timeout.text);
 }
 
+/* Add the endpoints that failed before the current one to connection_problem(). */
+static void name_other_endpoints(struct connection *connection) {
+        size_t length = strlen(connection->problem);
+
+        for (size_t i = 0; i < connection->config.n_endpoints && length < sizeof(connection->problem); i++)
+                if (i != connection->at)
+                        length += (size_t)snprintf(connection->problem + length,
+                                                   sizeof(connection->problem) - length, "; also tried %s",
+                                                   endpoint_text(&connection->config.endpoints[i]).text);
+}
+
 enum connection_result connection_open(struct connection *connection) {
         size_t n_endpoints = connection->config.n_endpoints;
         enum connection_result result;
 
         for (size_t n_tried = 0;; connection->at = (connection->at + 1) % n_endpoints) {
                 result = try_endpoint(connection);
-                n_tried++;
-                if (result != CONNECTION_FAILED || n_tried == n_endpoints)
+                if (result != CONNECTION_FAILED)
                         return result;
+                if (++n_tried == n_endpoints) {
+                        name_other_endpoints(connection);
+                        return result;
+                }
         }
 }
 

@@ -106,7 +106,7 @@ __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(str
 __attribute__((format(printf, 2, 3))) void connection_set_problem(struct connection *connection,
                                                                   const char *format, ...);
 
-/* After CONNECTION_FAILED: the cause and the remedy, on one line. */
+/* After CONNECTION_FAILED: the cause, the remedy, and all endpoints that connection_open() tried, on one line. */
 const char *connection_problem(const struct connection *connection);
 
 /* After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a DISCONNECT packet. */

@@ -50,7 +50,7 @@ static enum exit_code data_dir_open(struct data_dir *directory, const char *name
                 .max_remembered_bytes = 0, /* remembered replies are not needed; they stay on disk */
         };
 
-        directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
+        directory->now = (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
         random_fill(&config.table_key, sizeof(config.table_key));
         if (storage_sqlite_open(&directory->storage, name) < 0 ||
             storage_load_engine(&directory->engine, &directory->restored, directory->storage, &config,
@@ -140,6 +140,7 @@ static enum exit_code store_batch(struct data_dir *directory) {
          * changed. With the plugin it then disconnects the clients that watch keys, so that they register again.
          */
         batch.persistence_digest = PERSISTENCE_UNKNOWN;
+        batch.key_states = directory->restored.header.key_states;
         if (directory->node_id.length > 0)
                 batch.node_id = directory->node_id;
 

@@ -94,7 +94,7 @@ enum exit_code input_import(const char *name, import_function *import, void *use
         }
 
         while ((length = getline(&line, &capacity, file)) >= 0) {
-                int64_t now_ms = system_clock_wall_ms();
+                int64_t now_ms = system_clock_wall_ms_rounded_up();
                 const char *fault = "out of memory";
                 enum exit_code code;
 

@@ -28,7 +28,7 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/* A function that stores a record. now_ms: the wall clock. A result other than EXIT_DONE ends the import. */
+/* A function that stores a record. now_ms: the wall clock, rounded up. A result other than EXIT_DONE ends the import. */
 typedef enum exit_code import_function(void *userdata, const struct key_record *record, int64_t now_ms);
 
 /*

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
 
@@ -81,6 +82,7 @@ int main(int n_arguments, char **arguments) {
 
         open_standard_descriptors();
         signal(SIGPIPE, SIG_IGN);
+        log_set_printer(complain_of_event);
 
         switch (options_init(&options, n_arguments, arguments)) {
         case OPTIONS_RUN:

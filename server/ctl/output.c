@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/log_line.h"
 
 static int output_errno;
@@ -20,6 +21,13 @@ void complain(const char *format, ...) {
         vsnprintf(line, sizeof(line), format, arguments);
         va_end(arguments);
         fprintf(stderr, "statestorectl: %s\n", line);
+}
+
+void complain_of_event(const char *message) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+
+        append_printable(&line, slice_from_string(message), false);
+        complain("%s", buf_text(&line) ?: strerror(ENOMEM));
 }
 
 enum exit_code complain_of_memory(void) {

@@ -20,6 +20,9 @@ enum exit_code {
 /* Print a message on one line of stderr. Untrusted text must go through LOG_TEXT (base/log.h). */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
+/* Print the message of a log event on one line of stderr, for log_set_printer() (base/log.h). */
+void complain_of_event(const char *message);
+
 /* complain() that memory is exhausted. Returns EXIT_USAGE. */
 enum exit_code complain_of_memory(void);
 

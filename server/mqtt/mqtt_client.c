@@ -19,14 +19,25 @@
 
 /* 1. End of the connection. */
 
+/* Advice after an error of the TLS handshake. A broker that rejects a client may close the connection without a reason. */
+static const char *tls_advice(const struct credentials *credentials, const char *error) {
+        if (!strstr(error, "certificate verify failed"))
+                return credentials->tls_certificate
+                               ? "; does the broker use TLS on this port, and accept --tls-certificate?"
+                               : "; does the broker use TLS on this port, and require --tls-certificate?";
+        return credentials->tls_ca_file
+                       ? "; check the broker's certificate, its name and --tls-ca-file"
+                       : "; check the broker's certificate and its name, or use --tls-ca-file";
+}
+
 /*
- * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Under TLS add a hint: a
- * broker that rejects the client's certificate closes the connection without a reason.
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. If the TLS handshake may have
+ * failed, add advice.
  */
 static void complete_error(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
-        bool may_be_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
-                               (client->is_socket_open || length > 0);
+        bool was_handshake = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+                             (client->is_socket_open || length > 0);
 
         if (length == 0) {
                 snprintf(client->error, sizeof(client->error), "%s", text);
@@ -34,9 +45,9 @@ static void complete_error(struct mqtt_client *client, const char *text) {
         }
         if (length > 0 && client->error[length - 1] == '.')
                 client->error[--length] = '\0';
-        if (may_be_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
-                snprintf(client->error + length, sizeof(client->error) - length,
-                         "; does the broker accept our certificate?");
+        if (was_handshake && length < sizeof(client->error))
+                snprintf(client->error + length, sizeof(client->error) - length, "%s",
+                         tls_advice(&client->config.credentials, client->error));
 }
 
 void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,

@@ -52,7 +52,8 @@ struct mqtt_client_callbacks {
 
         /*
          * The connection has ended, or the attempt has failed. reason: a reason code of MQTT if it is 0x80 or more,
-         * else a result of libmosquitto. text: the cause, for people.
+         * else a result of libmosquitto. text: the cause, for people; after an error of the TLS handshake also
+         * the remedy.
          */
         void (*disconnected)(void *userdata, enum mqtt_disconnect cause, int reason, const char *text);
 

@@ -11,8 +11,8 @@
  * storage_memory_new(), and storage_sqlite_open() of storage/sqlite/sqlite.h.
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call it.
- * storage_commit() accesses only the storage and the batch, and changes neither the batch nor the entries and registrations of
- * its rows.
+ * storage_commit() changes neither the batch nor the entries and registrations of its rows. It reads the names of these
+ * registrations from the engine, so the engine must not execute a step meanwhile.
  */
 struct storage;
 
@@ -122,7 +122,7 @@ struct storage {
 };
 
 /*
- * Pass everything that is stored to the sink. The cause of an error is logged. Returns:
+ * Pass everything that is stored to the sink. The cause of an error other than -ENOMEM is logged. Returns:
  *
  *     0           loaded
  *     -ENOMEM     out of memory

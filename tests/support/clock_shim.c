@@ -2,8 +2,8 @@
 
 /*
  * For LD_PRELOAD: a wall clock that a test controls. The environment variable STATESTORE_CLOCK names a file with an int64_t:
- * the number of milliseconds by which the clock is ahead. The test steps the clock by writing to the file. The monotonic clock
- * is unchanged.
+ * the number of milliseconds by which the clock is ahead. The test steps the clock by writing to the file. If a second int64_t
+ * follows, the clock has stopped at this number of nanoseconds since the epoch. The monotonic clock is unchanged.
  */
 
 #include <fcntl.h>
@@ -15,16 +15,19 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *ahead_ms;
+struct clock {
+        int64_t ahead_ms, stopped_ns; /* stopped_ns: 0 beyond the end of the file */
+};
+static const volatile struct clock *control;
 
 __attribute__((constructor)) static void open_clock(void) {
         const char *path = getenv("STATESTORE_CLOCK");
         int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*ahead_ms), PROT_READ, MAP_SHARED, fd, 0);
+        void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*control), PROT_READ, MAP_SHARED, fd, 0);
 
         if (memory == MAP_FAILED)
                 abort();
-        ahead_ms = memory;
+        control = memory;
         close(fd);
 }
 
@@ -32,10 +35,15 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
         int r = (int)syscall(SYS_clock_gettime, clock, time);
         int64_t ms;
 
-        if (r < 0 || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) || !ahead_ms)
+        if (r < 0 || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) || !control)
                 return r;
 
-        ms = (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000 + *ahead_ms;
+        if (control->stopped_ns > 0) {
+                time->tv_sec = control->stopped_ns / 1000000000;
+                time->tv_nsec = control->stopped_ns % 1000000000;
+                return 0;
+        }
+        ms = (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000 + control->ahead_ms;
         if (ms < 0)
                 ms = 0;
         time->tv_sec = ms / 1000;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system clock that the test can step, for a store."""
+"""A system clock that the test can step or stop, for a store."""
 
 import struct
 from pathlib import Path
@@ -26,6 +26,10 @@ class SteppedClock:
                 file.write(data)
         else:
             self.path.write_bytes(data)
+
+    def freeze_at(self, ns):
+        """Stop it at this time, in nanoseconds since the epoch. Call before the process is started."""
+        self.path.write_bytes(struct.pack("=qq", self.ahead_ms, ns))
 
     def reading(self, node):
         """Return a timestamp of a client with the same clock."""

@@ -18,8 +18,9 @@
  * closes the storage: a commit needs only the sync of the write-ahead log. After a crash the number in the file may be too low,
  * but never too high.
  *
- * A database with fewer commits than the watermark has lost data. Either the write-ahead log was removed, or its end is
- * damaged. SQLite reports no error for a damaged end: it looks like an incomplete commit.
+ * A database with fewer commits than the watermark lacks acknowledged commits: the write-ahead log was removed, its end is
+ * damaged, or an older copy of the database was put back. SQLite reports no error for a damaged end: it looks like an
+ * incomplete commit.
  *
  * The file belongs to the database with the same instance id. A backup has a different instance id.
  */

@@ -72,7 +72,8 @@ int sqlite_create(const struct directory *directory) {
         if (r == 0)
                 r = rename_durably(directory);
         if (r < 0) {
-                log_error("cannot create \"%s\": %s", LOG_STRING(directory->database), strerror(-r));
+                log_error("cannot create \"%s\": %s%s", LOG_STRING(directory->database), strerror(-r),
+                          directory_remedy(r));
                 directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE);
         }
         return r;

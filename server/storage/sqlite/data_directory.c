@@ -158,6 +158,30 @@ int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_
         return 0;
 }
 
+const char *directory_remedy(int error) {
+        switch (-error) {
+        case ENOSPC:
+        case EDQUOT:
+                return "; free space on this disk, or choose another directory";
+        case EACCES:
+        case EPERM:
+                return "; give the user account of this process access, or choose another directory";
+        case EROFS:
+                return "; choose a directory on a writable file system";
+        case ENOENT:
+        case ENOTDIR:
+                return "; check the path";
+        case EEXIST:
+                return "; choose another name";
+        case EBUSY:
+                return "; end the process that has locked the database, such as a sqlite3 tool";
+        case EIO:
+                return "; see the log of the kernel for errors of this disk";
+        default:
+                return "";
+        }
+}
+
 bool directory_has(const struct directory *directory, const char *name) {
         struct stat status;
 

@@ -54,6 +54,12 @@ int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_
  */
 int directory_open_file(int directory_fd, const char *name);
 
+/*
+ * Return what to do about an error (-errno) of the directory or a file in it, to append to a message: "; free space ...". ""
+ * if the error is not one that the user can end.
+ */
+const char *directory_remedy(int error);
+
 /* Return true if the file exists and is not empty. */
 bool directory_has(const struct directory *directory, const char *name);
 

@@ -225,7 +225,7 @@ static int open_with_log(sqlite3 **ret_db, const struct directory *directory, bo
 }
 
 int database_open_to_read(sqlite3 **ret_db, const struct directory *directory) {
-        int code;
+        int code, r;
 
         if (directory_has(directory, DIRECTORY_DATABASE "-wal")) {
                 code = open_with_log(ret_db, directory, false);
@@ -238,7 +238,9 @@ int database_open_to_read(sqlite3 **ret_db, const struct directory *directory) {
                         return -ENOMEM;
                 code = open_connection(ret_db, address, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
         }
-        return database_errno(code);
+        r = database_errno(code);
+        return r == -EBADMSG ? database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errstr(code))
+                             : r;
 }
 
 int database_open_beside(sqlite3 **ret_db, const struct directory *directory) {

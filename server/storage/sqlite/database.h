@@ -33,7 +33,8 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
  */
 int database_check_files(const struct directory *directory);
 
-/* Open read-only or read-write. Each returns 0 or as database_errno(). The caller closes *ret_db. */
+/* Open read-only or read-write. Each returns 0 or as database_errno(). database_open_to_read() logs -EBADMSG. The caller
+ * closes *ret_db. */
 int database_open_to_read(sqlite3 **ret_db, const struct directory *directory);
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory);
 

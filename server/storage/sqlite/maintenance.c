@@ -17,7 +17,7 @@
 #include "storage/sqlite/schema.h"
 
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
-        struct now now = { system_clock_wall_ms(), system_clock_mono_ns() };
+        struct now now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
         struct load_result result;
         int r;
 
@@ -34,29 +34,33 @@ static int take_census(sqlite3 *db, const struct directory *directory, struct st
 /* Log the error, except -EBADMSG, which is logged already. Returns r. */
 static int log_failure(const char *path, int r) {
         if (r < 0 && r != -EBADMSG)
-                log_error("\"%s\": %s", LOG_STRING(path),
-                          r == -EBUSY ? "a store is running there" : strerror(-r));
+                log_error("\"%s\": %s%s", LOG_STRING(path), strerror(-r), directory_remedy(r));
         return r;
 }
 
+/* Open a directory that contains a database. Logs errors. */
 static int find_database(struct directory *directory, const char *path) {
         int r;
 
         r = directory_open(directory, path);
         if (r < 0)
-                return r;
-        return directory_has(directory, DIRECTORY_DATABASE) ? 0 : -ENOENT;
+                return log_failure(path, r);
+        if (faccessat(directory->fd, DIRECTORY_DATABASE, F_OK, 0) == 0)
+                return 0;
+        log_error("\"%s\" has no " DIRECTORY_DATABASE ": give the data directory of a store",
+                  LOG_STRING(path));
+        return -ENOENT;
 }
 
 int storage_sqlite_find(const char *path) {
         CLEANUP(directory_close) struct directory directory = { 0 };
 
-        return log_failure(path, find_database(&directory, path));
+        return find_database(&directory, path);
 }
 
 /*
  * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the permission to write
- * the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or another -errno.
+ * the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or another -errno, which is logged.
  */
 static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
         pid_t holder;
@@ -66,11 +70,15 @@ static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const 
         if (r < 0)
                 return r;
         r = directory_lock(directory, LOCK_NO_WAIT, &holder);
-        if (r < 0 && r != -EROFS && r != -EACCES)
+        if (r == -EBUSY)
                 return r;
+        if (r < 0 && r != -EROFS && r != -EACCES)
+                return log_failure(path, r);
 
         r = database_check_files(directory);
-        return r < 0 ? r : database_open_to_read(ret_db, directory);
+        if (r == 0)
+                r = database_open_to_read(ret_db, directory);
+        return r == -EBUSY ? r : log_failure(path, r);
 }
 
 int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
@@ -79,9 +87,11 @@ int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
         int r;
 
         r = open_if_stopped(&db, &directory, path);
-        if (r == 0)
-                r = take_census(db, &directory, ret_census);
-        return log_failure(path, r);
+        if (r == -EBUSY)
+                log_error("\"%s\": a store is running there; stop it, or check a backup", LOG_STRING(path));
+        if (r < 0)
+                return r;
+        return log_failure(path, take_census(db, &directory, ret_census));
 }
 
 static int copy_pages(sqlite3 *from, sqlite3 *to) {
@@ -164,9 +174,9 @@ int storage_sqlite_backup(const char *path, const char *file) {
 
         r = open_if_stopped(&db, &directory, path);
         if (r == -EBUSY)
-                r = database_open_beside(&db, &directory);
+                r = log_failure(path, database_open_beside(&db, &directory));
         if (r < 0)
-                return log_failure(path, r);
+                return r;
 
         r = create_file(file);
         if (r < 0)

@@ -110,7 +110,8 @@ static void update_watermark(const struct sqlite_storage *storage) {
 }
 
 static int report_not_writable(const struct sqlite_storage *storage, int error) {
-        log_error("cannot write to \"%s\": %s", LOG_STRING(storage->directory.database), strerror(-error));
+        log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database), strerror(-error),
+                  directory_remedy(error));
         return error == -ENOMEM ? -ENOMEM : -EIO;
 }
 
@@ -128,10 +129,8 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
         update_watermark(storage);
         r = checkpoint_at_start(storage);
-        if (r < 0)
-                return r;
-
-        r = database_errno(schema_upgrade(storage->db));
+        if (r == 0)
+                r = database_errno(schema_upgrade(storage->db));
         if (r == 0)
                 r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
         return r < 0 ? report_not_writable(storage, r) : 0;
@@ -275,9 +274,8 @@ static int lock(struct directory *directory) {
                           "directory",
                           LOG_STRING(directory->path), name);
         else
-                log_error("cannot lock the data directory \"%s\": %s; choose a directory that the user "
-                          "account of statestored can write to",
-                          LOG_STRING(directory->path), strerror(-r));
+                log_error("cannot lock the data directory \"%s\": %s%s", LOG_STRING(directory->path),
+                          strerror(-r), directory_remedy(r));
         return r;
 }
 
@@ -303,13 +301,12 @@ static int open_database(struct sqlite_storage *storage) {
         r = database_check_files(&storage->directory);
         if (r == 0)
                 r = database_open_to_read(&storage->db, &storage->directory);
-        if (r == -EBADMSG)
-                return r;
-        if (r < 0) {
-                log_error("cannot open \"%s\": %s", LOG_STRING(storage->directory.database), strerror(-r));
-                return r;
-        }
-        return schema_check(storage->db, &storage->directory);
+        if (r == 0)
+                r = schema_check(storage->db, &storage->directory);
+        if (r < 0 && r != -EBADMSG) /* -EBADMSG is logged */
+                log_error("cannot open \"%s\": %s%s", LOG_STRING(storage->directory.database), strerror(-r),
+                          directory_remedy(r));
+        return r;
 }
 
 static const struct storage_operations operations = {
@@ -335,9 +332,8 @@ int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int
         storage->checkpoint_frames = checkpoint_frames;
         r = directory_open_or_create(&storage->directory, path);
         if (r < 0)
-                log_error("cannot open the data directory \"%s\": %s; choose a directory that the user "
-                          "account of statestored can write to",
-                          LOG_STRING(path), strerror(-r));
+                log_error("cannot open the data directory \"%s\": %s%s", LOG_STRING(path), strerror(-r),
+                          directory_remedy(r));
         if (r == 0)
                 r = lock(&storage->directory);
         if (r == 0)

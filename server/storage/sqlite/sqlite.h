@@ -5,7 +5,7 @@
 
 /*
  * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not exist. Locks the
- * directory against other processes. The cause of an error is logged, with the file and the remedy. Returns:
+ * directory against other processes. The cause of an error other than -ENOMEM is logged, with the file. Returns:
  *
  *     0           opened
  *     -EBUSY      another process has locked the directory

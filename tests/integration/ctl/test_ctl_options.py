@@ -248,3 +248,12 @@ def test_version_is_one_line():
 
     assert printed.startswith(b"statestorectl ")
     assert printed.count(b"\n") == 1
+
+
+def test_the_error_names_all_hosts_that_were_tried():
+    result = subprocess.run([CTL, "--host", "/nowhere/a,/nowhere/b,/nowhere/c", "ping"], capture_output=True, text=True,
+                            timeout=PATIENCE)
+
+    assert result.returncode == 3
+    assert "the broker at /nowhere/c: " in result.stderr
+    assert result.stderr.endswith("; also tried /nowhere/a; also tried /nowhere/b\n")

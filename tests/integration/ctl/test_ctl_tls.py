@@ -57,7 +57,7 @@ def test_no_request_is_sent_to_an_untrusted_broker(site, tmp_path):
     result = ctl(site, "--tls-ca-file", Authority(tmp_path, "bad").certificate, "ping")
 
     assert result.returncode == 3
-    assert "certificate" in result.stderr
+    assert "certificate verify failed; check the broker's certificate, its name and --tls-ca-file\n" in result.stderr
 
 
 def test_without_tls_a_tls_listener_is_an_error(site):
@@ -77,11 +77,17 @@ def test_a_refused_connection_is_an_error_before_the_timeout():
 
 
 @pytest.mark.parametrize("site", [("require_certificate true",)], indirect=True)
-def test_the_broker_identifies_the_client_by_its_certificate(site, good):
+def test_the_broker_identifies_the_client_by_its_certificate(site, good, tmp_path):
     ours = good.issue("ctl")
     trust = "--tls-ca-file", good.certificate
 
-    assert ctl(site, *trust, "ping").returncode == 3
+    refused = ctl(site, *trust, "ping")
+    assert refused.returncode == 3
+    assert refused.stderr.endswith("; does the broker use TLS on this port, and require --tls-certificate?\n")
+    stranger = Authority(tmp_path, "stranger").issue("ctl")
+    refused = ctl(site, *trust, "--tls-certificate", stranger.certificate, "--tls-key", stranger.key, "ping")
+    assert refused.returncode == 3
+    assert refused.stderr.endswith("; does the broker use TLS on this port, and accept --tls-certificate?\n")
     assert ctl(site, *trust, "--tls-certificate", ours.certificate, "--tls-key", ours.key, "ping").returncode == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.ctl import environment
 from support.hlc import Hlc, wall_ms
-from support.process import CTL, PATIENCE
+from support.process import CTL, PATIENCE, wait_until
 from support.stepped_clock import SteppedClock
 
 FENCE = "001696374425000:00000:Client1"
@@ -91,6 +91,48 @@ def test_an_import_replaces_existing_keys(directory):
     exported = {line.get("key"): line for line in lines(ctl("export", "--data-dir", directory))}
     assert exported["text"]["value"] == "new"
     assert len(exported) == 5
+
+
+def test_an_import_keeps_what_the_directory_stores_beside_keys(make_site, tmp_path):
+    """Above all the MAC key of the plugin with its sequence number: without it the store accepts copies of earlier requests."""
+    directory = tmp_path / "data"
+    site = make_site()
+    store = site.start_store("--data-dir", directory)
+    client = site.connect()
+
+    def stored():
+        with sqlite3.connect(f"file:{directory}/statestored.db?mode=ro", uri=True) as database:
+            rows = dict(database.execute("SELECT name, value FROM meta"))
+        changing = {"checksum", "clock_wall_ms", "clock_counter", "saved_at_ms", "wall_shift_ms", "commits", "rows_checksum",
+                    "persistence"}
+        return {name: value for name, value in rows.items() if name not in changing}
+
+    def has_mac_key_after_a_commit():
+        client.request("SET", "key", "value")
+        return stored()["mac_key"] and stored()["mac_sequence"]
+
+    wait_until(has_mac_key_after_a_commit, "the directory has a MAC key and a sequence number")
+    store.stop()
+    before = stored()
+
+    assert ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"})).returncode == 0
+
+    assert stored() == before
+
+
+def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
+    """Otherwise the store could let a key expire up to a millisecond early."""
+    clock = SteppedClock(tmp_path)
+    now_ms = wall_ms()
+    clock.freeze_at(now_ms * 1_000_000 + 1)
+
+    ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl({"key": "k", "value": "v"}), more=clock.environment())
+
+    with sqlite3.connect(tmp_path / "data" / "statestored.db") as database:
+        (reading_ms,), (version_ms,) = database.execute(
+            "SELECT value FROM meta WHERE name = 'saved_at_ms' UNION ALL SELECT version_wall_ms FROM entries")
+    assert version_ms == now_ms + 1
+    assert reading_ms == now_ms, "the rounded time less a millisecond"
 
 
 def test_a_deadline_beyond_the_range_of_the_clock_is_omitted(tmp_path):
@@ -268,10 +310,10 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
 def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):
     (tmp_path / "empty").mkdir()
 
-    for name in "empty", "mistyped":
+    for name, fault in ("empty", b"has no statestored.db"), ("mistyped", b"No such file"):
         result = ctl("export", "--data-dir", tmp_path / name)
         assert result.returncode == 4
-        assert name.encode() in result.stderr and b"No such file" in result.stderr
+        assert name.encode() in result.stderr and fault in result.stderr
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
@@ -284,6 +326,39 @@ def test_broker_options_are_not_used_with_a_data_directory(directory, tmp_path, 
                       ["export", "--data-dir", directory], ["import", tmp_path / "lines", "--data-dir", tmp_path / "new"]):
         result = ctl(*arguments, more=elsewhere)
         assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_each_fault_of_a_directory_is_one_message_for_people(directory, tmp_path):
+    copy = tmp_path / "copy.db"
+    assert ctl("backup", directory, copy).returncode == 0
+    (tmp_path / "file").write_bytes(b"")
+
+    for arguments, fault in (
+        (["check", tmp_path], f'"{tmp_path}" has no statestored.db: give the data directory of a store'),
+        (["check", tmp_path / "mistyped"], f'"{tmp_path}/mistyped": No such file or directory; check the path'),
+        (["backup", directory, copy], f'"{copy}": File exists; choose another name'),
+        (["backup", tmp_path, copy], f'"{tmp_path}" has no statestored.db: give the data directory of a store'),
+        (["export", "--data-dir", tmp_path], f'"{tmp_path}" has no statestored.db: give the data directory of a store'),
+        (["import", "/dev/null", "--data-dir", tmp_path / "file"],
+         f'cannot open the data directory "{tmp_path}/file": Not a directory; check the path'),
+    ):
+        result = ctl(*arguments)
+        assert (result.returncode, result.stderr.decode()) == (4, f"statestorectl: {fault}\n")
+
+
+def test_a_fault_of_a_directory_shows_no_control_characters(tmp_path):
+    """SQLite quotes the names of the schema in its messages."""
+    directory = tmp_path / "data"
+    assert ctl("import", "/dev/null", "--data-dir", directory).returncode == 0
+    with sqlite3.connect(directory / "statestored.db") as database:
+        database.execute("CREATE VIEW 'a\x1b[31m' AS SELECT 1")
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_schema SET sql = 'x' WHERE type = 'view'")
+
+    result = ctl("check", directory)
+
+    assert result.returncode == 4
+    assert b"\\x1B[31m" in result.stderr and b"\x1b" not in result.stderr, result.stderr
 
 
 def test_damage_is_found(directory):

@@ -39,6 +39,31 @@ Test(log_level, is_parsed_by_name) {
         cr_expect_eq(level, LOG_DEBUG);
 }
 
+static char printed_message[64];
+
+static void keep_message(const char *message) {
+        snprintf(printed_message, sizeof(printed_message), "%s", message);
+}
+
+Test(log, passes_messages_to_the_printer_instead_of_printing) {
+        struct log_limit limit = { 0 };
+        struct capture capture;
+        char *printed;
+
+        capture_start(&capture, STDERR_FILENO);
+        log_set_printer(keep_message);
+        log_error("one \x1b %d", 1);
+        cr_expect_str_eq(printed_message, "one \x1b 1");
+        log_debug("two");
+        cr_expect_str_eq(printed_message, "one \x1b 1");
+        log_limited(&limit, LOG_ERROR, "three");
+        cr_expect_str_eq(printed_message, "three");
+        printed = capture_end(&capture);
+
+        cr_expect_str_empty(printed);
+        free(printed);
+}
+
 Test(log, drops_events_above_its_level_and_defaults_to_info) {
         struct capture capture;
         char *printed;

@@ -131,16 +131,16 @@ static const struct {
           "statestored: --port=x: a port from 0 to 65535 was expected, not \"x\"; see --help\n" },
         { "an empty host",
           { "--host=" },
-          "statestored: --host=: names, addresses or socket paths, each with or without :PORT was expected, "
-          "not \"\"; see --help\n" },
+          "statestored: --host=: a list of names, addresses or socket paths, each with or without :PORT, "
+          "was expected, not \"\"; see --help\n" },
         { "a host with a wrong port",
           { "--host=a:0" },
-          "statestored: --host=a:0: names, addresses or socket paths, each with or without :PORT was "
-          "expected, not \"a:0\"; see --help\n" },
+          "statestored: --host=a:0: a list of names, addresses or socket paths, each with or without :PORT, "
+          "was expected, not \"a:0\"; see --help\n" },
         { "a list of empty hosts",
           { "--host=a,,b" },
-          "statestored: --host=a,,b: names, addresses or socket paths, each with or without :PORT was "
-          "expected, not \"a,,b\"; see --help\n" },
+          "statestored: --host=a,,b: a list of names, addresses or socket paths, each with or without "
+          ":PORT, was expected, not \"a,,b\"; see --help\n" },
         { "too short a keepalive",
           { "--keepalive=4s" },
           "statestored: --keepalive=4s: whole seconds from 5s to 65535s was expected, not \"4s\"; see "

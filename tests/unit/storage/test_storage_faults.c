@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "engine/outcome.h"
 #include "support/fault_vfs.h"
 #include "unit/storage/disk.h"
+#include "unit/support/capture.h"
 #include "unit/support/table.h"
 
 #define N_BATCHES         9
@@ -88,6 +90,22 @@ static bool commit_all(struct disk *disk, struct tally *tally) {
 /* Whether the store was closed before the faults (then its log restarts) or killed. */
 static bool is_closed;
 
+/* Open the directory. A failure must be logged. */
+static int open_logged(struct disk *disk) {
+        struct capture capture;
+        char *text;
+        int r;
+
+        capture_start(&capture, STDERR_FILENO);
+        r = disk_open(disk);
+        text = capture_end(&capture);
+        if (r < 0)
+                cr_assert_not_null(strstr(text, disk->directory), "opening gave %d, and logged \"%s\"", r,
+                                   text);
+        free(text);
+        return r;
+}
+
 /* Returns false if there are fewer than nth calls. */
 static bool run(struct disk *original, const struct fault *fault, unsigned nth, bool lasts,
                 struct tally *tally) {
@@ -97,7 +115,7 @@ static bool run(struct disk *original, const struct fault *fault, unsigned nth, 
 
         disk_copy(original, &disk);
         fault_vfs_fail(fault, nth, lasts);
-        r = disk_open(&disk);
+        r = open_logged(&disk);
         if (r == 0)
                 is_uncertain = commit_all(&disk, tally);
         else

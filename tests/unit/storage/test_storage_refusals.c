@@ -21,6 +21,8 @@
 
 #define DATABASE           "statestored.db"
 #define NEVER_FORGOTTEN_NS (INT64_MAX / 2)
+#define PAGE_SIZE          4096
+#define LOG_HEADER_SIZE    32
 
 static struct disk disk;
 
@@ -351,6 +353,24 @@ Test(storage_refusals, rollback_journal) {
         expect_refused(&copy, DATABASE "-journal");
         disk_unlink(&copy, DATABASE "-journal");
         disk_check(&copy);
+        disk_deinit(&copy);
+}
+
+/* SQLite finds the damage when it opens the database, before the schema is checked. */
+Test(storage_refusals, truncated_database_beside_an_empty_log) {
+        struct disk copy;
+        uint8_t *bytes;
+
+        disk_copy(&disk, &copy);
+        disk_unlink(&copy, "acknowledged");
+        cr_assert_geq(disk_read(&copy, DATABASE, &bytes), 2 * PAGE_SIZE);
+        disk_write(&copy, DATABASE, bytes, PAGE_SIZE);
+        free(bytes);
+        cr_assert_geq(disk_read(&copy, DATABASE "-wal", &bytes), LOG_HEADER_SIZE);
+        disk_write(&copy, DATABASE "-wal", bytes, LOG_HEADER_SIZE);
+        free(bytes);
+
+        expect_refused(&copy, "malformed");
         disk_deinit(&copy);
 }
 

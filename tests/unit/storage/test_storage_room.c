@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "engine/outcome.h"
 #include "unit/storage/disk.h"
+#include "unit/support/capture.h"
 
 #define ROOM      (200 << 10)
 #define N_COMMITS 400
@@ -105,6 +107,22 @@ Test(storage_room, start_fails_on_a_full_disk) {
         cr_expect_eq(disk_open(&disk), -EIO);
         limit(no_limit);
         disk_check(&disk);
+}
+
+Test(storage_room, creation_on_a_full_disk_fails_with_the_remedy) {
+        struct capture capture;
+        struct disk other;
+        char *text;
+
+        disk_init(&other);
+        capture_start(&capture, STDERR_FILENO);
+        limit(4096); /* room for the message, but not for the tables */
+        cr_expect_eq(disk_open(&other), -ENOSPC);
+        limit(no_limit);
+        text = capture_end(&capture);
+        cr_expect_not_null(strstr(text, "free space"), "%s", text);
+        free(text);
+        disk_deinit(&other);
 }
 
 Test(storage_room, log_space_is_reused) {
