@@ -43,7 +43,7 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
 
 /*
  * Limit of the matching steps of journal_count() and journal_write(), so that a command does not delay other requests for
- * long: about 0.1 s. Only long keys with a pattern that backtracks need so many steps.
+ * long: about 0.1 s. Only long keys with a pattern that backtracks, or a pattern with a long class, need so many steps.
  */
 #define JOURNAL_STEPS_MAX (UINT64_C(1) << 24)
 
@@ -56,8 +56,9 @@ int journal_count(const struct journal *journal, const struct selection *selecti
 
 /*
  * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb, key,
- * request, reply, version, fault. The field request is an array of words. If the words are not valid UTF-8 or more
- * than 16, the line has the field payload instead. Returns as journal_count(). After an error some lines are missing.
+ * request, reply, version, fault. The field request is an array of words. If the request is malformed, or its words are not
+ * valid UTF-8 or more than 16, the line has the field payload instead. A field whose bytes are not UTF-8 is in base64, and its
+ * name ends in _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines are missing.
  */
 int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                   struct buf *lines);

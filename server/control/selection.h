@@ -28,5 +28,5 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
 bool selection_matches(const struct selection *selection, struct slice client, enum verb verb,
                        struct slice key, uint64_t *budget);
 
-/* Budget for one request or notification, shared by all its selections: enough for usual patterns and the longest key. */
+/* Budget for one request or notification, shared by all its selections: enough for usual patterns and keys of 64 KiB. */
 #define SELECTION_STEPS_MAX (UINT64_C(1) << 20)

@@ -47,7 +47,7 @@ int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline
 }
 
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms) {
-        /* mono_offset_ns is negative after the clock was frozen and resumed. */
+        /* mono_offset_ns can be negative after the clock was frozen and resumed. */
         int64_t advanced_ns = clock->mono_offset_ns > 0 ? clock->mono_offset_ns : 0;
 
         if (duration_ms > TEST_CLOCK_ADVANCE_MAX_MS - advanced_ns / NS_PER_MS)

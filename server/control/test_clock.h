@@ -32,8 +32,8 @@ struct now test_clock_read(const struct test_clock *clock, struct now real);
 int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
 /*
- * Move the clock forward, also while frozen. Returns 0, or -ERANGE for more than TEST_CLOCK_ADVANCE_MAX_MS since the last
- * reset.
+ * Move the clock forward, also while frozen. Returns 0, or -ERANGE if it would be ahead of the system's monotonic clock by more
+ * than TEST_CLOCK_ADVANCE_MAX_MS.
  */
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms);

@@ -106,6 +106,19 @@ static int set_url(void *target, const struct option *option, const char *value)
 
 /* 2. Other options */
 
+/* The broker of --url is not used, so discard its credentials: they must not be sent to another host. */
+static int set_hosts(void *target, const struct option *option, const char *value) {
+        struct options *options = target;
+        int r = option_set_hosts(target, option, value);
+
+        if (r < 0)
+                return r;
+        curl_free(options->url.user);
+        curl_free(options->url.password);
+        options->url.user = options->url.password = NULL;
+        return 0;
+}
+
 static int set_port(void *target, const struct option *option, const char *value) {
         int r = option_set_port(target, option, value);
 
@@ -243,7 +256,7 @@ const struct option ctl_options[] = {
           .set = set_url },
         COMMON("--host", "HOST[,HOST]", NULL,
                "a list of names, addresses or socket paths, each with or without :PORT,",
-               "the broker, instead of --url; several are tried in turn", option_set_hosts, hosts),
+               "the broker, instead of --url; several are tried in turn", set_hosts, hosts),
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
                "port of the broker, instead of the port in --url", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",

@@ -109,8 +109,9 @@ def test_credentials(tmp_path, arguments, variables):
     assert packet.endswith(field("alice") + field("p:@ss word"))
 
 
-def test_the_password_of_one_url_is_not_sent_to_the_host_of_another():
-    packet = first_packet(["-u", "mqtt://127.0.0.1:{port}", "ping"], {"URL": "mqtt://alice:secret@unknown.invalid"})
+@pytest.mark.parametrize("arguments", [["-u", "mqtt://127.0.0.1:{port}"], ["--host", "127.0.0.1:{port}"]], ids=["url", "host"])
+def test_the_password_of_a_url_is_not_sent_to_another_host(arguments):
+    packet = first_packet([*arguments, "ping"], {"URL": "mqtt://alice:secret@unknown.invalid"})
 
     assert b"alice" not in packet
     assert b"secret" not in packet
