@@ -6,7 +6,7 @@
 
 /*
  * The result of a request: every reply that the store can give (PROTOCOL.md "Commands" and "Errors"). OUTCOMES is the only
- * list of them. Errors are in the order in which they are checked.
+ * list of them. Errors are in the order of their first check, except OUT_OF_MEMORY, which can occur at any time.
  *
  *   REPLY(symbol, name, verbs, payload)    payload: as sent; empty if it is built for each reply
  *   ERROR(symbol, name, verbs, text)       text: what follows "-ERR " in the payload

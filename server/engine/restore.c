@@ -62,9 +62,9 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
         /*
-         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation increases disconnect_epoch,
-         * so this value is greater than revocation_epoch was when a registration was made that was revoked later. If the
-         * client sends that KEYNOTIFY again, its digest differs (identify() in engine.c), and the store executes it again.
+         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation increases disconnect_epoch.
+         * So if a registration was revoked, this value is greater than revocation_epoch was at its KEYNOTIFY. If the client
+         * sends that KEYNOTIFY again, its digest differs (identify() in engine.c), and the store executes it again.
          */
         engine->revocation_epoch = disconnect_epoch;
 }

@@ -13,9 +13,9 @@
 
 /*
  * Limits of a page, so that a SCAN does not delay other requests: a page takes about 1 ms. The first key of a page may exceed
- * the limit of bytes. A key is not listed if its match, or the policy decision for it, takes more steps than a page allows. If
- * neither the pattern nor the policy has a class, a match takes so many steps only for keys of at least 600 bytes. A decision
- * takes so many steps only for such keys, or if thousands of patterns of the policy apply to the client.
+ * the limit of bytes. A key is not listed if the policy decision for it and its match together take more steps than a page
+ * allows. If neither the policy nor the pattern has a character class such as [a-z], this happens only for keys of several
+ * hundred bytes, or if many patterns of the policy apply to the client.
  */
 #define SCAN_PAGE_KEYS_MAX  2000         /* keys visited */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024) /* bytes of keys listed */

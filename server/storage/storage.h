@@ -127,7 +127,7 @@ struct storage {
  *     0           loaded
  *     -ENOMEM     out of memory
  *     -EBADMSG    the data is damaged, or statestored did not write it; nothing on disk was changed
- *     -EIO        reading failed
+ *     -EIO        reading failed, or the storage is not writable
  */
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now);
 

@@ -92,7 +92,7 @@ static uint32_t read_be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Fields that SQLite never changes: https://sqlite.org/fileformat2.html#the_database_header */
+/* Fields with known values: https://sqlite.org/fileformat2.html#the_database_header */
 static int check_header(const struct directory *directory, const uint8_t *header) {
         bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 &&
                        read_be32(header + 68) == DATABASE_APPLICATION_ID;

@@ -8,7 +8,7 @@
  * directory against other processes. The cause of an error other than -ENOMEM is logged, with the file. Returns:
  *
  *     0           opened
- *     -EBUSY      another process has locked the directory
+ *     -EBUSY      another process has locked the directory or the database
  *     -EBADMSG    the database is damaged, is not one of statestored, or has a newer schema; nothing was changed
  *     -ENOMEM     out of memory
  *     other       the error of opening the directory or the database

@@ -16,7 +16,7 @@
  *  2. the first frame of the next transaction. Its checksum must follow from the checksum of frame 1, because the
  *     checksums are cumulative.
  *
- * Damage in the last transaction is not detected here; see commit_check.h.
+ * Damage in the header of the log or in the last transaction is not detected here; see commit_check.h.
  */
 
 struct wal_summary {
@@ -26,7 +26,7 @@ struct wal_summary {
 };
 
 enum wal_result {
-        WAL_SOUND = 0, /* also if the log is empty or its end is truncated */
+        WAL_SOUND = 0, /* also if the log is empty, its header is invalid, or its end is truncated */
         WAL_DAMAGED,
 };
 
