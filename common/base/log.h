@@ -39,8 +39,8 @@ void log_set_format(enum log_format format);
 int log_format_from_string(const char *name, enum log_format *ret_format);
 
 /*
- * Pass the message of each event to this function instead of printing a line. The level and the fields are dropped. For a command
- * that prints messages for people. The message may contain characters that a terminal does not show as themselves.
+ * Pass the message of each event to this function instead of printing a line, for a command that prints messages for people.
+ * The level and the fields are dropped. The message may contain characters that a terminal does not show as themselves.
  */
 void log_set_printer(void (*print_message)(const char *message));
 

@@ -25,7 +25,8 @@ static const char set_help[] =
         "  statestorectl set firmware --value-file firmware.bin\n"
         "  date +%F | statestorectl set today -\n"
         "\n"
-        "  # take a lock for ten seconds; the second write fails if another client took the lock\n"
+        "  # take a lock for ten seconds; the second command fails if a later holder of the lock\n"
+        "  # has written the key valve with its own token\n"
         "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
         "  statestorectl set valve open --fence \"${token#OK }\"\n"
         "\n"
@@ -86,8 +87,9 @@ static const char export_help[] =
         "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n";
 
 static const char import_help[] =
-        "Through the broker, each key gets a new version, and the token and the remaining time of its\n"
-        "line. With --data-dir, into a stopped store, each key gets the version, the token and the\n"
+        "Through the broker, each key gets a new version, the token of its line, and the time that\n"
+        "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets the "
+        "version, the token and the\n"
         "deadline of its line. Keys whose deadline has passed are skipped. The import ends at a token\n"
         "more than a minute ahead of the clock, and with --data-dir also at such a version. FILE - is\n"
         "stdin.\n"
@@ -121,8 +123,8 @@ static const char replay_help[] =
         "topic, later pages of a SCAN, wait-for of --control, and the other requests of --control if the\n"
         "store runs without it. If a request has no recorded reply, replay waits until the store has\n"
         "executed it: it sends another request, and waits for the reply to that. Each recorded client\n"
-        "has its own connection; from the hundredth on they share one. The client ids consist of\n"
-        "--client-id and a number, so a policy may decide differently.\n";
+        "has its own connection; from the hundredth on they share one. The first one has the\n"
+        "client id of --client-id, the others this and a number, so a policy may decide differently.\n";
 
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"
@@ -136,8 +138,10 @@ static const char doctor_help[] =
         "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n";
 
 static const char test_help[] =
-        "  reset                       delete all keys; reset clock, rules and requests\n"
-        "  seed FILE                   set keys from an export or a list of objects; - is stdin\n"
+        "  reset                       delete all keys, fault rules and recorded requests; reset the\n"
+        "                              clock\n"
+        "  seed FILE                   set keys from an export, or from a JSON list of objects whose\n"
+        "                              members are keys and values; - is stdin\n"
         "  clock advance DURATION      keys expire, versions grow, remembered replies are forgotten\n"
         "  clock freeze | resume       stop and continue the clock; after a minute requests are\n"
         "                              refused, because their timestamps are ahead of the clock\n"

@@ -96,8 +96,8 @@ static void keep(struct buf *buf, struct slice bytes) {
 }
 
 /*
- * Keep the first source in `source` and a later one in other_source, a different one if any reply has one. Which of two stores
- * replies first can change with each request.
+ * Keep the first source in `source`, and the source of a later reply in other_source. Prefer a source that differs from the
+ * first. Which of two stores replies first can change with each request.
  */
 static void keep_source(struct doctor *doctor, struct slice source) {
         if (doctor->source.length == 0)

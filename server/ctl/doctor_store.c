@@ -21,7 +21,10 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* The first requests are not counted: TCP acknowledges them at once, so Nagle's algorithm does not hold back their replies. */
+/*
+ * The first requests are not counted: on a new connection the doctor's TCP acknowledges the broker's PUBACK at once, so Nagle's
+ * algorithm does not hold back the reply.
+ */
 #define LATENCY_ROUNDS  40
 #define LATENCY_COUNTED 20
 
@@ -154,8 +157,9 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
 }
 
 /*
- * Read the clock twice. If both readings are equal, they are an earlier version, and the store's wall clock is behind them. So
- * if they are behind this machine's clock, the store's wall clock is even further behind.
+ * Read the clock twice. A reading is the store's wall clock, or its last version if that is later. So if both readings are
+ * equal, they are the last version, and the store's wall clock is behind them. If they are behind this machine's clock, the
+ * store's wall clock is even further behind.
  */
 void doctor_check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, last_ms, distance_ms;
@@ -321,6 +325,7 @@ void doctor_check_client_id(struct doctor *doctor) {
                 doctor_warn(
                         doctor, "client id",
                         "configure authentication at the broker, set plugin_opt_statestored_username, and "
-                        "leave client-id at its default, or choose a client id that cannot be guessed",
+                        "leave client-id at its default; another client id that cannot be guessed is safe, "
+                        "too, but this check does not recognize it",
                         "another user who connects with the store's client id interrupts the service");
 }

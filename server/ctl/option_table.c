@@ -260,7 +260,7 @@ const struct option ctl_options[] = {
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
                "port of the broker, instead of the port in --url", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
-               "configuration of the store: its metrics, and by default its broker", option_set_text,
+               "the store's configuration, for the addresses of metrics and broker", option_set_text,
                config_file),
         COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
                credentials.user),

@@ -21,7 +21,7 @@ enum persist {
 
 /* Special values of a stored digest of the persistence policy. */
 #define PERSISTENCE_ALL     UINT64_C(0) /* every key is stored: a restart loses none */
-#define PERSISTENCE_UNKNOWN UINT64_MAX  /* any key may be lost; or an import or a seed changed keys without notification */
+#define PERSISTENCE_UNKNOWN UINT64_MAX  /* any key may be lost, or changed by an import or a seed */
 
 /* Return the digest of the persistence policy of this configuration. Never PERSISTENCE_UNKNOWN. */
 uint64_t persistence_digest(const struct engine_config *config);

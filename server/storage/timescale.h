@@ -20,8 +20,8 @@ struct timescale {
  * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall clock was set back
  * while the store was stopped, the clock continues from reading_ms, because it never goes back.
  *
- * The wall clock is known only within 1 ms, so a restart rounds deadlines. Rounding never moves them to an earlier time, because a
- * lock must not expire early. It moves them by less than 4 ms to a later time.
+ * The wall clock is known only within 1 ms, so a restart rounds deadlines. Rounding never moves them to an earlier time,
+ * because a lock must not expire early. It moves them by less than 4 ms to a later time.
  */
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now);
 

@@ -2,7 +2,8 @@
 """The engine without a broker, and the memory of keys in statestored and in Redis.
 
 Targets are for what a client or an operator sees: the longest stall, and memory. The engine's rates and allocations
-have none: a broker passes on 26,000 requests a second, and the engine does 20 times as many, so no client sees them.
+have none: the broker passes on about 20,000 requests a second, and the engine does over 20 times as many, so no client
+sees them.
 """
 
 import subprocess
