@@ -74,7 +74,6 @@ struct pipeline {
 
         struct inbox inbox;
         struct batch batch;
-        size_t n_batch_bytes; /* payloads of the messages executed in the batch */
         struct commit_state commit;
         bool is_publishing;     /* the batch is not published yet, because the transport has no room */
         bool is_desynchronized; /* memory may differ from the storage: execute nothing */

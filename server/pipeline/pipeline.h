@@ -222,8 +222,8 @@ bool pipeline_check_progress(struct pipeline *pipeline);
 #define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
-/* Maximum number of replies in one batch. */
-#define PIPELINE_BATCH_REPLIES_MAX 1000
+/* Maximum number of messages that are executed in one batch. A message has at most one reply. */
+#define PIPELINE_BATCH_MESSAGES_MAX 1000
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline);
 
