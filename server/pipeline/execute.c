@@ -25,7 +25,7 @@
 /*
  * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further messages. So a request that
  * arrives behind many requests of another client is executed after a few of them, because the inbox serves the clients in turn.
- * The request that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
+ * The message that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
  * QUANTUM_NS_MAX: with shorter quanta, few requests would share the cost of each commit.
  */
 #define QUANTUM_NS     INT64_C(1000000)

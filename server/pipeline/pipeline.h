@@ -46,7 +46,10 @@ struct transport {
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
 
-        /* Return monotonic nanoseconds, to measure how long a request takes. NULL: durations are not measured. */
+        /*
+         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work per call. NULL: durations are
+         * not measured, and only the size of a batch limits the work.
+         */
         int64_t (*clock_ns)(void *userdata);
 };
 
