@@ -111,10 +111,10 @@
  * sequence than the position.
  *
  * If the plugin has no memory for a frame, it drops the frame, and the broker or the plugin closes the store's connection. When
- * the store reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. The dropped frame may be
- * missing from them, because mosquitto sends a PUBACK for it, too. Delivering later frames would move the position beyond it.
- * So between a dropped frame and HELLO, and on each new connection until HELLO, the plugin drops all frames that request an
- * acknowledgement. The store sends them again after WELCOME.
+ * the store reconnects, its MQTT library repeats the frames without a PUBACK before the store sends HELLO. The dropped frame
+ * may be missing from them, because mosquitto sends a PUBACK for it, too. Delivering later frames would move the position
+ * beyond it. So between a dropped frame and HELLO, and on each new connection until HELLO, the plugin drops all frames that
+ * request an acknowledgement. The store sends them again after WELCOME.
  */
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
@@ -125,7 +125,8 @@
  * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
  *   the store served another broker, or while the plugin did not reply.
  * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost: with
- *   --persist, a store with data need not store every key.
+ *   --persist, a store with data need not store every key. If --seed has set a watched key at the start, the store kicks
+ *   every listed connection.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `disconnect` applies to a request of the connection.
  */
@@ -155,10 +156,10 @@
  *
  * A new MAC key means that the broker was restarted and every connection has ended, or that this is another broker.
  *
- * Only the reply to the last HELLO is valid. The broker keeps the order of QoS 1 messages. So a request that arrives after
- * WELCOME, with a MAC under this key, has a higher sequence number than the one in WELCOME. If its number is not higher, it is
- * a copy that was published as a will, and the store does not execute it. Requests that arrive before WELCOME waited in the
- * store's session.
+ * Only the reply to the last HELLO is valid. The broker keeps the order of QoS 1 messages. So a request that its client
+ * publishes, and that arrives after WELCOME with a MAC under this key, has a higher sequence number than the one in WELCOME. A
+ * request whose number is not higher is a copy that was published as a will: the store does not execute it. Requests that
+ * arrive before WELCOME waited in the store's session.
  *
  * If a connection is not listed, it has ended, or the store's process ended before it sent TRACK. In the second case the
  * client has no reply to KEYNOTIFY and repeats the request. The store must execute it again instead of sending a remembered
@@ -226,14 +227,16 @@
  * the Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
  *
  * While the store serves a broker with the plugin, it executes no request at QoS 1 with an invalid MAC, or with a sequence
- * number that it has accepted before. With each commit it stores the sequence number of the last request whose reply the
- * broker has acknowledged. After a restart it accepts higher sequence numbers again, because the broker may redeliver these
- * requests. Therefore the store accepts a copy, published as a will, in two cases:
+ * number that it has accepted before. With each commit it stores a sequence number up to which the broker has acknowledged all
+ * replies. After a restart it accepts higher sequence numbers again, because the broker may redeliver these requests. The store
+ * accepts a copy, published as a will, in three cases:
  *
  * - A client that can read requests (THREATS.md) copied one just before a crash of the store, and the copy is published
  *   before the store has restarted. The store treats it as a redelivery: because of the remembered replies it does not
  *   execute the request twice.
  * - A store without data has no sequence number after a restart. It executes a copy that was published while it was down.
+ * - The store has lost the MAC key or its sequence number: it has served two other brokers since, or its data was restored from
+ *   an older copy. It accepts a copy that arrives before WELCOME, and executes it if it does not remember the reply.
  */
 #define COMPANION_PROPERTY           "statestore-"
 #define COMPANION_PROPERTY_MAC       COMPANION_PROPERTY "mac" /* connection ":" sequence ":" MAC in hexadecimal */

@@ -19,9 +19,12 @@ struct injected_fault {
         uint64_t connection;
 };
 
-/* Size of the ring buffer. Must exceed the number of requests in one batch. */
+/*
+ * Size of the ring buffer: at least the maximum number of requests in one batch. So the rule of a request is not overwritten
+ * before its reply is sent.
+ */
 #define INJECTED_FAULTS_MAX 4096
-_Static_assert(INJECTED_FAULTS_MAX > PIPELINE_BATCH_REPLIES_MAX, "the ring buffer has room for a batch");
+_Static_assert(INJECTED_FAULTS_MAX >= PIPELINE_BATCH_MESSAGES_MAX, "the ring buffer has room for a batch");
 
 /* A reply that is sent later. */
 struct delayed_reply {

@@ -18,6 +18,8 @@ static void reset_replies(struct batch *batch) {
 }
 
 void batch_reset(struct batch *batch) {
+        batch->n_messages = 0;
+        batch->n_payload_bytes = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
         batch->texts_length = 0;

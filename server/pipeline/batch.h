@@ -30,6 +30,8 @@ struct pending_reply {
 };
 
 struct batch {
+        size_t n_messages;      /* executed in the batch, of all kinds */
+        size_t n_payload_bytes; /* of these messages */
         struct effects effects;
         bool is_publishable; /* its commit has succeeded or failed, or is not needed */
         struct pending_reply *replies;
@@ -43,7 +45,7 @@ struct batch {
 
 void batch_deinit(struct batch *batch);
 
-/* Remove all effects and replies; keep the memory for the next batch. */
+/* Remove all effects and replies, and set the counts to 0; keep the memory for the next batch. */
 void batch_reset(struct batch *batch);
 
 /* Return true if there is nothing to store or publish. */

@@ -208,6 +208,15 @@ static bool commit(struct pipeline *pipeline, struct now now) {
         return true;
 }
 
+/*
+ * A batch without effects and replies must end too, if messages were executed in it: they count towards its limits, so a full
+ * batch executes nothing until it has ended.
+ */
+static bool must_end_batch(const struct pipeline *pipeline) {
+        return pipeline->batch.n_messages > 0 || !batch_is_empty(&pipeline->batch) ||
+               (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline));
+}
+
 void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
         bool has_executed = false;
 
@@ -221,7 +230,6 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
                 pipeline_charge_quantum(pipeline);
                 if (pipeline->is_publishing)
                         return;
-                pipeline->n_batch_bytes = 0;
 
                 if (!pipeline->is_volatile)
                         update_published_key_states(pipeline);
@@ -232,8 +240,7 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
                 if (!has_executed && pipeline->inbox.n_bytes > 0)
                         pipeline_execute_waiting(pipeline, now);
                 has_executed = true;
-        } while (!batch_is_empty(&pipeline->batch) ||
-                 (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline)));
+        } while (must_end_batch(pipeline));
 }
 
 void pipeline_flush(struct pipeline *pipeline, struct now now) {
@@ -243,9 +250,8 @@ void pipeline_flush(struct pipeline *pipeline, struct now now) {
 
 /* Most wake-ups bring only acknowledgements: then nothing is committed or published. */
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
-        if (!batch_is_empty(&pipeline->batch) || !inbox_is_empty(&pipeline->inbox) ||
-            pipeline->commit.is_requested || pipeline->hello.state == HELLO_PENDING ||
-            (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline)))
+        if (must_end_batch(pipeline) || !inbox_is_empty(&pipeline->inbox) || pipeline->commit.is_requested ||
+            pipeline->hello.state == HELLO_PENDING)
                 pipeline_end_batch(pipeline, now);
         pipeline->quantum_work_ns = 0;
 }

@@ -126,7 +126,7 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
  * These clients are:
  * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
  *   served another broker, or while the plugin did not reply;
- * - clients that watch a key that the last restart may have lost.
+ * - clients that watch a key that the last restart may have lost, or that --seed may have set.
  */
 static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
         size_t n_retained = 0;
@@ -168,7 +168,8 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box,
  *
  * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC under this key are executed
  * only after WELCOME, and the broker may deliver them again after a restart. Before WELCOME no request with a MAC under a new
- * key was executed, so sequence 0 lets no executed request be repeated.
+ * key was executed, so sequence 0 lets no executed request be repeated. The exception is a key that the store has lost: see
+ * COMPANION_PROPERTY in common/protocol/companion.h.
  */
 static void set_mac_key(struct pipeline *pipeline, const uint8_t key[COMPANION_KEY_SIZE]) {
         if (verification_set_key(&pipeline->key_states, key))

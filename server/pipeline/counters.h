@@ -17,7 +17,7 @@
 enum latency_stage {
         STAGE_QUEUE,  /* from the arrival of the request until its execution */
         STAGE_ENGINE, /* decoding and execution */
-        STAGE_COMMIT, /* the commit; counted once per batch */
+        STAGE_COMMIT, /* a successful commit; counted once per batch */
         STAGE_WHOLE,  /* from the arrival until the reply is published */
         N_STAGES,
 };

@@ -16,7 +16,7 @@
 #include "protocol/topics.h"
 
 /*
- * A batch of this size, or with PIPELINE_BATCH_REPLIES_MAX replies, is committed and published before it takes another
+ * A batch of this size, or with PIPELINE_BATCH_MESSAGES_MAX messages, is committed and published before it takes another
  * message.
  */
 #define BATCH_NOTIFICATIONS_MAX 10000
@@ -25,7 +25,7 @@
 /*
  * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further messages. So a request that
  * arrives behind many requests of another client is executed after a few of them, because the inbox serves the clients in turn.
- * The request that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
+ * The message that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
  * QUANTUM_NS_MAX: with shorter quanta, few requests would share the cost of each commit.
  */
 #define QUANTUM_NS     INT64_C(1000000)
@@ -108,22 +108,6 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                                    pending->reply.outcome, now);
 }
 
-/*
- * Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
- * the start of the next.
- */
-static void count_execution(struct pipeline *pipeline, int64_t arrived_ns) {
-        struct histogram *latencies = pipeline->counters.latencies;
-        int64_t start_ns = pipeline->execution_start_ns;
-
-        if (!pipeline->transport.clock_ns)
-                return;
-
-        pipeline_charge_quantum(pipeline);
-        histogram_add(&latencies[STAGE_QUEUE], start_ns - arrived_ns);
-        histogram_add(&latencies[STAGE_ENGINE], pipeline->execution_start_ns - start_ns);
-}
-
 static void report_execution(const struct pipeline *pipeline, struct slice client,
                              const struct message *message) {
         const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
@@ -132,7 +116,8 @@ static void report_execution(const struct pipeline *pipeline, struct slice clien
                 callbacks->executing(callbacks->userdata, client, message);
 }
 
-static void execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
+/* Returns false if the request was dropped, or has no valid response topic. */
+static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                             struct now now) {
         const struct hooks *hooks = pipeline->hooks;
         struct invocation invocation;
@@ -142,7 +127,7 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
         /* The request arrived from a broker without the plugin, and now the store serves a broker with the plugin. */
         if (pipeline->broker_kind == BROKER_WITH_PLUGIN && message->qos == 1 && !message->is_verified) {
                 drop_unverified(pipeline);
-                return;
+                return false;
         }
         report_execution(pipeline, invocation.request.client, message);
         if (hooks)
@@ -154,7 +139,7 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->engine,
                                                   &invocation.request);
-                return;
+                return false;
         }
         if (invocation.outcome == OUTCOME_DONE) {
                 address.verb = invocation.request.verb;
@@ -162,7 +147,7 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
                         count_skew(&pipeline->counters, invocation.request.timestamp.wall_ms, now.wall_ms);
         }
         execute_and_reply(pipeline, &address, &invocation, now);
-        count_execution(pipeline, arrived_ns);
+        return true;
 }
 
 static void execute_control(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -170,16 +155,32 @@ static void execute_control(struct pipeline *pipeline, const struct message *mes
         pipeline->hooks->control(pipeline->hooks->userdata, message, now);
 }
 
+/*
+ * Execute a message, and count it towards the limits of the batch and of the quantum. The clock is read once per message: the
+ * end of this message is the start of the next.
+ */
 static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                             int64_t arrived_ns, struct now now) {
+        struct histogram *latencies = pipeline->counters.latencies;
+        int64_t start_ns = pipeline->execution_start_ns;
+        bool is_measured = false;
+
         pipeline->n_done++;
-        pipeline->n_batch_bytes += message->payload.length;
+        pipeline->batch.n_messages++;
+        pipeline->batch.n_payload_bytes += message->payload.length;
         if (kind == MESSAGE_REQUEST)
-                execute_request(pipeline, message, arrived_ns, now);
+                is_measured =
+                        execute_request(pipeline, message, arrived_ns, now) && pipeline->transport.clock_ns;
         else if (kind == MESSAGE_CONTROL)
                 execute_control(pipeline, message, now);
         else
                 broker_execute_disconnect(pipeline, message, now);
+
+        pipeline_charge_quantum(pipeline);
+        if (is_measured) {
+                histogram_add(&latencies[STAGE_QUEUE], start_ns - arrived_ns);
+                histogram_add(&latencies[STAGE_ENGINE], pipeline->execution_start_ns - start_ns);
+        }
 }
 
 /* 2. Waiting */
@@ -188,9 +189,9 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
-               pipeline->batch.n_replies < PIPELINE_BATCH_REPLIES_MAX &&
+               pipeline->batch.n_messages < PIPELINE_BATCH_MESSAGES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
-               pipeline->n_batch_bytes < BATCH_BYTES_MAX && !outbox_is_full(&pipeline->outbox);
+               pipeline->batch.n_payload_bytes < BATCH_BYTES_MAX && !outbox_is_full(&pipeline->outbox);
 }
 
 /* Test control executes only in an empty batch: it may change state that the requests of a batch have used. */

@@ -17,9 +17,9 @@
  * messages, the inbox refuses messages of this client only. All messages together are bounded by n_bytes_max +
  * (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
  *
- * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional queue, so a peer that sends
- * under many client ids gets a bounded part of each round. A client stays in the additional queue until this queue is empty,
- * even if the client could have a queue of its own earlier: this keeps the order of its messages.
+ * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional queue, so a round has at
+ * most INBOX_QUEUES_MAX + 1 messages, even if a peer sends under many client ids. A client stays in the additional queue until
+ * this queue is empty, even if the client could have a queue of its own earlier: this keeps the order of its messages.
  *
  * Early messages: the broker kind (enum broker_kind: with or without the plugin) determines whether requests must be
  * verified. While the broker kind is unknown, messages wait in one more queue, in the order of arrival. The inbox does not

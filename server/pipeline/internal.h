@@ -74,7 +74,6 @@ struct pipeline {
 
         struct inbox inbox;
         struct batch batch;
-        size_t n_batch_bytes; /* payloads of the messages executed in the batch */
         struct commit_state commit;
         bool is_publishing;     /* the batch is not published yet, because the transport has no room */
         bool is_desynchronized; /* memory may differ from the storage: execute nothing */
@@ -95,7 +94,8 @@ struct pipeline {
         /*
          * Digest of the options --persist and --persist-pattern from before the last restart (engine/persistence.h). Compared
          * with the present options, it shows which keys the restart may have lost. PERSISTENCE_ALL: no key was lost, or the
-         * clients that watch the lost keys are already disconnected.
+         * clients that watch the lost keys are already disconnected. PERSISTENCE_UNKNOWN: any watched key may have changed
+         * without a notification, for example by --seed.
          */
         uint64_t persistence_at_restart;
 

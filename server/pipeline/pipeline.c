@@ -104,8 +104,9 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 /*
  * A restart loses keys that are not persistent. kick_stale() disconnects the clients that watch them, but only when the
  * plugin has replied. If the process is restarted earlier, the next process must disconnect these clients, and the stored
- * digest must identify the lost keys. If the present persistence policy is not that from before the last restart, no single
- * digest identifies all keys that one or the other restart loses: return PERSISTENCE_UNKNOWN, which stands for any key.
+ * digest must identify the lost keys. If the persistence policy has changed at the last restart, the next restart can lose
+ * other keys than the last one did, and no single digest identifies both sets: return PERSISTENCE_UNKNOWN, which stands for
+ * any key.
  */
 uint64_t pipeline_persistence(const struct pipeline *pipeline) {
         uint64_t present = persistence_digest(engine_config(pipeline->engine));

@@ -46,7 +46,10 @@ struct transport {
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
 
-        /* Return monotonic nanoseconds, to measure how long a request takes. NULL: durations are not measured. */
+        /*
+         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work per call. NULL: durations are
+         * not measured, and only the size of a batch limits the work.
+         */
         int64_t (*clock_ns)(void *userdata);
 };
 
@@ -222,8 +225,8 @@ bool pipeline_check_progress(struct pipeline *pipeline);
 #define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
-/* Maximum number of replies in one batch. */
-#define PIPELINE_BATCH_REPLIES_MAX 1000
+/* Maximum number of messages that are executed in one batch. A message has at most one reply. */
+#define PIPELINE_BATCH_MESSAGES_MAX 1000
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline);
 

@@ -12,7 +12,7 @@
 enum verification_result {
         VERIFICATION_PASSED,
         VERIFICATION_REPEATED, /* the MAC is valid, but this sequence or a later one was accepted before */
-        VERIFICATION_FAILED, /* no valid MAC: a will, a forgery, or sent to a listener without the plugin */
+        VERIFICATION_FAILED, /* no valid MAC: a will, a forgery, an older MAC key, or a listener without the plugin */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "unit/pipeline/fake_broker.h"
+#include "unit/support/table.h"
 
 #define KEY 'a'
 #define MIB ((size_t)1 << 20)
@@ -119,8 +120,7 @@ Test(turns, line_of_the_brokers_log_is_not_queued) {
         cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
 }
 
-/* Requests without a valid MAC have a separate queue, whatever client id they claim. */
-Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
+static void connect_plugin(void) {
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
@@ -128,6 +128,11 @@ Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
         broker_welcome(&broker, KEY, "0\nguarded\n0\n");
         cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_forget(&broker);
+}
+
+/* Requests without a valid MAC have a separate queue, whatever client id they claim. */
+Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
+        connect_plugin();
         broker_flush(&broker);
 
         for (int i = 0; i < 5; i++)
@@ -137,4 +142,92 @@ Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
         for (int i = 0; i < 6; i++)
                 broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "o:$-1 o:$-1 real:$-1 o:$-1 o:$-1 o:$-1 ");
+}
+
+static void send_request(void) {
+        get("f");
+}
+
+static void send_request_without_response_topic(void) {
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_topic = true });
+}
+
+static void report_presence(void) {
+        broker_say(&broker, "gone/client", "");
+}
+
+static void report_disconnected(void) {
+        broker_say(&broker, COMPANION_DISCONNECTED, "7");
+}
+
+static const struct {
+        const char *name;
+        void (*send)(void);
+        bool has_plugin_on_arrival; /* the messages arrive from a broker with the plugin */
+        bool has_plugin_later;      /* they are executed while the broker has the plugin */
+} kinds[] = {
+        { "request", .send = send_request },
+        { "request without response topic", .send = send_request_without_response_topic },
+        { "request that the plugin did not verify", .send = send_request, .has_plugin_later = true },
+        { "presence message", .send = report_presence },
+        { "DISCONNECTED", .send = report_disconnected, .has_plugin_on_arrival = true,
+          .has_plugin_later = true },
+};
+
+/* Start a pipeline in whose inbox n messages of this kind wait. The next broker_flush() executes them. */
+static void start_with_waiting(size_t kind, int n, int64_t (*clock_ns)(void *userdata)) {
+        struct pipeline_config config = broker_config();
+
+        config.presence_topic = "gone/{client}";
+        broker_init(&broker, config);
+        broker.clock_ns = clock_ns;
+        if (kinds[kind].has_plugin_on_arrival)
+                connect_plugin();
+        broker.room = 0;
+        for (int i = 0; i < n; i++)
+                kinds[kind].send();
+        broker.room = SIZE_MAX;
+        if (kinds[kind].has_plugin_later && !kinds[kind].has_plugin_on_arrival)
+                connect_plugin();
+}
+
+/* Expect that the waiting messages are executed in this number of calls, and that the pipeline asks for each call. */
+static void expect_calls(int n_calls, const char *name) {
+        for (int i = 0; i < n_calls; i++) {
+                cr_expect_gt(pipeline_n_waiting_bytes(broker.pipeline), 0, "%s", name);
+                cr_expect_eq(pipeline_next_deadline(broker.pipeline), 0, "%s", name);
+                broker_flush(&broker);
+        }
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0, "%s", name);
+}
+
+Test(batch_limits, each_message_uses_up_time) {
+        for (size_t i = 0; i < N_ROWS(kinds); i++) {
+                start_with_waiting(i, 3, slow_clock_ns);
+                expect_calls(3, kinds[i].name);
+                broker_deinit(&broker);
+        }
+}
+
+Test(batch_limits, each_message_counts_towards_the_batch) {
+        for (size_t i = 0; i < N_ROWS(kinds); i++) {
+                start_with_waiting(i, 2 * PIPELINE_BATCH_MESSAGES_MAX + 1, NULL);
+                expect_calls(3, kinds[i].name);
+                broker_deinit(&broker);
+        }
+}
+
+Test(batch_limits, batch_that_is_full_but_has_no_replies_ends) {
+        uint8_t *value = calloc(1, MIB);
+
+        cr_assert_not_null(value);
+        broker_init(&broker, broker_config());
+        broker.room = 0;
+        for (int i = 0; i < 3; i++)
+                broker_send(&broker,
+                            (struct sending){ WORDS(S("SET"), S("k"), { value, MIB }), .no_topic = true });
+        broker.room = SIZE_MAX;
+        expect_calls(3, "requests of 1 MiB");
+        broker_deinit(&broker);
+        free(value);
 }
