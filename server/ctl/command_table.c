@@ -48,8 +48,8 @@ static const char scan_help[] =
         "and --hex print every key exactly. statestored does not list keys that are not UTF-8.\n"
         "\n"
         "The pattern must match the whole key: * matches any number of characters, ? one character,\n"
-        "[abc] [a-z] [!a] one character of a set, [*] a star. A key that is deleted and set during the\n"
-        "scan may be printed twice.\n"
+        "[abc] [a-z] [!a] one character of a set, [*] a star. A key that is set or deleted during the\n"
+        "scan may be missing.\n"
         "\n"
         "  statestorectl scan\n"
         "  statestorectl scan 'sensor/*/temperature'\n"
@@ -88,11 +88,10 @@ static const char export_help[] =
 
 static const char import_help[] =
         "Through the broker, each key gets a new version, the token of its line, and the time that\n"
-        "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets the "
-        "version, the token and the\n"
-        "deadline of its line. Keys whose deadline has passed are skipped. The import ends at a token\n"
-        "more than a minute ahead of the clock, and with --data-dir also at such a version. FILE - is\n"
-        "stdin.\n"
+        "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets\n"
+        "the version, the token and the deadline of its line. Keys whose deadline has passed are\n"
+        "skipped. The import ends at a token more than a minute ahead of the clock, and with --data-dir\n"
+        "also at such a version. FILE - is stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
@@ -104,8 +103,8 @@ static const char check_help[] =
 
 static const char backup_help[] =
         "The copy is consistent: it contains all writes acknowledged before it began. FILE must not\n"
-        "exist. To restore it, put it into the data directory of a stopped store as statestored.db,\n"
-        "without the other files of the directory, and give it the same owner as the directory.\n"
+        "exist. To restore it, stop the store, remove all files from its data directory, copy FILE there\n"
+        "as statestored.db, and give it the same owner as the directory.\n"
         "\n"
         "  statestorectl backup /var/lib/statestored monday.db\n";
 
@@ -132,7 +131,7 @@ static const char doctor_help[] =
         "\n"
         "Safe at a broker in use: publishes about 1500 messages, most of 16 bytes and one of 256 KiB,\n"
         "to topics of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
-        "behind. Takes seconds if all is ok, and less than two minutes at the default --timeout.\n"
+        "behind. Takes seconds if all is ok, and minutes if replies are slow but arrive in time.\n"
         "\n"
         "  statestorectl doctor\n"
         "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n";
@@ -246,7 +245,7 @@ static const char arguments[] =
 static const char tail[] =
         "\n"
         "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or\n"
-        "no reply in time; 4 the store replied with an error, which is printed on stderr.\n";
+        "no reply in time; 4 an error of the store or of its data directory, printed on stderr.\n";
 
 static void append_common_flags(struct buf *text) {
         size_t column = 1;

@@ -41,7 +41,7 @@ struct doctor {
         struct buf source, other_source;
 
         unsigned n_requests;
-        unsigned n_extra_replies;           /* all replies but the first one to each request */
+        unsigned n_extra_replies; /* further replies to a request, and late replies to earlier requests */
         unsigned n_acknowledged, n_refused; /* results of publish_echoes() */
         bool is_echoed;
         bool is_notified;

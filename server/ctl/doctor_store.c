@@ -190,7 +190,7 @@ void doctor_check_clock(struct doctor *doctor) {
         else
                 doctor_fail(doctor, "clock", remedy,
                             "the store's clock is %s%" PRId64
-                            " s %s this machine's; the store refuses more than a minute",
+                            " s %s this machine's; timestamps more than a minute ahead are refused",
                             at_least, distance_ms / 1000, side);
 }
 
@@ -282,7 +282,7 @@ void doctor_check_notifications(struct doctor *doctor) {
  * Check whether another client of the same user can read the doctor's replies: subscribe to them over a second connection. If
  * the doctor's client id is ID, that of the second connection is ID/statestorectl, so an access rule for clients/%c/# permits
  * the subscription to clients/ID/statestorectl/#. The result does not apply to other users. Skip the check without a user:
- * without users, access rules do not separate clients.
+ * a client without a user may choose any client id, so a rule with %c protects nothing.
  */
 void doctor_check_replies(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };

@@ -89,8 +89,8 @@ static int set_url(void *target, const struct option *option, const char *value)
                 return r;
 
         /*
-         * This URL replaces the former URL with its credentials, --host and --port. If it has a user name or a password, it
-         * also replaces --user or --password-file; otherwise these stay.
+         * This URL replaces the former URL and its credentials, and the values of --host and --port. A user name in the URL
+         * replaces --user, and a password in it replaces --password-file.
          */
         broker_url_deinit(&options->url);
         options->url = url;

@@ -10,7 +10,7 @@
 
 /* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
 struct broker_url {
-        char *host;     /* NULL: no URL was given */
+        char *host;     /* NULL: the struct is empty */
         uint16_t port;  /* 1883 if the URL has none */
         char *user;     /* decoded; NULL: none */
         char *password; /* decoded; NULL: none */
@@ -28,10 +28,10 @@ struct options {
         const char *config_file;     /* of statestored; NULL: not given */
         struct config *store_config; /* owned: the configuration of statestored; NULL: not read */
 
-        struct broker_url url;      /* owned */
-        bool is_url_given;          /* url is not the default */
-        const char *hosts;          /* value of --host; NULL: use url */
-        uint16_t port;              /* for hosts without a port; 0: use the port of url */
+        struct broker_url url; /* owned */
+        bool is_url_given;     /* url is not the default */
+        const char *hosts;     /* of --host or, without --host and --url, of store_config; NULL: use url */
+        uint16_t port;         /* for hosts without a port; 0: use the port of url */
         struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store_config */
         size_t n_endpoints;
 

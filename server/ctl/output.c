@@ -68,7 +68,7 @@ enum exit_code output_finish(enum exit_code exit_code) {
         return EXIT_USAGE;
 }
 
-/* Length of the character at the beginning of text; 0 if append_printable() escapes it. */
+/* Length of the character at the beginning of text; 0 if it is not printable. */
 static size_t plain_length(struct slice text, bool keep_lines) {
         if (text.data[0] == '\n' || text.data[0] == '\t')
                 return keep_lines;

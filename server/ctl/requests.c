@@ -116,7 +116,7 @@ enum exit_code command_set(struct command_run *run) {
         char px[UINT64_DIGITS_MAX];
         enum exit_code code;
 
-        /* The options may have any order: the number of words after NEX tells the store whether NEX has a value. */
+        /* The store accepts NX, NEX and PX in any order. It counts the words after NEX to decide whether NEX has a value. */
         session_request_add(&request, buf_slice(&run->value));
         if (options->nx)
                 session_request_add_string(&request, "NX");

@@ -149,7 +149,7 @@ static void interrupt(int number) {
         interrupted = 1;
 }
 
-/* End the watch at the first signal. The second one kills the process. */
+/* End the watch at the first signal. A second signal with the same number kills the process. */
 static void catch_signals(void) {
         struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
 
