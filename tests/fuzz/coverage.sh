@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prints the line coverage of engine, policy and codec by file: of the fuzz targets alone, and with the unit tests, which also
+# Prints the line coverage of engine and codec by file: of the fuzz targets alone, and with the unit tests, which also
 # let allocations fail. The targets run without libFuzzer over the seeds, over generated inputs, and over the corpus that
 # fuzzing has collected on this machine (build/fuzz/corpus).
 #
 #   sh tests/fuzz/coverage.sh
 #
-# Exits with 1 if the coverage of a room is below 95 %.
+# Exits with 1 if the coverage of server/engine or server/codec is below 95 %.
 
 set -eu
 

@@ -6,7 +6,7 @@
 
 /*
  * A fuzz target is a file fuzz_NAME.c with this function: it decodes an input and checks properties of any input with
- * ASSERT. libFuzzer calls it with generated inputs, runner.c with stored files. Returns 0.
+ * ASSERT. libFuzzer calls it with generated inputs, runner.c with stored files and generated inputs. Returns 0.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

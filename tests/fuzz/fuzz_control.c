@@ -64,7 +64,7 @@ static const char *const dictionary[] = {
 };
 #define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
-/* The payloads of requests. Every fault rule can match each of them. */
+/* The payloads of requests. */
 static const char *const requests[] = {
         "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n",
         "*5\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n$2\r\nPX\r\n$4\r\n1000\r\n",

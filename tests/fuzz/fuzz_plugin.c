@@ -249,7 +249,7 @@ static const char *take_topic(struct slice *input) {
         return topics[input_below(input, ARRAY_LENGTH(topics))];
 }
 
-/* Text without NUL, which the broker refuses, and in UTF-8, because libmosquitto refuses other text. */
+/* Text without NUL, which the broker refuses. If it is not UTF-8, libmosquitto does not add the property. */
 static char *take_string(struct slice *input) {
         static const char *const usual[] = { COMPANION_PROPERTY_MAC,
                                              COMPANION_PROPERTY_CLIENT_ID,

@@ -383,7 +383,8 @@ void broker_restart(struct world *world) {
 /*
  * A client that has taken over the store's session knows a request with its MAC. It publishes the request again as a
  * will, which the plugin does not process: unchanged (a copy) and with other Correlation Data (a forgery). The pipeline
- * must execute neither. A reply to a forgery would be detected, because struct truth has no such request.
+ * must execute neither. An executed forgery counts as another execution of the request, because truth_find() ignores the
+ * leading zero of its Correlation Data. For a SET, the check that a request is executed once fails.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;

@@ -25,9 +25,9 @@ __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
  */
 enum planted {
         PLANTED_NONE,
-        PLANTED_LOST_WRITE,       /* the disk reports a batch as stored, and stores all but one key */
-        PLANTED_LOST_REFUSED,     /* the disk refuses a batch, and stores a key of it */
-        PLANTED_EARLY_COMMIT,     /* the disk reports a batch as stored before it is */
+        PLANTED_LOST_WRITE, /* the disk reports a batch as stored, and loses its last key and all later rows */
+        PLANTED_LOST_REFUSED,     /* the disk refuses a batch, and stores it */
+        PLANTED_EARLY_COMMIT,     /* the disk reports a batch as stored, and never stores it */
         PLANTED_LOST_CLOCK,       /* the disk loses the versions that were assigned */
         PLANTED_LOST_CLOCK_ALONE, /* the disk loses the clock of a batch without rows */
         PLANTED_LOST_TOKEN,       /* the disk loses fencing tokens */
@@ -35,8 +35,8 @@ enum planted {
         PLANTED_LATE_CLOCK,       /* the pipeline's clock is late */
         PLANTED_EARLY_CLOCK,      /* the pipeline's clock is ahead */
         PLANTED_OTHER_REQUEST,    /* the network turns one request into two different ones */
-        PLANTED_SWAPPED,          /* notifications overtake each other */
-        PLANTED_LOST_NOTIFIED,    /* a notification is dropped */
+        PLANTED_SWAPPED,          /* the checks see two published notifications in the wrong order */
+        PLANTED_LOST_NOTIFIED,    /* the checks do not see a published notification */
         PLANTED_NO_ROOM,          /* the broker accepts no more messages */
         PLANTED_LOST_REQUESTS,    /* the requests of one client are dropped */
         PLANTED_REPEATED,         /* the plugin delivers a repeated DELIVER again */

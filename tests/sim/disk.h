@@ -16,7 +16,7 @@ struct disk_entry {
 
 struct disk_registration {
         struct registration *registration; /* a reference */
-        bool has_ended; /* its client disconnected, but the commit that removes it failed */
+        bool has_ended; /* it has ended, not by KEYNOTIFY STOP, but the commit that removes it failed */
 };
 
 struct disk_reply {
@@ -50,7 +50,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch);
 /* Remove the pending notifications up to this sequence. */
 void disk_remove_notifications(struct disk *disk, uint64_t delivered);
 
-/* Store nothing. Set has_ended of the registrations that the batch removes because their connection ended. */
+/* Store nothing. Set has_ended of the registrations that the batch removes irreversibly: see engine/disconnect.h. */
 void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
 /* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */

@@ -39,7 +39,7 @@ static void store_batch(struct world *world, const struct storage_batch *batch) 
         truth_commit(&world->truth, batch, world->commit_started);
 }
 
-/* Store all of the batch but one key. */
+/* Store the rows of the batch before its last key. Lose that key and the rows after it. */
 static void store_batch_without_key(struct world *world, const struct storage_batch *batch) {
         struct storage_batch less = *batch;
 
@@ -183,7 +183,7 @@ static void add_extra_keys(struct world *world) {
         }
 }
 
-/* Executing takes a whole time slice or no time, so that requests sometimes wait. */
+/* Executing takes 1 ms, the shortest quantum of the pipeline, or no time, so that requests sometimes wait. */
 static int64_t clock_ns(void *userdata) {
         struct world *world = userdata;
 

@@ -106,7 +106,7 @@ def test_the_counter_stays_within_31_bits(alone, counter):
 
 
 def test_the_first_version_of_a_millisecond_has_counter_0(alone):
-    """Published clients need increasing tokens from requests at different times."""
+    """The tests of the published clients compare the counters of versions."""
     versions = []
     for n in range(50):
         versions.append(alone.request("SET", "key", n, ts=ahead(0)).ts)

@@ -122,7 +122,7 @@ def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, t
 
 
 def test_a_waiting_request_is_executed_after_both_the_store_and_the_broker_restart(make_site, data, tmp_path):
-    """The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests stores the MAC key."""
+    """The store executes nothing between WELCOME and its stop, so only the commit that WELCOME requests stores the MAC key."""
     site = make_site("persistence true", f"persistence_location {tmp_path}/")
     store = site.start_store("--data-dir", data)
 

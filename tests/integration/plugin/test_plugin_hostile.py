@@ -214,7 +214,7 @@ def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_sit
 
 @pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers have their own allocator")
 def test_a_frame_for_which_the_plugin_has_no_memory_disconnects_the_store(site_with, tmp_path):
-    """The broker disconnects the store, or, if it ignores the error of the plugin, the plugin at its next tick."""
+    """The broker disconnects the store. If it ignores the plugin's error, the plugin disconnects the store at its next tick."""
     site = site_with(preload=[build_shortage(tmp_path, "size >= 1000000")])
     peer, client = site.served(), site.connect()
     connection = peer.number_of(client)

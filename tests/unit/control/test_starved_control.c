@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each allocation fails once while control requests, and requests with injected faults, are executed. Each
- * request gets a reply or is counted as dropped. A request that gets an error had no effect, and any
- * other one had its complete effect.
+ * Control requests, and requests with injected faults, run once for each allocation that they make. This allocation fails,
+ * alone or with all later ones. Each request except wait-for gets a reply or is counted as dropped. A request that gets "out of
+ * memory" had no effect. Any other one had its complete effect, or none if a message was dropped.
  */
 
 #include <criterion/criterion.h>

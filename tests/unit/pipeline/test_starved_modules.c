@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each allocation of each module fails once. The previous content stays, and nothing leaks. */
+/* Allocations of single modules fail, alone or with all later ones. The previous content stays, and nothing leaks. */
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -31,7 +31,7 @@ Test(broker_log, reads_the_client_of_a_drop) {
         }
 }
 
-/* The lines that mosquitto 2.0.11 logs for a client that chooses its id or user name. */
+/* Other lines; also lines that mosquitto 2.0.11 logs for a client whose id or user name imitates a drop. */
 static const struct slice others[] = {
         S(""),
         S("1: "),

@@ -21,7 +21,7 @@ struct damage_file {
 };
 
 struct damage {
-        /* the directory as a killed process leaves it: the log has three commits, then frames of an earlier generation */
+        /* as a killed process leaves it: earlier commits in the log, the three latest, then frames of an earlier generation */
         struct disk original;
         struct content
                 history[DAMAGE_N_LATEST + 1]; /* before each of the three commits, and after the last one */
