@@ -41,7 +41,7 @@ COMMANDS = re.findall(r"^  ([a-z]+)", re.search(r"^Commands;.*?\n\n", help_of(),
 
 
 def options_of(command):
-    """Return the options of this command, including those that all commands have."""
+    """Return the options of this command, with the common options."""
     text = help_of(command)
     own = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text.partition("\nOptions:")[2], re.MULTILINE)
     common = re.search(r"^Options of every command, .*:\n((?:  --.*\n)+)", text, re.MULTILINE)[1].split()
