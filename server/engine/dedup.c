@@ -16,9 +16,7 @@
 #include "base/time_units.h"
 
 _Static_assert((DEDUP_SPAN_S & (DEDUP_SPAN_S - 1)) == 0,
-               "DEDUP_SPAN_S must divide 2^32: dedup_forget() computes a deadline modulo DEDUP_SPAN_S from "
-               "its low 32 "
-               "bits");
+               "DEDUP_SPAN_S must divide 2^32: dedup_forget() has only the low 32 bits of a deadline");
 
 /* Maximum number of records that one dedup_add() drops, after the limit was lowered. */
 #define DROPPED_PER_ADD_MAX 16

@@ -2,7 +2,7 @@
 
 /*
  * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors". The
- * decoded options of SET must be those that a list of all valid forms gives.
+ * decoded options of SET must equal the options in a list of all valid forms.
  */
 
 #include <stdlib.h>

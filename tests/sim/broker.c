@@ -196,7 +196,7 @@ static void read_acknowledgements(struct world *world, struct timeline_event *ev
         end_wakeup(world);
 }
 
-/* The pipeline reads some of the waiting messages. It has sent the PUBACKs of those that it read in the previous wake-up. */
+/* The pipeline reads some of the waiting messages. It has sent the PUBACKs of the messages of the previous wake-up. */
 static void wake(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
 
