@@ -4,6 +4,16 @@
 
 #include <errno.h>
 
+bool companion_client_id_is_random(struct slice client_id) {
+        if (client_id.length != COMPANION_RANDOM_ID_LENGTH ||
+            !slice_starts_with(client_id, SLICE_LITERAL(COMPANION_RANDOM_ID_PREFIX)))
+                return false;
+        for (size_t i = sizeof(COMPANION_RANDOM_ID_PREFIX) - 1; i < client_id.length; i++)
+                if (!memchr("0123456789abcdef", client_id.data[i], 16))
+                        return false;
+        return true;
+}
+
 struct companion_number_pair companion_number_pair(uint64_t first, uint64_t second) {
         struct companion_number_pair pair = { 0 };
 

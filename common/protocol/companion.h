@@ -38,13 +38,23 @@
  */
 
 /* The version of this protocol, in the banner. A store that reads another version does not use the plugin. */
-#define COMPANION_VERSION "5"
+#define COMPANION_VERSION "6"
 
 /* Size in bytes of the MAC key, and of the key in HELLO. */
 #define COMPANION_KEY_SIZE 32
 
 /* The store's client id if the operator configures none. */
 #define COMPANION_CLIENT_ID_DEFAULT "statestored"
+
+/*
+ * Whether this is a random client id: COMPANION_CLIENT_ID_DEFAULT "-" and 32 lower-case hexadecimal
+ * digits. Another user cannot guess it. So the store counts such an id of its own as guarded, and the
+ * plugin keeps it secret.
+ */
+#define COMPANION_RANDOM_ID_PREFIX COMPANION_CLIENT_ID_DEFAULT "-"
+#define COMPANION_RANDOM_ID_DIGITS 32
+#define COMPANION_RANDOM_ID_LENGTH (sizeof(COMPANION_RANDOM_ID_PREFIX) - 1 + COMPANION_RANDOM_ID_DIGITS)
+bool companion_client_id_is_random(struct slice client_id);
 
 /* From the store to the plugin */
 

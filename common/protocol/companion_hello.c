@@ -30,11 +30,8 @@ int companion_hello_read(struct slice payload, struct companion_hello *ret_hello
 
 /* 2. WELCOME */
 
-static const struct slice guards[] = {
-        [COMPANION_GUARDED] = SLICE_LITERAL("guarded"),
-        [COMPANION_UNGUARDED] = SLICE_LITERAL("unguarded"),
-        [COMPANION_FIXED] = SLICE_LITERAL("fixed"),
-};
+#define GUARDED   "guarded"
+#define UNGUARDED "unguarded"
 
 static void append_number(struct buf *text, uint64_t number) {
         buf_append_uint(text, number);
@@ -44,8 +41,7 @@ static void append_number(struct buf *text, uint64_t number) {
 void companion_welcome_append(struct buf *text, const struct companion_welcome *welcome) {
         buf_append(text, welcome->mac_key, sizeof(welcome->mac_key));
         append_number(text, welcome->sequence);
-        buf_append_slice(text, guards[welcome->guard]);
-        buf_append_string(text, "\n");
+        buf_append_string(text, welcome->is_guarded ? GUARDED "\n" : UNGUARDED "\n");
         append_number(text, welcome->delivered);
         for (size_t i = 0; i < welcome->n_connections; i++)
                 append_number(text, welcome->connections[i]);
@@ -63,18 +59,14 @@ static int remove_number(struct slice *text, uint64_t *ret_number) {
         return remove_line(text, &line) == 0 && parse_uint64(line, ret_number) == 0 ? 0 : -EBADMSG;
 }
 
-static int remove_guard(struct slice *text, enum companion_guard *ret_guard) {
+static int remove_guard(struct slice *text, bool *ret_is_guarded) {
         struct slice line;
 
         if (remove_line(text, &line) < 0)
                 return -EBADMSG;
 
-        for (size_t i = 0; i < ARRAY_LENGTH(guards); i++)
-                if (slice_equal(line, guards[i])) {
-                        *ret_guard = (enum companion_guard)i;
-                        return 0;
-                }
-        return -EBADMSG;
+        *ret_is_guarded = slice_equal(line, SLICE_LITERAL(GUARDED));
+        return *ret_is_guarded || slice_equal(line, SLICE_LITERAL(UNGUARDED)) ? 0 : -EBADMSG;
 }
 
 static int read_connections(struct slice text, struct companion_welcome *welcome) {
@@ -107,7 +99,7 @@ int companion_welcome_read(struct slice text, struct companion_welcome *ret_welc
 
         r = remove_number(&text, &welcome.sequence);
         if (r == 0)
-                r = remove_guard(&text, &welcome.guard);
+                r = remove_guard(&text, &welcome.is_guarded);
         if (r == 0)
                 r = remove_number(&text, &welcome.delivered);
         if (r == 0)

@@ -20,45 +20,26 @@ size_t companion_hello_write(const struct companion_hello *hello, uint8_t ret_pa
 int companion_hello_read(struct slice payload, struct companion_hello *ret_hello);
 
 /*
- * How the plugin protects the store's client id.
- *
- * The broker does not call the plugin at the store's CONNECT in two cases: on a listener with use_identity_as_username or
- * use_subject_as_username, or if another plugin has accepted the CONNECT before.
- */
-enum companion_guard {
-        /*
-         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT with the store's client id
-         * by another user.
-         */
-        COMPANION_GUARDED,
-
-        /*
-         * The plugin has not checked the store's CONNECT, and identifies the store by its user name. A store with the default
-         * client id then ends its session, connects as COMPANION_CLIENT_ID_DEFAULT "-" and 32 random hexadecimal digits, and
-         * sends HELLO again. It stores these digits with its data and uses them at each later start.
-         */
-        COMPANION_UNGUARDED,
-
-        /*
-         * The plugin has not checked the store's CONNECT, but the store must keep its client id, because the plugin's options
-         * contain the client id, or no user name. Without a user name in its options, the plugin checks no CONNECT.
-         */
-        COMPANION_FIXED,
-};
-
-/*
  * The text that WELCOME contains in encrypted form:
  *
  *   MAC key
  *   sequence "\n"
- *   "guarded", "unguarded" or "fixed" "\n"
+ *   "guarded" or "unguarded" "\n"
  *   delivered "\n"
  *   the number of each tracked connection "\n", in any order
  */
 struct companion_welcome {
         uint8_t mac_key[COMPANION_KEY_SIZE];
         uint64_t sequence; /* of the last request with a MAC */
-        enum companion_guard guard;
+        /*
+         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT with the
+         * store's client id by another user.
+         *
+         * The plugin has not checked it in three cases. Its options contain no user name. The store's
+         * listener has use_identity_as_username or use_subject_as_username. Another plugin has accepted the
+         * CONNECT before.
+         */
+        bool is_guarded;
         uint64_t
                 delivered; /* the sequence of the last change that was delivered completely; 0: none of this instance */
         uint64_t *connections; /* numbers of the tracked connections */

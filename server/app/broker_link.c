@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/internal.h"
 #include "base/array.h"
@@ -108,32 +105,6 @@ bool server_has_room(void *userdata) {
         struct server *server = userdata;
 
         return link_has_room(server->link);
-}
-
-bool server_add_client_suffix(struct server *server, const char *suffix) {
-        if (suffix[0] == '\0' || server->dev_broker ||
-            strcmp(server->config.client_id, COMPANION_CLIENT_ID_DEFAULT) != 0)
-                return false;
-
-        snprintf(server->suffixed_client_id, sizeof(server->suffixed_client_id),
-                 COMPANION_CLIENT_ID_DEFAULT "-%s", suffix);
-        server->config.client_id = server->suffixed_client_id;
-        pipeline_set_client_id_random(server->pipeline);
-        return true;
-}
-
-bool server_change_client_id(void *userdata, const char *suffix) {
-        struct server *server = userdata;
-
-        if (!server_add_client_suffix(server, suffix))
-                return false;
-
-        log_info("the plugin in the broker does not guard the client id \"" COMPANION_CLIENT_ID_DEFAULT
-                 "\": reconnecting as \"%s\"",
-                 server->suffixed_client_id);
-        server->logged.is_down = true;
-        link_change_client_id(server->link, server->suffixed_client_id);
-        return true;
 }
 
 int server_open_link(struct server *server) {

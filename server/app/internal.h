@@ -55,8 +55,6 @@ struct server {
         char *const *arguments;
         struct config config;   /* its strings are borrowed */
         struct config reloaded; /* the configuration of the last reload: `config` borrows its strings */
-        /* The client id in use, if it is the default one with a suffix; else empty. */
-        char suffixed_client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") + STORAGE_CLIENT_SUFFIX_LENGTH];
         /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
         struct slice user_properties[INVOCATION_PROPERTIES_MAX];
 
@@ -118,24 +116,13 @@ void server_reload(struct server *server);
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind);
 
 /*
- * Warn if the plugin does not guard the store's client id: another user could connect with it and take over the store's
- * session. After a warning, warn again only if the client id was guarded in the meantime.
+ * Warn if the plugin does not guard the store's client id: another user could connect with it and take over
+ * the store's session. The warning contains the configuration line of a random client id, drawn for the
+ * warning. After a warning, warn again only if the client id was guarded in the meantime.
  */
 void server_warn_of_unguarded_client_id(struct server *server);
 
 /* broker_link.c: the callbacks of the link, and sending. */
-
-/*
- * Append a random suffix to the default client id, so that another user cannot guess it. Returns false and changes nothing
- * if the suffix is empty, if the private broker runs, or if the client id is not the default one.
- */
-bool server_add_client_suffix(struct server *server, const char *suffix);
-
-/*
- * The callback `change_client_id` of struct pipeline_callbacks: reconnect with the suffix, because the plugin does not guard
- * the default client id. userdata is the server. Returns as server_add_client_suffix().
- */
-bool server_change_client_id(void *userdata, const char *suffix);
 
 /* Start to connect. Returns 0, -ENOMEM, or -EINVAL (logged) if a setting or a file is unusable. */
 int server_open_link(struct server *server);

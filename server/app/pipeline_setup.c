@@ -59,7 +59,6 @@ static void generate_secrets(struct pipeline_config *config) {
         random_fill(&config->engine.token_key, sizeof(config->engine.token_key));
         random_fill(&config->run, sizeof(config->run));
         random_fill(config->companion_secret, sizeof(config->companion_secret));
-        random_hex(config->client_suffix, sizeof(config->client_suffix));
 }
 
 static void storage_cleanup(struct storage **storage) {
@@ -76,6 +75,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,
                 .requires_plugin = config->require_plugin,
+                .is_client_id_random = companion_client_id_is_random(slice_from_string(config->client_id)),
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
@@ -100,8 +100,6 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         r = pipeline_new(&server->pipeline, &pipeline_config, storage, server_now(server));
         if (r == 0)
                 take_ptr(&storage);
-        if (r == 0)
-                server_add_client_suffix(server, pipeline_client_suffix(server->pipeline));
         if (r == 0 && config->control)
                 r = open_control(server);
         if (r < 0)
@@ -124,17 +122,21 @@ void server_warn_of_unverified_clients(const struct server *server, enum broker_
 }
 
 void server_warn_of_unguarded_client_id(struct server *server) {
+        char digits[COMPANION_RANDOM_ID_DIGITS + 1];
         struct gauges gauges;
         bool is_unguarded;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
         is_unguarded = gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev_broker;
+        random_hex(digits, sizeof(digits));
         if (is_unguarded && !server->logged.is_unguarded)
                 log_warning(
                         "the client id \"%s\" is not guarded at this broker: another user who connects with "
-                        "it interrupts the service; have the broker authenticate its clients, set "
-                        "plugin_opt_statestored_username, and leave --client-id at its default",
-                        LOG_STRING(server->config.client_id));
+                        "it interrupts the service; write into the configuration of statestored: "
+                        "client-id = " COMPANION_RANDOM_ID_PREFIX "%s; and set "
+                        "plugin_opt_statestored_client_id in mosquitto.conf to the same client id, unless "
+                        "mosquitto.conf names the store by plugin_opt_statestored_username alone",
+                        LOG_STRING(server->config.client_id), digits);
         server->logged.is_unguarded = is_unguarded;
 }
 

@@ -265,7 +265,6 @@ static int create_pipeline(struct server *server) {
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = on_serving,
                                                 .desynchronized = on_desynchronized,
-                                                .change_client_id = server_change_client_id,
                                                 .userdata = server };
         int r;
 

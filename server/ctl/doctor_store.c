@@ -324,8 +324,7 @@ void doctor_check_client_id(struct doctor *doctor) {
         else
                 doctor_warn(
                         doctor, "client id",
-                        "configure authentication at the broker, set plugin_opt_statestored_username, and "
-                        "leave client-id at its default; another client id that cannot be guessed is safe, "
-                        "too, but this check does not recognize it",
+                        "configure authentication at the broker and set plugin_opt_statestored_username, or "
+                        "set client-id to the random one in the store's log",
                         "another user who connects with the store's client id interrupts the service");
 }

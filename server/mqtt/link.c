@@ -47,10 +47,9 @@ struct link {
         size_t n_subscribed; /* SUBACKs received */
         bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        const char *next_client_id; /* of link_change_client_id(); NULL: no change is pending */
-        uv_timer_t timer;           /* the next attempt, or the timeout of closing */
-        uint64_t backoff_ms;        /* the next pause */
-        unsigned int n_faults;      /* number of faults in succession: note_end() */
+        uv_timer_t timer;      /* the next attempt, or the timeout of closing */
+        uint64_t backoff_ms;   /* the next pause */
+        unsigned int n_faults; /* number of faults in succession: note_end() */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
@@ -322,15 +321,6 @@ static void on_acknowledged(void *userdata, int id, int reason) {
                                             reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
 
-/* If memory is exhausted, the link reconnects with the previous client id. */
-static void change_client_id_if_all_is_acknowledged(struct link *link) {
-        if (!link->next_client_id || link->state != LINK_UP || link->n_outstanding > 0)
-                return;
-
-        (void)mqtt_client_change_id(link->client, take_ptr(&link->next_client_id));
-        reconnect_now(link, "reconnecting with another client id");
-}
-
 /*
  * End the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
@@ -355,7 +345,6 @@ static void on_packets_written(void *userdata, bool has_read) {
         if (has_read)
                 link->config.callbacks.packets_written(link->config.callbacks.userdata);
         close_if_all_is_sent(link);
-        change_client_id_if_all_is_acknowledged(link);
         discard_session(link);
 }
 
@@ -431,10 +420,6 @@ bool link_has_room(const struct link *link) {
 
 uint32_t link_max_packet_bytes(const struct link *link) {
         return link->max_packet_bytes;
-}
-
-void link_change_client_id(struct link *link, const char *client_id) {
-        link->next_client_id = client_id;
 }
 
 bool link_has_refused(const struct link *link, const char *filter) {

@@ -108,13 +108,6 @@ bool link_has_room(const struct link *link);
 /* Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum of MQTT. */
 uint32_t link_max_packet_bytes(const struct link *link);
 
-/*
- * Reconnect with this client id as soon as the broker has acknowledged all published messages. This ends the session, so
- * the broker drops the messages that it has queued in the session. Calls down(), then up(). client_id is borrowed until the
- * link is closed. Call only from the callback `message`. The link reconnects after a later call of packets_written.
- */
-void link_change_client_id(struct link *link, const char *client_id);
-
 /* Return whether the broker has refused the subscription with this filter on the present connection. */
 bool link_has_refused(const struct link *link, const char *filter);
 

@@ -287,21 +287,6 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_ses
         close(fd);
 }
 
-int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
-        struct mosquitto *former = client->library;
-        const char *former_id = client->config.client_id;
-        int r;
-
-        mqtt_client_disconnect_gracefully(client, true);
-        client->config.client_id = client_id;
-        r = start_library(client);
-        if (r < 0)
-                client->config.client_id = former_id;
-        else
-                mosquitto_destroy(former);
-        return r;
-}
-
 void mqtt_client_stop_reading(struct mqtt_client *client) {
         (void)client;
         read_ahead_end();

@@ -97,13 +97,6 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
 /* Try the next address of the endpoint, or the next endpoint after its last address. There must be no connection. */
 void mqtt_client_connect(struct mqtt_client *client);
 
-/*
- * End the session and disconnect gracefully; disconnected() is not called. The next attempt uses this client id, which is
- * borrowed. Messages that the broker has not acknowledged are dropped. The only callback that may call this function is
- * packets_written. Returns 0 or an error of mqtt_client_new(); after an error the client id is unchanged.
- */
-int mqtt_client_change_id(struct mqtt_client *client, const char *client_id);
-
 /* Whether the current endpoint has addresses that were not tried since the last connection. */
 bool mqtt_client_has_untried_address(const struct mqtt_client *client);
 

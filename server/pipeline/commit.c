@@ -155,7 +155,6 @@ static int begin_commit(struct pipeline *pipeline, struct now now) {
         pipeline->commit.batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
         pipeline->commit.batch.persistence_digest = pipeline_persistence(pipeline);
         pipeline->commit.batch.key_states = pipeline->acknowledged_key_states;
-        pipeline->commit.batch.client_suffix = pipeline->client_suffix;
         pipeline->commit.batch.notifications =
                 outbox_staged(&pipeline->outbox, &pipeline->commit.batch.n_notifications);
         pipeline->commit.batch.delivered = pipeline->outbox.delivered_sequence;

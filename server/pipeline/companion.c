@@ -182,25 +182,13 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
         struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
 
         set_mac_key(pipeline, welcome->mac_key);
-        pipeline->is_guarded = welcome->guard == COMPANION_GUARDED;
+        pipeline->is_guarded = welcome->is_guarded;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
         retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
         /* After broker_serve(), which verifies the early messages: their sequences are at most that of WELCOME. */
         verification_skip_to(&pipeline->key_states, welcome->sequence);
-}
-
-/* Ask the caller to reconnect with a random client id. Returns false if the caller keeps its client id. */
-static bool change_client_id(struct pipeline *pipeline) {
-        if (!pipeline->callbacks.change_client_id ||
-            !pipeline->callbacks.change_client_id(pipeline->callbacks.userdata,
-                                                  pipeline->next_client_suffix))
-                return false;
-
-        memcpy(pipeline->client_suffix, pipeline->next_client_suffix, sizeof(pipeline->client_suffix));
-        pipeline->commit.is_requested = true;
-        return true;
 }
 
 static bool is_welcome_awaited(const struct pipeline *pipeline) {
@@ -226,8 +214,6 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
                           "of statestored");
                 return;
         }
-        if (welcome.guard == COMPANION_UNGUARDED && change_client_id(pipeline))
-                return; /* the next connection sends HELLO again */
         take_welcome(pipeline, &welcome, now);
 }
 

@@ -117,9 +117,7 @@ struct pipeline {
         bool is_plugin_missing_logged, is_other_version_logged;
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
-        bool is_client_id_random;
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];      /* empty: not in use */
-        char next_client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1]; /* offered to `change_client_id` */
+        bool is_client_id_random; /* of struct pipeline_config */
 
         uint64_t n_sent;         /* messages published since the start */
         uint64_t n_acknowledged; /* of these messages */

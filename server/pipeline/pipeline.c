@@ -48,6 +48,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         memcpy(pipeline->hello.secret, config->companion_secret, sizeof(config->companion_secret));
         pipeline->presence_topic = config->presence_topic;
         pipeline->requires_plugin = config->requires_plugin;
+        pipeline->is_client_id_random = config->is_client_id_random;
 
         r = storage_load_engine(&pipeline->engine, &restored, storage, &config->engine, now);
         if (r < 0)
@@ -59,12 +60,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
 
         memcpy(pipeline->hello.instance_id, restored.header.instance_id,
                sizeof(restored.header.instance_id));
-        memcpy(pipeline->client_suffix, restored.header.client_suffix,
-               sizeof(restored.header.client_suffix));
-        memcpy(pipeline->next_client_suffix,
-               restored.header.client_suffix[0] != '\0' ? restored.header.client_suffix
-                                                        : config->client_suffix,
-               sizeof(restored.header.client_suffix));
         pipeline->commit.clock = restored.header.clock;
         pipeline->persistence_at_restart = restored.header.persistence_digest;
         pipeline->key_states = pipeline->acknowledged_key_states = pipeline->published_key_states =
@@ -229,14 +224,6 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
 
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
         return pipeline->inbox.n_bytes + pipeline->inbox.n_early_bytes;
-}
-
-const char *pipeline_client_suffix(const struct pipeline *pipeline) {
-        return pipeline->client_suffix;
-}
-
-void pipeline_set_client_id_random(struct pipeline *pipeline) {
-        pipeline->is_client_id_random = true;
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {

@@ -68,13 +68,6 @@ struct pipeline_callbacks {
         void (*desynchronized)(void *userdata);
 
         /*
-         * The plugin does not guard the store's client id against other users, but accepts another client id for the store.
-         * Return true to end the session and reconnect with a client id that ends in `suffix`. The pipeline stores the suffix,
-         * and executes no request before the reconnect. Return false to keep the client id. May be NULL.
-         */
-        bool (*change_client_id)(void *userdata, const char *suffix);
-
-        /*
          * The pipeline begins to process a request or a message of test control. A request may still be refused, may have
          * expired, or may have no valid response topic. `client` is the sender: verified by the plugin if the broker has it;
          * absent if unknown. May be NULL.
@@ -96,8 +89,6 @@ struct pipeline_config {
         struct engine_config engine; /* its node id is NUL-terminated */
         enum dialect dialect;
         uint64_t run; /* random number of this process: see common/protocol/companion.h */
-        /* Random hexadecimal digits: the suffix for the callback `change_client_id` if the storage has none. */
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
         /* Random, new for each start: the keys of HELLO are derived from it. */
         uint8_t companion_secret[COMPANION_KEY_SIZE];
 
@@ -108,6 +99,9 @@ struct pipeline_config {
         const char *presence_topic;
 
         bool requires_plugin; /* do not serve a broker without the plugin: wait for the plugin */
+
+        /* companion_client_id_is_random() of the store's client id: it then counts as guarded (struct gauges) */
+        bool is_client_id_random;
 
         const char *persistence_name; /* the user property with which a SET requests persistence */
         const char *persistence_value;
@@ -187,15 +181,6 @@ void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *
 void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
 
 /* 3. State */
-
-/* Return the suffix that `change_client_id` accepted last, in this process or before its start; empty: none. Borrowed. */
-const char *pipeline_client_suffix(const struct pipeline *pipeline);
-
-/*
- * Call when the store's client id ends in pipeline_client_suffix(). Other users cannot guess such a client id, so it counts as
- * guarded (gauges.is_guarded).
- */
-void pipeline_set_client_id_random(struct pipeline *pipeline);
 
 /* Return true if no message waits, and no batch is being committed or published. */
 bool pipeline_is_idle(const struct pipeline *pipeline);

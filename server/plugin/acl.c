@@ -28,10 +28,6 @@
 #define CONTROL_TOPICS "$CONTROL/statestore/"
 #define SYS_TOPICS     "$SYS/statestore/"
 
-/* A client id that the store has made random (COMPANION_UNGUARDED): this text, and hexadecimal digits. */
-#define RANDOM_CLIENT_ID        COMPANION_CLIENT_ID_DEFAULT "-"
-#define RANDOM_CLIENT_ID_LENGTH (sizeof(RANDOM_CLIENT_ID) - 1 + 32)
-
 #define STARTS_WITH(text, literal) (strncmp(text, literal, sizeof(literal) - 1) == 0)
 
 bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client) {
@@ -118,19 +114,9 @@ static void register_last(struct plugin_load *load) {
                 load->is_order_valid = false;
 }
 
-bool acl_is_random_client_id(struct slice client_id) {
-        if (client_id.length != RANDOM_CLIENT_ID_LENGTH ||
-            !slice_starts_with(client_id, SLICE_LITERAL(RANDOM_CLIENT_ID)))
-                return false;
-        for (size_t i = sizeof(RANDOM_CLIENT_ID) - 1; i < client_id.length; i++)
-                if (!memchr("0123456789abcdef", client_id.data[i], 16))
-                        return false;
-        return true;
-}
-
 static bool contains_random_client_id(struct slice line) {
-        for (; line.length >= RANDOM_CLIENT_ID_LENGTH; line = slice_skip(line, 1))
-                if (acl_is_random_client_id((struct slice){ line.data, RANDOM_CLIENT_ID_LENGTH }))
+        for (; line.length >= COMPANION_RANDOM_ID_LENGTH; line = slice_skip(line, 1))
+                if (companion_client_id_is_random((struct slice){ line.data, COMPANION_RANDOM_ID_LENGTH }))
                         return true;
         return false;
 }
@@ -143,16 +129,17 @@ static const char *present_client_id(const struct plugin_load *load) {
 }
 
 /*
- * Whether the line contains the random client id of the store, which is secret. The broker logs this client id before HELLO
- * tells it to the plugin. So every client id of this form counts as secret in two cases: the plugin does not know the store's
- * client id, or the store connects again with a random one because of COMPANION_UNGUARDED.
+ * Whether the line may contain a random client id of the store, which is secret. The broker logs this
+ * client id before HELLO tells it to the plugin. So while the plugin does not know the store's client id,
+ * every client id of this form counts as secret.
  */
 static bool contains_secret(const struct plugin_load *load, struct slice line) {
         struct slice client_id = slice_from_string(present_client_id(load));
 
-        if (acl_is_random_client_id(client_id))
-                return memmem(line.data, line.length, client_id.data, client_id.length);
-        return (!client_id.data || load->plugin->is_unguarded) && contains_random_client_id(line);
+        if (!client_id.data)
+                return contains_random_client_id(line);
+        return companion_client_id_is_random(client_id) &&
+               memmem(line.data, line.length, client_id.data, client_id.length);
 }
 
 /*

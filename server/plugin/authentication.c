@@ -8,9 +8,8 @@
  * plugin's callback would therefore refuse all user names. So the plugin registers it only if
  * plugin_opt_statestored_username is set, because then the broker authenticates.
  *
- * mosquitto does not call the callbacks on listeners with use_identity_as_username or use_subject_as_username. There WELCOME
- * contains COMPANION_UNGUARDED, and a store with the default client id chooses one that cannot be guessed. If the plugin's
- * options contain a client id, WELCOME contains COMPANION_FIXED, and the store keeps its client id.
+ * mosquitto does not call the callbacks on listeners with use_identity_as_username or use_subject_as_username.
+ * WELCOME tells the store whether the plugin has checked its CONNECT (struct companion_welcome).
  *
  * For enhanced authentication mosquitto calls other callbacks, and refuses the client if all defer. The store does not use
  * enhanced authentication, so the plugin refuses the store's client id to every client that uses it.

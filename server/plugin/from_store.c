@@ -103,7 +103,7 @@ static void check_client_id(const struct plugin *plugin, const struct hello *hel
 
         if (!hello->is_connect_checked || plugin->requires_client_id ||
             slice_equal(client_id, SLICE_LITERAL(COMPANION_CLIENT_ID_DEFAULT)) ||
-            acl_is_random_client_id(client_id))
+            companion_client_id_is_random(client_id))
                 return;
         mosquitto_log_printf(
                 MOSQ_LOG_WARNING,
@@ -122,7 +122,6 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         r = set_store_client_id(plugin, mosquitto_client_id(message->client));
         if (r < 0)
                 return r;
-        plugin->is_unguarded = !hello.is_connect_checked && !plugin->requires_client_id;
         check_client_id(plugin, &hello);
         r = set_instance(plugin, hello.payload.instance_id, message->client);
         if (r < 0)

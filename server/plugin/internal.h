@@ -85,7 +85,7 @@ struct plugin {
         /* connected clients with the store's user name whose CONNECT the plugin has checked; not dereferenced */
         const struct mosquitto **checked_store_clients;
         size_t n_checked_store_clients, checked_store_clients_capacity;
-        bool requires_client_id; /* a load has a client_id: WELCOME may contain COMPANION_FIXED */
+        bool requires_client_id; /* a load has a client_id, which the store must have */
 
         struct delivery *deliveries, **deliveries_tail; /* queued frames */
         struct frame_position position;
@@ -99,8 +99,7 @@ struct plugin {
         /* The store's connection, if memory was short for a message of it; not dereferenced. The next tick ends it. */
         const struct mosquitto *failed_client;
         bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
-        bool is_log_seen;  /* a line of the broker's log has reached the plugin since the last HELLO */
-        bool is_unguarded; /* the reply to the last HELLO contains COMPANION_UNGUARDED */
+        bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
 };
 
 /* A HELLO of the store. */
@@ -144,9 +143,6 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
 
 /* Whether the client may publish on the topic. Also call for a bridge's messages: the broker does not check them. */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
-
-/* Whether the client id has the form of the random ones that stores use after COMPANION_UNGUARDED (companion_hello.h). */
-bool acl_is_random_client_id(struct slice client_id);
 
 /* Register the access checks. Returns 0 or -ENOMEM. */
 int acl_register(struct plugin_load *load);

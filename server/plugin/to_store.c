@@ -49,16 +49,10 @@ int send_delivered(const struct plugin *plugin) {
         return publish_number(plugin, COMPANION_DELIVERED, plugin->delivered_sequence);
 }
 
-static enum companion_guard client_id_guard(const struct plugin *plugin, const struct hello *hello) {
-        if (plugin->is_unguarded)
-                return COMPANION_UNGUARDED;
-        return hello->is_connect_checked ? COMPANION_GUARDED : COMPANION_FIXED;
-}
-
 static int append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
         struct companion_welcome welcome = { .sequence = plugin->request_sequence,
-                                             .guard = client_id_guard(plugin, hello),
+                                             .is_guarded = hello->is_connect_checked,
                                              .delivered = plugin->delivered_sequence };
 
         connections_append_tracked(&plugin->connections, &numbers);

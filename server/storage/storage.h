@@ -16,9 +16,6 @@
  */
 struct storage;
 
-/* 128 random bits in hexadecimal: they make the store's client id hard to guess, see common/protocol/companion.h. */
-#define STORAGE_CLIENT_SUFFIX_LENGTH 32
-
 /* Values that exist once in a storage. All other data is stored as rows. */
 struct storage_header {
         char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; empty before the first commit */
@@ -28,9 +25,7 @@ struct storage_header {
         uint64_t disconnect_epoch;   /* as in struct engine_stats */
         uint64_t persistence_digest; /* at the last commit: see engine/persistence.h */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
-        /* Suffix of the store's client id; empty: the client id has none. */
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
-        uint64_t notification_sequence; /* sequence of the last committed notification; 0: none */
+        uint64_t notification_sequence;         /* sequence of the last committed notification; 0: none */
 };
 
 /* Initialize the header of an empty storage: random digest key and instance id, clock 0. */
@@ -85,7 +80,6 @@ struct storage_batch {
         uint64_t disconnect_epoch;
         uint64_t persistence_digest;            /* always replaces the stored one */
         struct companion_key_states key_states; /* always replace the stored ones */
-        const char *client_suffix;              /* NULL or empty: does not replace the stored one */
 
         /* In ascending order of sequence, and above every sequence of an earlier commit. */
         const struct pending_notification *notifications;
@@ -97,8 +91,8 @@ struct storage_batch {
 
 /*
  * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller must also set
- * persistence_digest and key_states. client_suffix and the members for notifications are NULL or 0, so that the commit does not
- * change what is stored of them; the caller may set them.
+ * persistence_digest and key_states. The members for notifications are NULL or 0, so that the commit does not change what is
+ * stored of them; the caller may set them.
  */
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
                                         struct now now);

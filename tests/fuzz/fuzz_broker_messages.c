@@ -30,8 +30,7 @@ static bool reference(struct slice text, struct buf *numbers) {
         for (; text.length > 0; n_lines++) {
                 line = slice_split(text, '\n', &text);
                 if (n_lines == 1 && !slice_equal(line, SLICE_LITERAL("guarded")) &&
-                    !slice_equal(line, SLICE_LITERAL("unguarded")) &&
-                    !slice_equal(line, SLICE_LITERAL("fixed")))
+                    !slice_equal(line, SLICE_LITERAL("unguarded")))
                         return false;
                 if (n_lines != 1 && parse_uint64(line, &number) < 0)
                         return false;

@@ -141,9 +141,6 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         disk->header.clock = batch->clock;
         disk->header.disconnect_epoch = batch->disconnect_epoch;
         disk->header.key_states = batch->key_states;
-        if (batch->client_suffix && batch->client_suffix[0] != '\0')
-                snprintf(disk->header.client_suffix, sizeof(disk->header.client_suffix), "%s",
-                         batch->client_suffix);
         store_notifications(disk, batch);
 
         for (size_t i = 0; i < batch->n_rows; i++) {

@@ -43,7 +43,7 @@ static struct sim_client *find_connection(struct world *world, uint64_t connecti
 static void append_welcome(const struct world *world, struct buf *text) {
         uint64_t connections[N_CLIENTS];
         struct companion_welcome welcome = { .sequence = world->broker.last_request,
-                                             .guard = COMPANION_GUARDED,
+                                             .is_guarded = true,
                                              .delivered = world->broker.delivered,
                                              .connections = connections };
 

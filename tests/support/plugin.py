@@ -21,7 +21,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"5"
+VERSION = b"6"
 
 
 # Events and results of mosquitto's plugin interface
@@ -108,7 +108,7 @@ class Peer(Connection):
         super().__init__(port, client_id, **more)
         self.mac_key = None
         self.last_request = None
-        self.is_guarded = None  # whether the plugin protects the store's client id: COMPANION_GUARDED in companion_hello.h
+        self.is_guarded = None  # of struct companion_welcome
         self.delivered = None
         self.run = random.getrandbits(64)
         self.n_hellos = 0
@@ -130,7 +130,7 @@ class Peer(Connection):
         self.last_request = int(sequence)
         self.delivered = int(delivered)
         self.sequence = max(self.sequence, self.delivered)
-        self.is_guarded = {"guarded": True, "unguarded": False, "fixed": False}[guard]
+        self.is_guarded = {"guarded": True, "unguarded": False}[guard]
         return set(numbers)
 
     def serve(self):

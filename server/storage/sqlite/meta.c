@@ -35,7 +35,6 @@
         FIELD("mac_sequence", FIELD_INT64, header.key_states.present.sequence)                              \
         FIELD("former_mac_key", FIELD_MAC_KEY, header.key_states.former)                                    \
         FIELD("former_mac_sequence", FIELD_INT64, header.key_states.former.sequence)                        \
-        FIELD("client_suffix", FIELD_TEXT, header.client_suffix)                                            \
         FIELD("notification_sequence", FIELD_INT64, header.notification_sequence)
 
 enum field_type {
@@ -97,9 +96,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
                 checksum = checksum_add_numbers(checksum, sequences, ARRAY_LENGTH(sequences));
         }
-        /* Older versions stored neither a client suffix nor a notification sequence. */
-        if (meta->header.client_suffix[0] != '\0')
-                checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.client_suffix));
+        /* Older versions stored no notification sequence. */
         if (meta->header.notification_sequence > 0)
                 checksum = checksum_add_numbers(checksum, &meta->header.notification_sequence, 1);
         return checksum_add_numbers(checksum, numbers, n_numbers);
@@ -196,8 +193,7 @@ static bool is_valid(const struct storage_header *header) {
         return header->instance_id[0] != '\0' &&
                (header->node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header->node_id))) &&
                header->clock.wall_ms >= 0 && header->clock.wall_ms < INT64_MAX &&
-               header->notification_sequence <= INT64_MAX &&
-               strspn(header->client_suffix, "0123456789abcdef") == strlen(header->client_suffix);
+               header->notification_sequence <= INT64_MAX;
 }
 
 int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {

@@ -189,9 +189,6 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         meta.header.disconnect_epoch = batch->disconnect_epoch;
         meta.header.persistence_digest = batch->persistence_digest;
         meta.header.key_states = batch->key_states;
-        if (batch->client_suffix && batch->client_suffix[0] != '\0')
-                snprintf(meta.header.client_suffix, sizeof(meta.header.client_suffix), "%s",
-                         batch->client_suffix);
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
         meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
         meta.n_commits++;

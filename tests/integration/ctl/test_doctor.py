@@ -288,12 +288,12 @@ def test_a_client_id_that_another_user_can_take_is_reported(authenticating, tmp_
     assert is_guarded or "plugin_opt_statestored_username" in found["client id"][1]
 
 
-@pytest.mark.parametrize("client_id, is_guarded", [(None, True), ("chosen", False)])
-def test_a_random_client_id_is_guarded_and_a_configured_id_is_not(authenticating, tmp_path, client_id, is_guarded):
+@pytest.mark.parametrize("client_id, is_guarded", [("statestored-" + "0a" * 16, True), ("chosen", False)])
+def test_a_random_client_id_is_guarded_and_another_one_is_not(authenticating, tmp_path, client_id, is_guarded):
     """Another plugin accepts the store, so the broker does not call the companion plugin."""
     first = build_plugin(tmp_path, BASIC_AUTH, ACCEPT)
     site = authenticating(f"plugin {first}", f"plugin {PLUGIN}", BY_USER, "plugin_opt_undecided allow", plugin=False,
-                          rules=["user alice", "topic readwrite #"], flags=("--client-id", client_id) if client_id else ())
+                          rules=["user alice", "topic readwrite #"], flags=("--client-id", client_id))
     found = findings_when(lambda found: "client id" in found, site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
 
     assert found["client id"][0] == ("ok" if is_guarded else "warn")

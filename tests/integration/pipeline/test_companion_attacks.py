@@ -33,6 +33,8 @@ any = yes
 pattern = settings/*
 """
 
+RANDOM_CLIENT_ID = "statestored-" + "0a" * 16
+
 USERS = {"statestored": "of the store", "operator": "of the operator", "alice": "of alice"}
 
 
@@ -194,67 +196,70 @@ def client_ids(store):
     return re.findall(r'ready: serving .* as \\"([^"\\]*)', store.log())
 
 
-def test_a_store_with_an_unguarded_client_id_reconnects_with_a_random_one(unguarded):
-    unguarded.start_store()
+@pytest.mark.parametrize("is_named", [False, True], ids=["user name", "client id"])
+def test_a_store_that_follows_the_advice_in_its_log_is_not_interrupted(make_site, tmp_path, is_named):
+    """The options of the plugin name the store's client id, or only its user name. Another user cannot know the new client id."""
+    named = "plugin_opt_statestored_client_id statestored"
+    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic", *([named] if is_named else []))
+    store, broker = unguarded.start_store().site.store, unguarded.site.broker
+    line, client_id = re.search(r"is not guarded.*(client-id = (statestored-[0-9a-f]{32}));", store.log()).groups()
+    assert "statestore_client_id_guarded 0" in unguarded.page("metrics")
+    unguarded.connect("alice", "statestored")
+    store.wait_for_log("no connection to the broker")
+
+    store.stop()
+    (tmp_path / "statestored.conf").write_text(f"[broker]\n{line}\n")
+    store.flags = (*store.flags, "--config", tmp_path / "statestored.conf")
+    if is_named:
+        broker.stop()
+        broker.lines = [f"plugin_opt_statestored_client_id {client_id}" if line == named else line for line in broker.lines]
+        broker.start_again()
+    reader = unguarded.connect("alice", "reader")
+    reader.subscribe("$SYS/broker/log/#", 0)
+    seen = len(store.log())
+    store.start()
     operator = unguarded.connect("operator")
     assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
+    for guessed in "statestored", "statestored-" + "0" * 32:
+        unguarded.connect("alice", guessed).disconnect()
 
-    alice = unguarded.connect("alice", "statestored", clean_start=False)
-
-    assert not alice.session_present
     assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
-    [client_id] = client_ids(unguarded.site.store)
-    assert re.fullmatch("statestored-[0-9a-f]{32}", client_id)
-    for text in "no connection to the broker", "not guarded":
-        assert text not in unguarded.site.store.log()
+    assert client_ids(store)[-1] == client_id
+    assert "statestore_client_id_guarded 1" in unguarded.page("metrics")
+    for text in "not guarded", "no connection to the broker":
+        assert text not in store.log()[seen:]
+    lines = b"\n".join(message.payload for message in reader.messages())
+    assert operator.id.encode() in lines
+    assert client_id.encode() not in lines
 
 
-def test_the_published_log_does_not_contain_the_random_client_id(make_site, tmp_path):
-    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic")
+@pytest.mark.parametrize("is_named", [False, True], ids=["user name", "client id"])
+def test_the_published_log_does_not_contain_the_random_client_id(make_site, tmp_path, is_named):
+    """Neither before HELLO tells the plugin the client id, nor after the end of the connection."""
+    named = [f"plugin_opt_statestored_client_id {RANDOM_CLIENT_ID}"] if is_named else []
+    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic", *named)
     alice = unguarded.connect("alice")
     alice.subscribe("$SYS/broker/log/#", 0)
 
-    unguarded.start_store()
+    unguarded.start_store("--client-id", RANDOM_CLIENT_ID)
     unguarded.connect("operator", "operator-1").disconnect()
     unguarded.site.store.kill()
-    [client_id] = client_ids(unguarded.site.store)
-    unguarded.site.broker.wait_for_log(f"Client {client_id} .*(closed|disconnect)")
+    unguarded.site.broker.wait_for_log(f"Client {RANDOM_CLIENT_ID} .*(closed|disconnect)")
     unguarded.site.store.start()
 
     lines = b"\n".join(message.payload for message in alice.messages())
     assert b"operator-1" in lines
     assert b"statestored-" not in lines
-    assert f"as {client_id} " in unguarded.site.broker.log()
+    assert f"as {RANDOM_CLIENT_ID} " in unguarded.site.broker.log()
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["first connection", "second connection"])
-def test_the_published_log_does_not_contain_a_random_client_id_before_hello(make_site, tmp_path, is_first):
-    """The second connection follows an unguarded one with the default client id, whose end the broker has not read yet."""
-    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic")
-    alice = unguarded.connect("alice", "reader")
-    alice.subscribe("$SYS/broker/log/#", 0)
-    client_ids = ["statestored-" + "0a" * 16] if is_first else ["statestored", "statestored-" + "0a" * 16]
-
-    stores = []
-    for client_id in client_ids:
-        stores.append(Peer(unguarded.site.broker.port, client_id, username="statestored", password=USERS["statestored"]))
-        if client_id == "statestored":
-            stores[0].hello()
-
-    lines = b"\n".join(message.payload for message in alice.messages())
-    assert b"New connection" in lines
-    assert client_ids[-1].encode() not in lines
-    assert f"as {client_ids[-1]} " in unguarded.site.broker.log()
-    for store in stores:
-        store.cut()
-
-
-@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "unguarded"])
-def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_guarded):
+@pytest.mark.parametrize("is_guarded, client_id", [(True, "statestored"), (False, "statestored"), (False, RANDOM_CLIENT_ID)],
+                         ids=["guarded", "unguarded", "random"])
+def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path, is_guarded, client_id):
     """Neither with a client id like the store's, nor with one like a random client id of a store."""
     lines = ["log_dest stderr", "log_dest topic"]
     guarded = (Guarded(make_site(*authentication_lines(tmp_path), *lines), tmp_path) if is_guarded else
-               make_unguarded(make_site, tmp_path, *lines)).start_store()
+               make_unguarded(make_site, tmp_path, *lines)).start_store("--client-id", client_id)
     operator = guarded.connect("operator")
     operator.subscribe("$SYS/broker/log/N", 0)
     client_ids_of_alice = "statestored-intruder", "statestored-" + "0" * 32
@@ -286,43 +291,12 @@ def test_after_a_broker_restart_another_client_id_of_the_store_is_protected_if_t
         guarded.connect("alice", "mystore").ping()
 
 
-@pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
-def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_path, flags):
-    unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
-    operator = unguarded.connect("operator")
-    assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
-    store = unguarded.site.store
-    [first] = client_ids(store)
-    store.kill()
-    if flags:
-        waiting = operator.begin("SET", "settings/admin", 2)
-    connected = len(unguarded.site.broker.log())
-
-    store.start()
-
-    assert client_ids(store)[0] == first
-    if flags:
-        assert client_ids(store) == [first, first]
-        assert operator.reply_to(waiting).payload == b"+OK\r\n"
-        assert "as statestored (" not in unguarded.site.broker.log()[connected:]
-    else:
-        assert client_ids(store)[1] != first
-    assert operator.ask("GET", "settings/admin") == (b"$1\r\n2\r\n" if flags else b"$-1\r\n")
-
-
-@pytest.mark.parametrize("client_id", ["chosen", "statestored-2"])
-def test_a_configured_unguarded_client_id_is_kept_with_a_warning(unguarded, client_id):
+@pytest.mark.parametrize("client_id", ["statestored", "chosen", "statestored-2"])
+def test_an_unguarded_client_id_is_kept_with_a_warning(unguarded, client_id):
     unguarded.start_store("--client-id", client_id)
-    unguarded.site.store.wait_for_log(rf'client id \\"{client_id}\\" is not guarded')
+    assert rf'client id \"{client_id}\" is not guarded' in unguarded.site.store.log()
     assert unguarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
     assert client_ids(unguarded.site.store) == [client_id]
-
-
-def test_a_store_that_the_plugin_identifies_by_client_id_keeps_it(make_site, tmp_path):
-    site = make_site()
-    site.start_store()
-    site.store.wait_for_log(r'client id \\"statestored\\" is not guarded')
-    assert client_ids(site.store) == ["statestored"]
 
 
 def test_an_unguarded_client_id_is_logged_once_and_not_at_each_connection(make_site):
@@ -343,7 +317,7 @@ def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded)
     first = unguarded.site.store
     directory = unguarded.directory / "second"
     directory.mkdir()
-    flags = *first.flags, "--http-listen", f"127.0.0.1:{free_port()}"
+    flags = *first.flags, "--client-id", RANDOM_CLIENT_ID, "--http-listen", f"127.0.0.1:{free_port()}"
     second = Store(directory, unguarded.site.broker.port, flags).start()
     try:
         wait_until(lambda: "another statestored" in first.log() + second.log(), "a store logs the takeover")

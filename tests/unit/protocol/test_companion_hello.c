@@ -48,25 +48,24 @@ static const struct {
         const char *name;
         struct slice text;
         uint64_t sequence;
-        enum companion_guard guard;
+        bool is_guarded;
         uint64_t delivered;
         size_t n_connections;
         uint64_t connections[4];
 } welcomes[] = {
-        { "no connections", S(KEY "0\nguarded\n0\n"), 0, COMPANION_GUARDED, 0, 0, { 0 } },
-        { "unguarded", S(KEY "7\nunguarded\n9\n"), 7, COMPANION_UNGUARDED, 9, 0, { 0 } },
-        { "fixed", S(KEY "7\nfixed\n9\n"), 7, COMPANION_FIXED, 9, 0, { 0 } },
+        { "no connections", S(KEY "0\nguarded\n0\n"), 0, true, 0, 0, { 0 } },
+        { "unguarded", S(KEY "7\nunguarded\n9\n"), 7, false, 9, 0, { 0 } },
         { "one",
           S(KEY "18446744073709551615\nguarded\n18446744073709551615\n7\n"),
           UINT64_MAX,
-          COMPANION_GUARDED,
+          true,
           UINT64_MAX,
           1,
           { 7 } },
         { "several",
           S(KEY "1\nguarded\n2\n1\n7\n100\n18446744073709551615\n"),
           1,
-          COMPANION_GUARDED,
+          true,
           2,
           4,
           { 1, 7, 100, UINT64_MAX } },
@@ -76,7 +75,7 @@ Test(welcome, parses_what_it_writes) {
         for (size_t i = 0; i < N_ROWS(welcomes); i++) {
                 uint64_t connections[4];
                 struct companion_welcome welcome = { .sequence = welcomes[i].sequence,
-                                                     .guard = welcomes[i].guard,
+                                                     .is_guarded = welcomes[i].is_guarded,
                                                      .delivered = welcomes[i].delivered,
                                                      .connections = connections,
                                                      .n_connections = welcomes[i].n_connections },
@@ -90,7 +89,7 @@ Test(welcome, parses_what_it_writes) {
                 cr_assert_eq(companion_welcome_read(buf_slice(&text), &parsed), 0, ROW(welcomes, i));
                 cr_expect_eq(memcmp(parsed.mac_key, KEY, sizeof(parsed.mac_key)), 0, ROW(welcomes, i));
                 cr_expect_eq(parsed.sequence, welcomes[i].sequence, ROW(welcomes, i));
-                cr_expect_eq(parsed.guard, welcomes[i].guard, ROW(welcomes, i));
+                cr_expect_eq(parsed.is_guarded, welcomes[i].is_guarded, ROW(welcomes, i));
                 cr_expect_eq(parsed.delivered, welcomes[i].delivered, ROW(welcomes, i));
                 cr_assert_eq(parsed.n_connections, welcomes[i].n_connections, ROW(welcomes, i));
                 for (size_t j = 0; j < parsed.n_connections; j++)
@@ -122,7 +121,7 @@ static const struct {
         { "a short key", S("0123456789\n1\n") },
         { "no sequence", S(KEY) },
         { "no guard", S(KEY "1\n") },
-        { "another guard", S(KEY "1\nwell guarded\n") },
+        { "another guard", S(KEY "1\nfixed\n0\n") },
         { "no line end after the guard word", S(KEY "1\nguarded") },
         { "no delivered sequence", S(KEY "1\nguarded\n") },
         { "a delivered sequence that is not a number", S(KEY "1\nguarded\nx\n1\n") },

@@ -356,7 +356,6 @@ int disk_commit(struct disk *disk) {
                 .n_rows = disk->n_rows,
                 .clock = disk->clock,
                 .disconnect_epoch = disk->disconnect_epoch,
-                .client_suffix = disk->client_suffix,
                 .notifications = disk->notifications,
                 .n_notifications = disk->n_notifications,
                 .delivered = disk->delivered,

@@ -25,7 +25,6 @@ struct disk {
         struct now now;
         struct version clock;
         uint64_t disconnect_epoch;
-        const char *client_suffix;
         struct watch watch; /* owns the registrations of the batch */
         struct row rows[DISK_ROWS_MAX];
         size_t n_rows;                                                     /* of the current batch */

@@ -236,29 +236,6 @@ Test(storage, stores_the_clock_and_the_number_of_disconnects) {
         cr_expect_eq(disk.header.disconnect_epoch, 17);
 }
 
-Test(storage, keeps_the_suffix_of_the_client_id_until_a_batch_has_another_one) {
-        static const char first[] = "00112233445566778899aabbccddeeff",
-                          second[] = "ffeeddccbbaa99887766554433221100";
-
-        COMMIT(&disk);
-        check();
-        cr_expect_str_empty(disk.header.client_suffix);
-
-        disk.client_suffix = first;
-        COMMIT(&disk);
-        disk.client_suffix = NULL;
-        COMMIT(&disk);
-        check();
-        cr_expect_str_eq(disk.header.client_suffix, first);
-
-        disk.client_suffix = second;
-        COMMIT(&disk);
-        disk.client_suffix = "";
-        COMMIT(&disk);
-        check();
-        cr_expect_str_eq(disk.header.client_suffix, second);
-}
-
 Test(storage, keeps_many_batches_of_many_rows) {
         char key[16], value[64];
 

@@ -204,10 +204,6 @@ static void clear_instance_id(struct storage_header *header) {
         header->instance_id[0] = '\0';
 }
 
-static void spoil_client_suffix(struct storage_header *header) {
-        snprintf(header->client_suffix, sizeof(header->client_suffix), "\xff");
-}
-
 static const struct {
         const char *name;
         void (*change)(struct storage_header *header);
@@ -220,7 +216,6 @@ static const struct {
         { "a clock that cannot advance", end_clock, "the table meta is damaged" },
         { "an invalid node id", spoil_node_id, "the table meta is damaged" },
         { "no instance id", clear_instance_id, "the table meta is damaged" },
-        { "a client suffix that is not hexadecimal", spoil_client_suffix, "the table meta is damaged" },
 };
 
 static void change_header(const struct disk *of, void (*change)(struct storage_header *header)) {
