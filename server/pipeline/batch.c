@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/time_units.h"
+#include "pipeline/pipeline.h"
 
 /* An empty batch keeps at most this much memory for texts. */
 #define TEXTS_RETAINED_MAX ((size_t)1 << 20)
@@ -19,7 +20,9 @@ static void reset_replies(struct batch *batch) {
 
 void batch_reset(struct batch *batch) {
         batch->n_messages = 0;
-        batch->n_payload_bytes = 0;
+        batch->n_bytes = 0;
+        batch->n_replies_counted = batch->n_rows_counted = batch->n_notifications_counted =
+                batch->n_track_changes_counted = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
         batch->texts_length = 0;
@@ -45,6 +48,63 @@ bool batch_is_empty(const struct batch *batch) {
 
         return effects->n_rows == 0 && effects->n_track_changes == 0 && batch->n_replies == 0 &&
                effects->n_notifications == 0;
+}
+
+static size_t entry_bytes(const struct entry *entry) {
+        return entry ? entry_key(entry).length + entry_value(entry).length : 0;
+}
+
+static size_t reply_bytes(const struct pending_reply *pending) {
+        const struct reply *reply = &pending->reply;
+        size_t n_bytes = pending->response_topic.length + pending->correlation_data.length;
+
+        if (reply->outcome == OUTCOME_VALUE)
+                n_bytes += entry_value(reply->entry).length;
+        if (reply->outcome == OUTCOME_PAGE)
+                for (size_t i = 0; i < reply->page->n_entries; i++)
+                        n_bytes += entry_key(reply->page->entries[i]).length;
+        return n_bytes;
+}
+
+static size_t row_bytes(const struct row *row) {
+        switch (row->type) {
+        case ROW_ENTRY:
+                return entry_bytes(row->entry.before) + entry_bytes(row->entry.after);
+        case ROW_REGISTRATION:
+                return row->registration.registration->topic_length;
+        case ROW_REPLY:
+                break;
+        }
+        return sizeof(row->reply);
+}
+
+static size_t notification_bytes(const struct effects *effects, const struct notification *notification) {
+        return notification->registration->topic_length +
+               entry_bytes(effects->changes[notification->change].entry);
+}
+
+void batch_add_message(struct batch *batch, const struct message *message) {
+        batch->n_messages++;
+        batch->n_bytes += BATCH_ITEM_BYTES + message_size(message);
+}
+
+void batch_add_cost(struct batch *batch) {
+        const struct effects *effects = &batch->effects;
+
+        for (; batch->n_replies_counted < batch->n_replies; batch->n_replies_counted++)
+                batch->n_bytes += BATCH_ITEM_BYTES + reply_bytes(&batch->replies[batch->n_replies_counted]);
+        for (; batch->n_rows_counted < effects->n_rows; batch->n_rows_counted++)
+                batch->n_bytes += BATCH_ITEM_BYTES + row_bytes(&effects->rows[batch->n_rows_counted]);
+        for (; batch->n_notifications_counted < effects->n_notifications; batch->n_notifications_counted++)
+                batch->n_bytes +=
+                        BATCH_ITEM_BYTES +
+                        notification_bytes(effects, &effects->notifications[batch->n_notifications_counted]);
+        for (; batch->n_track_changes_counted < effects->n_track_changes; batch->n_track_changes_counted++)
+                batch->n_bytes += BATCH_ITEM_BYTES;
+}
+
+bool batch_is_full(const struct batch *batch) {
+        return batch->n_messages >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
 }
 
 struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns) {

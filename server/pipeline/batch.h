@@ -8,7 +8,22 @@
 /*
  * One batch: the effects of the requests that are executed together, and their replies with the reply addresses.
  * publish_batch() publishes the batch after its commit. All zeros is an empty batch.
+ *
+ * The cost of a batch: every client waits while a batch is committed and published. So a batch is limited by what it costs,
+ * not by what its requests have sent: a request of a few bytes may have a reply of megabytes, or notify many clients.
+ * batch.n_bytes is the sum of
+ * - each message that was executed, with its properties;
+ * - each reply: the value or the keys of the page, response topic and correlation data;
+ * - each row: the key, the new value, and the former value, whose pages the storage frees;
+ * - each notification: topic and value, once per recipient. With the plugin, a frame has the value once for many recipients,
+ *   but the broker makes a copy for each of them, and the broker's loop is shared as well;
+ * - BATCH_ITEM_BYTES for each of these, and for each track change. So the bytes also limit their number.
+ *
+ * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. A step (one message, or one tick) that exceeds the limit is
+ * completed. Then the batch ends, and the next batch begins with the request of the next client: see pipeline/inbox.h.
  */
+#define BATCH_BYTES_MAX  ((size_t)1 << 20)
+#define BATCH_ITEM_BYTES 100
 
 /* The reply to one request, and its address. */
 struct pending_reply {
@@ -30,8 +45,8 @@ struct pending_reply {
 };
 
 struct batch {
-        size_t n_messages;      /* executed in the batch, of all kinds */
-        size_t n_payload_bytes; /* of these messages */
+        size_t n_messages; /* executed in the batch, of all kinds */
+        size_t n_bytes;    /* the cost of the batch: see above */
         struct effects effects;
         bool is_publishable; /* its commit has succeeded or failed, or is not needed */
         struct pending_reply *replies;
@@ -41,6 +56,8 @@ struct batch {
         size_t n_track_changes_published; /* of effects.track_changes: TRACK, UNTRACK and KICK for the plugin */
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
+        /* Numbers of replies and effects whose cost is in n_bytes: batch_add_cost(). */
+        size_t n_replies_counted, n_rows_counted, n_notifications_counted, n_track_changes_counted;
 };
 
 void batch_deinit(struct batch *batch);
@@ -50,6 +67,15 @@ void batch_reset(struct batch *batch);
 
 /* Return true if there is nothing to store or publish. */
 bool batch_is_empty(const struct batch *batch);
+
+/* Add the message to n_messages and n_bytes, before it is executed. */
+void batch_add_message(struct batch *batch, const struct message *message);
+
+/* Add the cost of the replies and effects that were added since the last call to n_bytes. Call after each step. */
+void batch_add_cost(struct batch *batch);
+
+/* Return true if the batch must end before another step: at BATCH_BYTES_MAX or PIPELINE_BATCH_MESSAGES_MAX. */
+bool batch_is_full(const struct batch *batch);
 
 /* Return the reply address of a request. It borrows from the message and has no reply yet. */
 struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns);

@@ -16,13 +16,6 @@
 #include "protocol/topics.h"
 
 /*
- * A batch of this size, or with PIPELINE_BATCH_MESSAGES_MAX messages, is committed and published before it takes another
- * message.
- */
-#define BATCH_NOTIFICATIONS_MAX 10000
-#define BATCH_BYTES_MAX         ((size_t)1 << 20)
-
-/*
  * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further messages. So a request that
  * arrives behind many requests of another client is executed after a few of them, because the inbox serves the clients in turn.
  * The message that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
@@ -166,8 +159,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
         bool is_measured = false;
 
         pipeline->n_done++;
-        pipeline->batch.n_messages++;
-        pipeline->batch.n_payload_bytes += message->payload.length;
+        batch_add_message(&pipeline->batch, message);
         if (kind == MESSAGE_REQUEST)
                 is_measured =
                         execute_request(pipeline, message, arrived_ns, now) && pipeline->transport.clock_ns;
@@ -176,6 +168,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
         else
                 broker_execute_disconnect(pipeline, message, now);
 
+        batch_add_cost(&pipeline->batch);
         pipeline_charge_quantum(pipeline);
         if (is_measured) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - arrived_ns);
@@ -189,9 +182,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
-               pipeline->batch.n_messages < PIPELINE_BATCH_MESSAGES_MAX &&
-               pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
-               pipeline->batch.n_payload_bytes < BATCH_BYTES_MAX && !outbox_is_full(&pipeline->outbox);
+               !batch_is_full(&pipeline->batch) && !outbox_is_full(&pipeline->outbox);
 }
 
 /* Test control executes only in an empty batch: it may change state that the requests of a batch have used. */

@@ -93,7 +93,11 @@ bool pipeline_batch_is_open(const struct pipeline *pipeline) {
 }
 
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
-        return engine_step(pipeline->engine, event, now, &pipeline->batch.effects);
+        int r;
+
+        r = engine_step(pipeline->engine, event, now, &pipeline->batch.effects);
+        batch_add_cost(&pipeline->batch);
+        return r;
 }
 
 /*

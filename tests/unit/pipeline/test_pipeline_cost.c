@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A batch is limited by what it costs (server/pipeline/batch.h), and serves the clients in turn. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/table.h"
+
+#define KEY 'a'
+#define MIB ((size_t)1 << 20)
+#define KIB ((size_t)1 << 10)
+
+#define N_WATCHERS 16
+#define N_REQUESTS 20
+
+static struct broker broker;
+static uint8_t bytes[MIB];
+
+/* A value, a text or a key of this size. */
+static struct slice large(size_t size) {
+        memset(bytes, 'x', sizeof(bytes));
+        return (struct slice){ bytes, size };
+}
+
+/* The sender of a request: claimed without the plugin, verified with it. */
+static struct sending from(const char *client, uint64_t connection) {
+        return (struct sending){ .source = slice_from_string(client),
+                                 .topic = slice_from_string(client),
+                                 .sender = { broker.key ? KEY : 0,
+                                             slice_from_string(client),
+                                             { 0 },
+                                             broker.key ? connection : 0,
+                                             0 } };
+}
+
+static void ask(struct sending sending, const char *verb, struct slice key, struct slice value) {
+        sending.words[0] = slice_from_string(verb);
+        sending.words[1] = key;
+        sending.words[2] = value;
+        broker_ask(&broker, sending);
+        broker_forget(&broker);
+}
+
+/* 1. Requests that cost more than they send */
+
+static void watch_by_many(void) {
+        char client[16];
+
+        for (uint64_t i = 0; i < N_WATCHERS; i++) {
+                snprintf(client, sizeof(client), "watcher%d", (int)i);
+                ask(from(client, 100 + i), "KEYNOTIFY", S("k"), (struct slice){ 0 });
+        }
+}
+
+static void set_large_value(void) {
+        ask(from("s", 9), "SET", S("k"), large(MIB));
+}
+
+static void set_many_large_values(void) {
+        char key[16];
+
+        for (int i = 0; i < N_REQUESTS; i++) {
+                snprintf(key, sizeof(key), "k%d", i);
+                ask(from("s", 9), "SET", slice_from_string(key), large(MIB));
+        }
+}
+
+static void set_large_keys(void) {
+        for (size_t i = 0; i < N_REQUESTS; i++)
+                ask(from("s", 9), "SET", large(60 * KIB - i), S("v"));
+}
+
+static void nothing(void) {
+}
+
+static struct sending get(int number) {
+        (void)number;
+        return (struct sending){ WORDS(S("GET"), S("k")) };
+}
+
+static struct sending get_with_large_properties(int number) {
+        struct sending sending = get(number);
+
+        sending.correlation = large(60 * KIB);
+        sending.version = S("1.0");
+        return sending;
+}
+
+static struct sending scan(int number) {
+        (void)number;
+        return (struct sending){ WORDS(S("SCAN"), S("*")) };
+}
+
+static struct sending set(int number) {
+        (void)number;
+        return (struct sending){ WORDS(S("SET"), S("k"), large(64 * KIB)) };
+}
+
+static struct sending delete (int number) {
+        static char key[16];
+
+        snprintf(key, sizeof(key), "k%d", number);
+        return (struct sending){ WORDS(S("DEL"), slice_from_string(key)) };
+}
+
+/* How many requests of a kind may be executed in one batch: the request that reaches BATCH_BYTES_MAX is the last one. */
+static const struct {
+        const char *name;
+        void (*prepare)(void);
+        struct sending (*request)(int number);
+        size_t n_max;
+        bool has_plugin;
+} kinds[] = {
+        { "the value of a GET", set_large_value, get, 1, false },
+        { "correlation data of request and reply", nothing, get_with_large_properties, 9, false },
+        { "the keys of a page", set_large_keys, scan, 5, false },
+        { "a value that is deleted", set_many_large_values, delete, 1, false },
+        { "a value for many watchers, plain broker", watch_by_many, set, 1, false },
+        { "a value for many watchers, with the plugin", watch_by_many, set, 1, true },
+};
+
+static void connect_plugin(void) {
+        pipeline_disconnected(broker.pipeline);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
+        broker_connect(&broker, false);
+        broker_welcome(&broker, KEY, "0\nguarded\n0\n");
+        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_forget(&broker);
+}
+
+/* Publish one batch, and execute the next one. Returns the number of replies to client f. */
+static size_t publish_one_batch(void) {
+        size_t n_replies = 0;
+
+        broker_forget(&broker);
+        if (broker.work)
+                broker_committed(&broker, 0);
+        else
+                broker_flush(&broker);
+        for (size_t i = 0; i < broker.n_sent; i++)
+                n_replies += slice_equal(broker_sent_message(&broker, i)->topic, S("f"));
+        return n_replies;
+}
+
+static void expect_batches(size_t kind) {
+        size_t n_replies = 0;
+
+        for (int n_batches = 0; n_replies < N_REQUESTS; n_batches++) {
+                size_t n = publish_one_batch();
+
+                cr_assert_lt(n_batches, 3 * N_REQUESTS, "%s: replies are missing", kinds[kind].name);
+                cr_expect_leq(n, kinds[kind].n_max, "%s: %zu requests in a batch", kinds[kind].name, n);
+                n_replies += n;
+        }
+}
+
+Test(batch_cost, batch_ends_when_it_has_made_enough) {
+        for (size_t i = 0; i < N_ROWS(kinds); i++) {
+                broker_init(&broker, broker_config());
+                if (kinds[i].has_plugin)
+                        connect_plugin();
+                kinds[i].prepare();
+                broker.commit_result = 1;
+                broker.room = 0;
+                for (int j = 0; j < N_REQUESTS; j++) {
+                        struct sending sending = kinds[i].request(j), sender = from("f", 1);
+
+                        sending.source = sender.source;
+                        sending.topic = sender.topic;
+                        sending.sender = sender.sender;
+                        broker_send(&broker, sending);
+                }
+                broker.room = SIZE_MAX;
+                expect_batches(i);
+                broker_deinit(&broker);
+        }
+}
+
+/* 2. The clients take turns */
+
+static void send_get(const char *client) {
+        struct sending sending = from(client, 1);
+
+        sending.words[0] = S("GET");
+        sending.words[1] = S("k");
+        broker_send(&broker, sending);
+}
+
+static void send_flood_and_other(void) {
+        broker.room = 0;
+        for (int i = 0; i < 4; i++)
+                send_get("f");
+        send_get("o");
+        broker.room = SIZE_MAX;
+}
+
+static const char *topics_of_next_batch(void) {
+        static char topics[64];
+
+        publish_one_batch();
+        topics[0] = '\0';
+        for (size_t i = 0; i < broker.n_sent; i++)
+                strncat(topics, (const char *)broker_sent_message(&broker, i)->topic.data,
+                        sizeof(topics) - strlen(topics) - 1);
+        return topics;
+}
+
+/* As --storage memory: a storage that stores nothing. */
+static void become_volatile(void) {
+        static struct storage_operations operations;
+
+        operations = *broker.storage.operations;
+        operations.is_volatile = true;
+        broker.storage.operations = &operations;
+        broker_restart_store(&broker, broker_config());
+        broker_connect(&broker, false);
+}
+
+Test(batch_cost, batch_after_a_large_reply_begins_with_the_next_client) {
+        for (int is_volatile = 0; is_volatile < 2; is_volatile++) {
+                broker_init(&broker, broker_config());
+                if (is_volatile)
+                        become_volatile();
+                set_large_value();
+                send_flood_and_other();
+                cr_expect_str_eq(topics_of_next_batch(), "f");
+                cr_expect_str_eq(topics_of_next_batch(), "o");
+                cr_expect_str_eq(topics_of_next_batch(), "f");
+                broker_deinit(&broker);
+        }
+}
+
+/* A storage that stores nothing: while the transport has room, a request is executed and published on arrival. */
+Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) {
+        broker_init(&broker, broker_config());
+        become_volatile();
+        set_large_value();
+        broker.room = 1; /* the large reply uses up the room */
+        send_get("f");
+        cr_expect_eq(broker.n_sent, 1);
+        for (int i = 0; i < 3; i++)
+                send_get("f");
+        send_get("o");
+        cr_expect_eq(broker.n_sent, 1);
+        for (size_t i = 2; i <= 5; i++) {
+                broker.room = 1;
+                broker_flush(&broker);
+                cr_assert_eq(broker.n_sent, i);
+        }
+        cr_expect(slice_equal(broker_sent_message(&broker, 2)->topic, S("o")));
+        broker_deinit(&broker);
+}
