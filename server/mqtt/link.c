@@ -25,10 +25,6 @@
 
 #define CLOSE_TIMEOUT_MS 2000
 
-/* Limits of link_has_room(). libmosquitto keeps a copy of each unacknowledged message. */
-#define NEW_WORK_MESSAGES_MAX 50000
-#define NEW_WORK_BYTES_MAX    (64 << 20)
-
 enum link_state {
         LINK_WAITING,     /* the timer starts the next attempt */
         LINK_CONNECTING,  /* until CONNACK */
@@ -415,7 +411,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 }
 
 bool link_has_room(const struct link *link) {
-        return link->n_outstanding < NEW_WORK_MESSAGES_MAX && link->n_outstanding_bytes < NEW_WORK_BYTES_MAX;
+        return link->n_outstanding < LINK_ROOM_MESSAGES && link->n_outstanding_bytes < LINK_ROOM_BYTES;
 }
 
 uint32_t link_max_packet_bytes(const struct link *link) {

@@ -100,9 +100,17 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may execute more requests. False if the unacknowledged messages are too many or too large to leave room
- * for replies. The limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
+ * Whether the caller may publish more. False if LINK_ROOM_MESSAGES or LINK_ROOM_BYTES are unacknowledged. A message that
+ * exceeds these limits is still published: link_publish() does not enforce them.
+ *
+ * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps a copy of each. So the
+ * limits are small, and messages wait with the caller, which serves its clients in turn. Meanwhile the link reads: the requests
+ * of the other clients arrive.
+ *
+ * A broker that handles 20,000 requests a second takes 256 replies in 13 ms.
  */
+#define LINK_ROOM_MESSAGES 256
+#define LINK_ROOM_BYTES    (1 << 20)
 bool link_has_room(const struct link *link);
 
 /* Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum of MQTT. */
