@@ -25,6 +25,21 @@ void topic_append_notify(struct buf *buf, struct slice client, struct slice key)
         base16_append(buf, key);
 }
 
+bool topic_is_notify_of(const char *topic, const char *client) {
+        const char *at = topic;
+
+        if (strncmp(at, TOPIC_NOTIFY_PREFIX "/", strlen(TOPIC_NOTIFY_PREFIX "/")) != 0)
+                return false;
+        at += strlen(TOPIC_NOTIFY_PREFIX "/");
+        for (; *client != '\0'; client++, at += 2)
+                if (!base16_is_byte(at, (uint8_t)*client))
+                        return false;
+        if (strncmp(at, NOTIFY_VERB, strlen(NOTIFY_VERB)) != 0)
+                return false;
+        at += strlen(NOTIFY_VERB);
+        return *at != '\0' && !strchr(at, '/');
+}
+
 /*
  * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead, libmosquitto repeats the PUBLISH
  * after each reconnect. mosquitto also refuses topics with control characters or noncharacters of Unicode. These need no check

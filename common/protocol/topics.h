@@ -31,6 +31,9 @@ struct slice topic_without_key(struct slice topic);
 /* Append the notify topic for this client and key. */
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key);
 
+/* Return whether this is the notify topic for this client and any key. */
+bool topic_is_notify_of(const char *topic, const char *client);
+
 /*
  * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the topics that are refused.
  */

@@ -7,7 +7,8 @@
  * access. So on a broker without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
  * returns SUCCESS overrules acl_file and later plugins.
  *
- * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the store's topics only.
+ * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the store's topics only: those of
+ * find_rule(), and a client's own notifications.
  * on_undecided() is the last and grants each access that reaches it. The callback of acl_file decides every access, so an
  * access reaches on_undecided() only on a broker without acl_file. This method has two conditions:
  *
@@ -158,6 +159,17 @@ static bool is_log_line_denied(const struct plugin_load *load, const struct mosq
         return true;
 }
 
+/*
+ * Whether the client reads a notification to itself. The plugin hands notifications to the broker without an access check
+ * (deliver.c). But at a reconnect mosquitto checks what waits in the session, and discards what the client may not read. So the
+ * plugin grants it, whatever acl_file says. Only the store and the plugin publish there.
+ */
+static bool reads_own_notification(const struct mosquitto_evt_acl_check *check) {
+        const char *client_id = mosquitto_client_id(check->client);
+
+        return check->access == MOSQ_ACL_READ && client_id && topic_is_notify_of(check->topic, client_id);
+}
+
 /* The broker also calls this for each delivery to each subscriber. */
 static int on_acl_check(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_acl_check *check = event_data;
@@ -175,6 +187,8 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
         if (rule == RULE_DENY_ALL)
                 return MOSQ_ERR_ACL_DENIED;
         if (rule != RULE_NONE && acl_is_store(load, check->client))
+                return MOSQ_ERR_SUCCESS;
+        if (reads_own_notification(check))
                 return MOSQ_ERR_SUCCESS;
         if (rule == RULE_ONLY_STORE)
                 return MOSQ_ERR_ACL_DENIED;

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from support import resp
 from support.broker import passwords
-from support.client import base16
+from support.client import base16, notify_topic
 from support.connection import Connection, Disconnected
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
-from support.wire_client import WireClient
+from support.wire_client import WireClient, was_set
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 LIMITS = dict(re.findall(r"^(max_\w+) (\d+)$", (CONF / "mosquitto.conf").read_text(), re.MULTILINE))
@@ -171,4 +172,36 @@ def test_no_client_id_reads_the_replies_to_another(site_with_acl, client_id):
     assert victim.ask("GET", "key") == b"$8\r\na secret\r\n"
 
     assert thief.messages() == []
+    thief.cut()
+
+
+def reconnect_unread(site, client_id, user, reconnected_user=None):
+    """Cut the connection of a watcher that has not acknowledged a notification, and connect again to its session."""
+    watcher = site.connect(client_id, WireClient, session_expiry=3600, **of(user))
+    writer = site.connect("writer", WireClient, **of("alice"))
+    watcher.register("key")
+    assert writer.ask("SET", "key", "a value") == b"+OK\r\n"  # the broker has the notification before the reply
+    seen = len(site.broker.log())
+    watcher.cut()
+    site.broker.wait_for_log(f"client {re.escape(client_id)} .*(closed|disconnect)", after=seen)
+    again = Connection(site.broker.port, client_id, clean_start=False, session_expiry=3600, **of(reconnected_user or user))
+    assert again.session_present
+    return again
+
+
+@pytest.mark.parametrize("client_id", ["rust-1", "a/b %c \u00fc", "clients", "x" * 200])
+def test_a_notification_that_waits_in_a_session_arrives_with_the_rules(site_with_acl, client_id):
+    """At a reconnect mosquitto checks again whether the client may read what waits in its session."""
+    client = reconnect_unread(site_with_acl, client_id, "pump")
+
+    [notification] = client.messages()
+    assert notification.topic == notify_topic(client_id, "key")
+    assert resp.read(notification.payload)[1:] == was_set("a value")
+    client.cut()
+
+
+def test_a_user_that_takes_over_a_session_reads_its_notifications(site_with_acl):
+    thief = reconnect_unread(site_with_acl, "rust-1", "pump", "alice")
+
+    assert [message.topic for message in thief.messages()] == [notify_topic("rust-1", "key")]
     thief.cut()

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from support.broker import free_port, passwords
-from support.client import INVOKE, notify_topic
+from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.connection import NO_SUBSCRIBERS, NOT_AUTHORIZED, SUCCESS, Connection
 from support.plugin import CONTROL, PLUGIN, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
 
@@ -93,6 +93,28 @@ def test_rules_that_allow_everything_do_not_grant_the_stores_topics(site_with, r
     assert stranger.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
     assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
     assert is_open(stranger, "any/topic")
+
+
+def test_rules_do_not_keep_a_client_from_its_own_notifications(site_with, rules):
+    """The store's ordinary PUBLISH to a notify topic shows which clients may read it."""
+    rules.write_text("topic deny #\ntopic write statestore/#\n")
+    site = site_with(f"acl_file {rules}")
+    peer = site.served()
+    readers = {client_id: site.connect(client_id) for client_id in ("a", "A", "aa", "61", "b")}
+    for reader in readers.values():
+        for topic in (f"{NOTIFY_PREFIX}#", notify_topic("a", "key")):
+            reader.subscribe(topic)
+
+    peer.publish(notify_topic("a", "key"), b"for a")
+
+    assert {client_id for client_id, reader in readers.items() if reader.messages()} == {"a"}
+
+
+def test_the_plugin_grants_no_subscription_to_notifications(site_with):
+    client = site_with("plugin_opt_undecided deny").connect("a")
+
+    for topic in (notify_topic("a", "key"), f"{NOTIFY_PREFIX}61/command/notify/#"):
+        assert client.subscribe(topic) == NOT_AUTHORIZED
 
 
 def test_reloads_add_and_remove_rules(site_with, rules):

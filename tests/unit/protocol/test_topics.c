@@ -40,6 +40,36 @@ Test(notify_topic, has_client_and_key_in_base16) {
         }
 }
 
+#define NOTIFY(client) "clients/" SERVICE "/" client "/command/notify/"
+
+static const struct {
+        const char *name, *client, *topic;
+        bool is_own;
+} notify_topics[] = {
+        { "its own", "c/", NOTIFY("632F") "6B", true },
+        { "wildcards in the client id", "+#", NOTIFY("2B23") "6B", true },
+        { "another client", "c", NOTIFY("64") "6B", false },
+        { "a client id that begins with it", "c", NOTIFY("6363") "6B", false },
+        { "a client id that it begins with", "cc", NOTIFY("63") "6B", false },
+        { "half a digit pair", "c", NOTIFY("6") "6B", false },
+        { "lower case", "o", NOTIFY("6f") "6B", false },
+        { "the id itself", "63", NOTIFY("63") "6B", false },
+        { "no key", "c", NOTIFY("63"), false },
+        { "a further level", "c", NOTIFY("63") "6B/6B", false },
+        { "another verb", "c", "clients/" SERVICE "/63/command/invoke/6B", false },
+        { "its end is missing", "c", "clients/" SERVICE "/63", false },
+        { "the prefix", "c", "clients/" SERVICE, false },
+        { "no client id", "", NOTIFY("63") "6B", false },
+        { "a topic of another kind", "c", "clients/c/replies", false },
+        { "empty", "c", "", false },
+};
+
+Test(notify_topic, belongs_to_the_client_with_exactly_this_id) {
+        for (size_t i = 0; i < N_ROWS(notify_topics); i++)
+                cr_expect_eq(topic_is_notify_of(notify_topics[i].topic, notify_topics[i].client),
+                             notify_topics[i].is_own, ROW(notify_topics, i));
+}
+
 static const struct {
         const char *name;
         struct slice topic;
