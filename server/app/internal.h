@@ -112,7 +112,10 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 /* Read the configuration again and apply all live options (struct option). If the configuration is invalid, apply none. */
 void server_reload(struct server *server);
 
-/* Warn if the policy denies all requests, because the broker does not verify the identity of clients. */
+/*
+ * At a broker without the plugin, warn if the policy therefore denies all requests, or if the broker authenticates the store:
+ * the operator then probably expects that clients cannot send requests as each other.
+ */
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind);
 
 /*

@@ -115,10 +115,18 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 }
 
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
-        if (broker_kind == BROKER_PLAIN && server->config.policy_file && !server->config.allow_unverified)
+        const struct config *config = &server->config;
+
+        if (broker_kind != BROKER_PLAIN)
+                return;
+        if (config->policy_file && !config->allow_unverified)
                 log_warning(
                         "this broker does not verify clients, so the policy denies all requests: load the "
                         "plugin mosquitto_statestore.so, or see --allow-unverified");
+        else if (config->user || config->tls_certificate)
+                log_warning("the broker authenticates clients, but without the plugin the store does not "
+                            "learn who sent a request: a client can write as any other client; load the "
+                            "plugin mosquitto_statestore.so, and set require-plugin = on");
 }
 
 void server_warn_of_unguarded_client_id(struct server *server) {

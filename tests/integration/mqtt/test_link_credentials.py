@@ -85,6 +85,24 @@ def test_a_wrong_password_ends_the_start_with_one_line(site, accounts, text):
     assert text not in store.log()
 
 
+def test_a_store_with_a_password_warns_of_a_broker_without_the_plugin(make_site, accounts):
+    """Such a broker authenticates its clients, but any of them can send a request as another one."""
+    site = make_site(*accounts.lines(), plugin=False)
+    store = site.start_store(*accounts.flags())
+    alice = connect_alice(site)
+
+    assert alice.ask("SET", "key", 1, source="another") == b"+OK\r\n"
+
+    store.wait_for_log('level=warning msg="the broker authenticates clients, but without the plugin .*require-plugin = on')
+
+
+def test_a_store_without_credentials_does_not_warn_of_a_broker_without_the_plugin(make_site):
+    store = make_site(plugin=False).start_store()
+
+    store.wait_for_log("identity claimed")
+    assert "level=warning" not in store.log()
+
+
 def test_a_missing_password_ends_the_start_with_one_line(site):
     assert_ends_with_one_line(site.launch_store(), f"127.0.0.1:{site.broker.port}", "--password-file")
 

@@ -75,6 +75,16 @@ def test_the_broker_identifies_the_store_by_its_certificate(tls_site, certificat
     store.wait_for_log("identity verified")
 
 
+def test_a_store_with_a_certificate_warns_of_a_broker_without_the_plugin(make_site, certificates, trust):
+    site = make_site(plugin=False, listeners=[
+        f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}", f"certfile {certificates.server.certificate}",
+        f"keyfile {certificates.server.key}", "require_certificate true"])
+
+    store = site.start_store(*trust, *present(certificates.client))
+
+    store.wait_for_log('level=warning msg="the broker authenticates clients, but without the plugin')
+
+
 def tls_context(certificates, name):
     context = ssl.create_default_context(cafile=certificates.good.certificate)
     context.load_cert_chain(*certificates.good.issue(name))
