@@ -21,6 +21,13 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                         buf_append_format(buf, "plugin_opt_statestored_client_id %s\n", conf->client_id);
                 else
                         buf_append_format(buf, "%s\n", lines[i]);
+        /*
+         * The limits of conf/mosquitto.conf protect clients from each other. The clients of a test double do not need that, and
+         * their tests may use larger values and larger bursts. mosquitto uses the last line of each option.
+         */
+        buf_append_string(buf, "max_packet_size 16777216\n"
+                               "max_queued_messages 1000000\n"
+                               "max_queued_bytes 536870912\n");
 
         /*
          * The log goes to a pipe. Log only what this process needs: a pipe that is read slowly must not

@@ -66,6 +66,14 @@ def test_no_request_of_a_burst_is_lost(double):
     assert all(reply.payload == b"+OK\r\n" for reply in replies)
 
 
+def test_dev_accepts_values_beyond_the_packet_size_of_a_shared_broker(double):
+    client = double.connect("client-1")
+    value = b"v" * 16_000_000
+
+    assert client.request("SET", "key", value).payload == b"+OK\r\n"
+    assert client.request("GET", "key").payload.endswith(value + b"\r\n")
+
+
 def test_dev_uses_the_given_port(double_of):
     port = free_port()
 

@@ -9,7 +9,7 @@ import pytest
 from support import resp
 from support.broker import passwords
 from support.client import base16, notify_topic
-from support.connection import Connection, Disconnected
+from support.connection import SUCCESS, Connection, Disconnected
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
@@ -72,17 +72,10 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
     assert resident_bytes(site.broker) - before < 4 * MAX_PACKET
 
 
-@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
-@pytest.mark.parametrize("instead, is_bounded", [
-    ({"max_inflight_bytes": MIB, "max_queued_bytes": 4 * MIB}, True),
-    ({"max_inflight_bytes": 0, "max_queued_bytes": 0}, False),
-])
-def test_a_client_that_reads_no_replies_takes_at_most_max_inflight_and_max_queued_bytes(limited, instead, is_bounded):
-    """With smaller limits than those of the file. Without limits the memory grows by all replies."""
-    n_requests = 60
-    site = limited(**instead)
-    other, slow = site.connect(kind=WireClient), site.connect(kind=WireClient)
-    assert other.ask("SET", "large", "v" * MIB) == b"+OK\r\n"
+def take_replies(site, slow, value, n_requests):
+    """Have the slow client ask for n_requests replies with the value. Return by how much the memory of the broker grows."""
+    other = site.connect(kind=WireClient)
+    assert other.ask("SET", "large", value) == b"+OK\r\n"
     before = resident_bytes(site.broker)
     for _ in range(n_requests):
         slow.begin("GET", "large")
@@ -90,20 +83,62 @@ def test_a_client_that_reads_no_replies_takes_at_most_max_inflight_and_max_queue
     # Requests of both clients are served in turns: when these have replies, those of the other client are published.
     for n in range(2 * n_requests):
         assert other.ask("SET", "small", n) == b"+OK\r\n"
-    grown = resident_bytes(site.broker) - before
+    return resident_bytes(site.broker) - before
 
-    if is_bounded:
-        site.broker.wait_for_log(f"messages are being dropped for client {slow.id}")
-        assert grown < 30 * MIB
-    else:
-        assert grown > 50 * MIB
+
+@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+@pytest.mark.parametrize("instead, is_bounded", [({}, True), ({"max_queued_bytes": 1 << 30}, False)])
+def test_a_client_that_reads_no_replies_takes_twice_max_inflight_and_max_queued_bytes(limited, instead, is_bounded):
+    """With the limits of the file. mosquitto has each payload in its message and in the packet that it tries to send."""
+    waiting = int(LIMITS["max_inflight_bytes"]) + int(LIMITS["max_queued_bytes"])
+    length = MAX_PACKET - 4096
+    site = limited(**instead)
+    slow = site.connect(kind=WireClient)
+
+    grown = take_replies(site, slow, "v" * length, 3 * waiting // (2 * length))
+
+    assert (f"messages are being dropped for client {slow.id}" in site.broker.log()) == is_bounded
+    assert grown > 1.8 * waiting
+    assert (grown < 2 * waiting + 16 * MIB) == is_bounded
     slow.cut()
-    wait_until(lambda: other.ask("GET", "small").startswith(b"$"), "the other client is served")
+    other = site.connect(kind=WireClient)
+    wait_until(lambda: other.ask("GET", "small").startswith(b"$"), "another client is served")
+
+
+@pytest.mark.parametrize("n_queued, n_waiting", [(1000, 1010), (LIMITS["max_queued_messages"], 3000)])
+def test_max_queued_messages_bounds_the_number_of_small_replies_that_wait(limited, n_queued, n_waiting):
+    """With a lower limit than that of the file. The limit does not count the replies in flight."""
+    site = limited(max_queued_messages=n_queued)
+    slow = site.connect(kind=WireClient, properties=b"\x21\x00\x0A")  # Receive Maximum 10
+
+    take_replies(site, slow, "v", 3000)
+
+    for _ in range(n_waiting):
+        slow.message(slow.response_topic)
+    slow.ping()
+    assert slow.messages() == []
+    assert (f"messages are being dropped for client {slow.id}" in site.broker.log()) == (n_waiting < 3000)
+
+
+def test_a_client_that_fills_the_stores_queue_makes_the_broker_drop_requests_of_others(limited):
+    """The broker has acknowledged them."""
+    site = limited(max_inflight_bytes=MIB, max_queued_bytes=MIB)
+    victim, hostile = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    with site.store.paused():
+        for _ in range(4):
+            hostile.begin("SET", "large", "v" * (MAX_PACKET - 4096))
+            assert hostile.acknowledgement() == SUCCESS
+        victim.begin("SET", "key", "value")
+        assert victim.acknowledgement() == SUCCESS
+
+    victim.wait_until_served()
+    assert victim.ask("GET", "key") == b"$-1\r\n"
+    site.broker.wait_for_log("messages are being dropped for client statestored")
 
 
 @pytest.mark.parametrize("instead, n_requests, n_bytes", [
-    ({"max_inflight_bytes": MIB}, 10, 3 * MIB),
-    ({"max_inflight_bytes": MIB, "max_queued_bytes": 12 * MIB}, 10, 3 * MIB),
+    ({"max_inflight_bytes": MIB}, 30, MAX_PACKET - 4096),
+    ({"max_inflight_bytes": MIB, "max_queued_bytes": 12 * MIB}, 30, MAX_PACKET - 4096),
     ({}, 70000, 10),
 ])
 def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, instead, n_requests, n_bytes):

@@ -45,12 +45,29 @@ Test(dev_broker_conf, listens_at_another_address) {
 /* conf/mosquitto.conf explains these settings. */
 Test(dev_broker_conf, keeps_the_settings_for_latency_and_bursts) {
         static const char *const lines[] = { "\nallow_anonymous true\n", "\nset_tcp_nodelay true\n",
-                                             "\nmax_inflight_messages 0\n",
-                                             "\nmax_queued_messages 1000000\n", "\npersistence false\n" };
+                                             "\nmax_inflight_messages 0\n", "\npersistence false\n" };
         char *text = text_of(&usual);
 
         for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
                 cr_expect_not_null(strstr(text, lines[i]), "%s", lines[i]);
+        free(text);
+}
+
+/* mosquitto uses the last line of each option. */
+Test(dev_broker_conf, has_higher_limits_than_a_broker_with_many_users) {
+        static const char *const limits[][2] = { { "\nmax_packet_size ", "16777216\n" },
+                                                 { "\nmax_queued_messages ", "1000000\n" },
+                                                 { "\nmax_queued_bytes ", "536870912\n" } };
+        char *text = text_of(&usual);
+
+        for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+                const char *last = NULL, *at = text;
+
+                while ((at = strstr(at, limits[i][0])))
+                        last = at += strlen(limits[i][0]);
+                cr_assert_not_null(last, "%s", limits[i][0]);
+                cr_expect_eq(strncmp(last, limits[i][1], strlen(limits[i][1])), 0, "%s", limits[i][0]);
+        }
         free(text);
 }
 
