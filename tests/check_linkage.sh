@@ -28,9 +28,8 @@ for program in "$@"; do
         for library in $needed; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.*) continue ;;
-                test_key_record*/libjansson.so.* | test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
+                test_key_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
                 test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
-                test_replay_recording/libjansson.so.*) continue ;;
                 esac
                 case $library in
                 libcriterion.so.* | libsodium.so.* | libxxhash.so.* | libc.so.* | libm.so.* | ld-linux*) ;;

@@ -92,13 +92,8 @@ static void on_packets_written(void *userdata) {
 
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct server *server = userdata;
-        int r;
 
-        recorder_flush_requests(server->recorder);
-        r = link_publish(server->link, message, ret_id);
-        if (r == 0)
-                recorder_sent(server->recorder, message);
-        return r;
+        return link_publish(server->link, message, ret_id);
 }
 
 bool server_has_room(void *userdata) {

@@ -11,7 +11,6 @@
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
 #include "protocol/companion.h"
-#include "records/recorder.h"
 
 /* Shared by the files of server/app. */
 
@@ -70,7 +69,6 @@ struct server {
         struct link *link;
         struct dev_broker *dev_broker; /* NULL: none */
         struct http_server *http;      /* NULL: none */
-        struct recorder *recorder;     /* NULL: none */
         struct control *control;       /* NULL: none */
 
         struct store_view view; /* what the HTTP pages show; view.disconnected is the text below */

@@ -41,18 +41,6 @@ static int open_control(struct server *server) {
         return control_new(&server->control, server->pipeline);
 }
 
-static int open_recorder(struct server *server) {
-        int r;
-
-        if (!server->config.record_file)
-                return 0;
-
-        r = recorder_open(&server->recorder, server->config.record_file);
-        if (r < 0 && r != -ENOMEM)
-                server->exit_code = EXIT_INVALID_CONFIG;
-        return r;
-}
-
 /* Generate the secrets of this process. */
 static void generate_secrets(struct pipeline_config *config) {
         random_fill(&config->engine.table_key, sizeof(config->engine.table_key));
@@ -92,9 +80,6 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
         r = config_stores_data(config) ? storage_sqlite_open(&storage, config->data_dir)
                                        : storage_memory_new(&storage);
-        if (r < 0)
-                return r;
-        r = open_recorder(server);
         if (r < 0)
                 return r;
         r = pipeline_new(&server->pipeline, &pipeline_config, storage, server_now(server));

@@ -181,7 +181,6 @@ static enum mqtt_read_mode choose_read_mode(const struct server *server) {
 }
 
 void server_update(struct server *server) {
-        recorder_flush(server->recorder);
         if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
                 uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
         if (!server->link)
@@ -245,18 +244,6 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         return uv_queue_work(&server->loop, &server->worker.request, run_work, work_ended);
 }
 
-static void on_executing(void *userdata, struct slice client, const struct message *message) {
-        struct server *server = userdata;
-
-        recorder_request(server->recorder, client, message);
-}
-
-static void on_notifying(void *userdata, const struct message *notification) {
-        struct server *server = userdata;
-
-        recorder_notification(server->recorder, notification);
-}
-
 static int create_pipeline(struct server *server) {
         struct transport transport = { .publish = server_publish,
                                        .has_room = server_has_room,
@@ -268,11 +255,6 @@ static int create_pipeline(struct server *server) {
                                                 .userdata = server };
         int r;
 
-        /* Set these callbacks only if needed: for `notifying` the pipeline builds the topic of each recipient. */
-        if (server->config.record_file) {
-                callbacks.executing = on_executing;
-                callbacks.notifying = on_notifying;
-        }
         r = server_create_pipeline(server, &transport, &callbacks);
         server->view = (struct store_view){ server->pipeline, server->disconnected };
         return r;
@@ -389,7 +371,6 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         log_report_suppressed();
         control_free(server.control);
         pipeline_free(server.pipeline);
-        recorder_close(server.recorder);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)

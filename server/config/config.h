@@ -60,7 +60,6 @@ struct config {
         const char *const *explain;   /* four strings: CLIENT USER VERB KEY; NULL: no --explain */
         struct endpoint *http_listen; /* owned; NULL: none */
         const char *seed_file;
-        const char *record_file;
         const char *ready_file;
         bool exit_with_parent;
         bool require_plugin;

@@ -18,7 +18,6 @@ enum command_id {
         COMMAND_IMPORT,
         COMMAND_CHECK,
         COMMAND_BACKUP,
-        COMMAND_REPLAY,
         COMMAND_DOCTOR,
         COMMAND_TEST,
         COMMAND_STAT,

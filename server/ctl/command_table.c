@@ -108,23 +108,6 @@ static const char backup_help[] =
         "\n"
         "  statestorectl backup /var/lib/statestored monday.db\n";
 
-static const char replay_help[] =
-        "FILE was written by statestored --record; - is stdin. Each request is sent after the reply to\n"
-        "the previous request, with its recorded payload, correlation data and user properties, such as\n"
-        "__srcId, but with another response topic and expiry. Prints the requests whose reply differs,\n"
-        "with both replies. Versions, times and notifications are not compared. Exit status 1 if any\n"
-        "reply differs.\n"
-        "\n"
-        "  statestorectl replay a.jsonl          send to a store with the same initial state\n"
-        "  statestorectl replay a.jsonl --pace   also keep the times, so that keys expire\n"
-        "\n"
-        "Replay skips requests with a QoS other than 1, requests without a valid topic or response\n"
-        "topic, later pages of a SCAN, wait-for of --control, and the other requests of --control if the\n"
-        "store runs without it. If a request has no recorded reply, replay waits until the store has\n"
-        "executed it: it sends another request, and waits for the reply to that. Each recorded client\n"
-        "has its own connection; from the hundredth on they share one. The first one has the\n"
-        "client id of --client-id, the others this and a number, so a policy may decide differently.\n";
-
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"
         "status 0 if all is ok, 1 after a warn, 4 after a fail, 3 if the broker cannot be reached.\n"
@@ -203,8 +186,6 @@ const struct command commands[N_COMMANDS] = {
                             0, command_check },
         [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
                              backup_help, 2, 2, 0, command_backup },
-        [COMMAND_REPLAY] = { "replay", "FILE", "send recorded requests again, and compare the replies",
-                             replay_help, 1, 1, NEEDS_BROKER, command_replay },
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
                              0, 0, NEEDS_BROKER | NEEDS_METRICS, command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,

@@ -18,9 +18,6 @@
 
 #define KEEPALIVE_S 20
 
-/* Maximum duration of connection_poll(), even if messages keep arriving. */
-#define POLL_MAX_MS 100
-
 struct connection {
         struct connection_config config;
         uv_loop_t loop;
@@ -293,22 +290,6 @@ enum connection_result connection_wait(struct connection *connection, const bool
         }
         /* *done may be set by the data that arrived before the connection ended. */
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
-}
-
-static bool has_more(const struct connection *connection) {
-        struct pollfd fd = { .fd = uv_backend_fd(&connection->loop), .events = POLLIN };
-
-        return poll(&fd, 1, 0) > 0;
-}
-
-enum connection_result connection_poll(struct connection *connection) {
-        int64_t until_ms = system_clock_mono_ms() + POLL_MAX_MS;
-        enum connection_result result;
-
-        do
-                result = run_loop(connection, 0);
-        while (result == CONNECTION_OK && has_more(connection) && system_clock_mono_ms() < until_ms);
-        return result;
 }
 
 /* 3. Connecting */

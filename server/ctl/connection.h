@@ -91,9 +91,6 @@ enum connection_result connection_publish(struct connection *connection, const c
  */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
-/* Process messages that have arrived and send PINGREQ if it is due. Does not wait for messages. */
-enum connection_result connection_poll(struct connection *connection);
-
 /*
  * Mark the connection as failed. In a callback, this ends the running call, for example connection_wait(), with
  * CONNECTION_FAILED. The text becomes connection_problem() if it is the first since connection_open(). Returns

@@ -10,7 +10,7 @@
  * on stderr.
  */
 
-/* Maximum length in bytes of a key, a value or a seed file: no MQTT packet can carry more. Also the limit of a recording. */
+/* Maximum length in bytes of a key, a value or a seed file: no MQTT packet can carry more. */
 #define INPUT_LENGTH_MAX MESSAGE_REMAINING_LENGTH_MAX
 
 /* Whether the word is "-". */

@@ -58,7 +58,6 @@ struct options {
         int64_t px_ms;         /* 0: no expiry */
         const char *fence;     /* NULL: none */
         bool persist;
-        bool pace;
         const char *data_dir; /* NULL: through the broker */
 
         bool help;

@@ -11,7 +11,7 @@
 /* Exit status. Commands return it; --help explains it. */
 enum exit_code {
         EXIT_DONE = 0,
-        EXIT_NOT_MET = 1,     /* not found, condition not met, replies differ, or a check of doctor warned */
+        EXIT_NOT_MET = 1,     /* not found, condition not met, or a check of doctor warned */
         EXIT_USAGE = 2,       /* wrong command line or file, out of memory, or writing to stdout failed */
         EXIT_NO_REPLY = 3,    /* no broker, no store, or no reply in time */
         EXIT_STORE_ERROR = 4, /* an error of the store or its directory, or a check of doctor failed */

@@ -30,9 +30,6 @@ command_function command_check, command_backup, command_export_offline, command_
  */
 command_function command_watch;
 
-/* Send the requests of a recording and print the replies that differ. EXIT_NOT_MET if there are any. */
-command_function command_replay;
-
 /*
  * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all is well. Returns
  * EXIT_DONE if all checks are ok, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if a check failed, and EXIT_NO_REPLY if

@@ -101,14 +101,6 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                                    pending->reply.outcome, now);
 }
 
-static void report_execution(const struct pipeline *pipeline, struct slice client,
-                             const struct message *message) {
-        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
-
-        if (callbacks->executing)
-                callbacks->executing(callbacks->userdata, client, message);
-}
-
 /* Returns false if the request was dropped, or has no valid response topic. */
 static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                             struct now now) {
@@ -122,7 +114,6 @@ static bool execute_request(struct pipeline *pipeline, const struct message *mes
                 drop_unverified(pipeline);
                 return false;
         }
-        report_execution(pipeline, invocation.request.client, message);
         if (hooks)
                 address.number =
                         hooks->request(hooks->userdata, &invocation,
@@ -144,7 +135,6 @@ static bool execute_request(struct pipeline *pipeline, const struct message *mes
 }
 
 static void execute_control(struct pipeline *pipeline, const struct message *message, struct now now) {
-        report_execution(pipeline, (struct slice){ 0 }, message);
         pipeline->hooks->control(pipeline->hooks->userdata, message, now);
 }
 

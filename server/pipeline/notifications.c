@@ -66,7 +66,6 @@ static void note_registration(struct pipeline *pipeline, struct slice client, st
 
 static void publish_to_client(struct pipeline *pipeline, const struct pending_notification *notification,
                               struct slice client, struct message message) {
-        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         uint16_t id;
 
@@ -79,8 +78,6 @@ static void publish_to_client(struct pipeline *pipeline, const struct pending_no
 
         note_registration(pipeline, client, notification->key, id);
         count_notifications(pipeline, notification, 1);
-        if (callbacks->notifying)
-                callbacks->notifying(callbacks->userdata, &message);
 }
 
 static void publish_messages(struct pipeline *pipeline, const struct pending_notification *notification,
@@ -92,21 +89,6 @@ static void publish_messages(struct pipeline *pipeline, const struct pending_not
 }
 
 /* 2. The plugin */
-
-/* Pass the notifications of the first n recipients to the callback `notifying`. */
-static void report_frame(const struct pipeline *pipeline, struct slice key, struct slice recipients,
-                         size_t n, struct message notification) {
-        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
-        CLEANUP(buf_deinit) struct buf topic = { 0 };
-        struct recipient recipient;
-
-        if (!callbacks->notifying)
-                return;
-
-        while (n-- > 0 && recipients_next(&recipients, &recipient) &&
-               set_topic(&notification, &topic, recipient.client, key) == 0)
-                callbacks->notifying(callbacks->userdata, &notification);
-}
 
 /* Return the number of recipients that fit in a frame with this key and payload; at least 1. */
 static size_t n_recipients_max(const struct pipeline *pipeline, const struct message *message,
@@ -163,7 +145,6 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
                           const struct message *message, struct slice *recipients) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
         size_t n, n_max = n_recipients_max(pipeline, message, notification->key);
-        const struct slice first = *recipients;
         struct recipient recipient;
         struct companion_frame frame = {
                 .sequence = notification->sequence,
@@ -189,7 +170,6 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
         if (send_frame(pipeline, &frame, message) < 0)
                 return;
         count_notifications(pipeline, notification, n);
-        report_frame(pipeline, notification->key, first, n, *message);
 }
 
 /* 3. One change after the other */

@@ -67,18 +67,6 @@ struct pipeline_callbacks {
         /* The state in memory may differ from the stored state. Restart the process: it loads the stored state. */
         void (*desynchronized)(void *userdata);
 
-        /*
-         * The pipeline begins to process a request or a message of test control. A request may still be refused, may have
-         * expired, or may have no valid response topic. `client` is the sender: verified by the plugin if the broker has it;
-         * absent if unknown. May be NULL.
-         */
-        void (*executing)(void *userdata, struct slice client, const struct message *message);
-
-        /*
-         * A notification is published. Its topic is the notify topic of the client, even if the plugin delivers the
-         * notification. May be NULL.
-         */
-        void (*notifying)(void *userdata, const struct message *notification);
         void *userdata;
 };
 

@@ -5,7 +5,6 @@
 
 /*
  * A key, its value and its metadata, as a line of JSON. statestorectl export writes such lines, and import reads them.
- * Recordings of messages are in recording.h.
  *
  *     {"key":"lock","value":"me","version":"001795219608274:00000:StateStore","deadline":1795219618274,"token":"..."}
  *

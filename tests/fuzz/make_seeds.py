@@ -53,18 +53,6 @@ SEED = numbered(
     b'[{"a":"\\u0000"}]', b"[{\"a\":\"\xff\"}]", b"[" * 3000, b'[{"a":' * 600,
 )
 
-PROPERTIES = b'"topic":"t","qos":1,"properties":[{"name":"__ts","value":"1:2:c"},{"name":"a","value_base64":"/w=="}],'
-RECORDING = numbered(
-    b'{"type":"start","time":7}\n',
-    b'{"type":"request","time":7,"client":"c","verb":"GET","key":"k","response_topic":"r","expiry":10,' + PROPERTIES +
-    b'"correlation_data_base64":"AP4=","payload":"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n"}\n',
-    b'{"type":"answer","time":7,' + PROPERTIES + b'"correlation_data":"","payload_base64":"/wA="}',
-    b'{"type":"notification","time":7,' + PROPERTIES + b'"payload":""}',
-    b'{"type":"answer","time":7,' + PROPERTIES + b'"payload":7}', b'{"type":"answer","time":-7}', b'{"type":"x"}', b"[]",
-    b'{"type":"answer","time":7,"topic":"t","qos":3,"properties":[7],"payload":""}',
-    b'{"type":"request","time":7,"topic":"t","qos":0,"properties":[{"name":"statestore-mac","value":"s"}],"payload":""}',
-)
-
 PARSE = numbered(
     b"", b"0", b"007", b"18446744073709551615", b"18446744073709551616", b"9223372036854775807ms",
     b"9223372036854775808", b"1s", b"20m", b"3h", b"106751991167d", b"106751991168d", b"1MiB", b"17179869183GiB",
@@ -209,7 +197,6 @@ TARGETS = {
     "frame": FRAME,
     "glob": GLOB,
     "hlc": HLC,
-    "recording": RECORDING,
     "seed": SEED,
     "invocation": INVOCATION,
     "parse": PARSE,

@@ -36,7 +36,6 @@ Test(config, has_a_default_for_every_option) {
         cr_expect_null(config.presence_topic);
         cr_expect_null(config.ready_file);
         cr_expect_null(config.seed_file);
-        cr_expect_null(config.record_file);
         cr_expect_null(config.data_dir);
         cr_expect_eq(config.persist, PERSIST_ALL);
         cr_expect_null(config.persist_pattern);
@@ -84,7 +83,6 @@ static const struct {
         { "registration-timeout", "365d", FIELD(registration_timeout_ms), UINT64, NULL,
           UINT64_C(31536000000) },
         { "seed", "keys.jsonl", FIELD(seed_file), TEXT, "keys.jsonl", 0 },
-        { "record", "keys.jsonl", FIELD(record_file), TEXT, "keys.jsonl", 0 },
         { "data-dir", "/var/lib/s", FIELD(data_dir), TEXT, "/var/lib/s", 0 },
         { "persist", "all", FIELD(persist), ENUM, NULL, PERSIST_ALL },
         { "persist", "none", FIELD(persist), ENUM, NULL, PERSIST_NONE },
