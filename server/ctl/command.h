@@ -21,7 +21,6 @@ enum command_id {
         COMMAND_DOCTOR,
         COMMAND_TEST,
         COMMAND_STAT,
-        COMMAND_TOP,
         N_COMMANDS,
 };
 

@@ -156,13 +156,6 @@ static const char stat_help[] =
         "  statestorectl stat --metrics-url http://gateway:9464\n"
         "  statestorectl stat --config /etc/statestored/statestored.conf\n";
 
-static const char top_help[] =
-        "Prints the table of stat at every --interval, until q, Ctrl-C or the end of stdin. Times are of\n"
-        "the requests since the previous table. On a terminal each table replaces the previous one.\n"
-        "\n"
-        "  statestorectl top\n"
-        "  statestorectl top --interval 10s > figures.txt\n";
-
 const struct command commands[N_COMMANDS] = {
         [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1,
                           NEEDS_SESSION | NEEDS_KEY, command_get },
@@ -192,8 +185,6 @@ const struct command commands[N_COMMANDS] = {
                            1, CONTROL_WORDS_MAX, NEEDS_SESSION, command_test },
         [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0, NEEDS_METRICS,
                            command_stat },
-        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0,
-                          NEEDS_METRICS, command_top },
 };
 
 /* --help */

@@ -155,10 +155,6 @@ static int set_metrics_url(void *target, const struct option *option, const char
                        : -EINVAL;
 }
 
-static int set_interval(void *target, const struct option *option, const char *value) {
-        return option_set_duration(target, option, value, 100, DURATION_MAX_MS);
-}
-
 static int set_px(void *target, const struct option *option, const char *value) {
         return option_set_duration(target, option, value, 1, INT64_MAX);
 }
@@ -187,7 +183,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_HEX     (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
-#define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_TOP) | OPTION_FOR(COMMAND_DOCTOR))
+#define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
 #define FIELD(name) offsetof(struct options, name)
 
@@ -237,10 +233,8 @@ const struct option ctl_options[] = {
           .commands = FOR_METRICS,
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
-        OWN("--interval", "DURATION", "2s", "a duration from 100ms to 24h, such as 2s,",
-            "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
-        SWITCH("--json", 0, "print JSON; import, check, test and top ignore it", OPTION_FOR_ALL, json),
+        SWITCH("--json", 0, "print JSON; import, check and test ignore it", OPTION_FOR_ALL, json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
           .letter = 'u',

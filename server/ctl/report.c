@@ -12,11 +12,10 @@
 #include "engine/outcome.h"
 
 enum unit {
-        UNIT_COUNT,  /* a counter: with its rate */
-        UNIT_AMOUNT, /* a gauge */
+        UNIT_COUNT,
         UNIT_BYTES,
-        UNIT_SECONDS, /* a histogram: its quantiles */
-        UNIT_CPU,     /* a counter of seconds: its rate is a percentage */
+        UNIT_SECONDS,
+        UNIT_QUANTILES, /* a histogram of seconds: its quantiles */
 };
 
 #define REQUESTS "statestore_requests_total"
@@ -73,18 +72,18 @@ static const struct row rows[] = {
         ROW("dropped", "dropped", UNIT_COUNT, "statestore_dropped_total"),
         ROW("connections to the broker", "connections", UNIT_COUNT, "statestore_broker_connections_total"),
 
-        LIMITED("keys", "keys", UNIT_AMOUNT, "statestore_keys"),
+        LIMITED("keys", "keys", UNIT_COUNT, "statestore_keys"),
         LIMITED("memory of keys", "bytes", UNIT_BYTES, "statestore_bytes"),
-        LIMITED("registrations", "registrations", UNIT_AMOUNT, "statestore_registrations"),
-        ROW("remembered replies", "remembered_replies", UNIT_AMOUNT, "statestore_remembered_replies"),
+        LIMITED("registrations", "registrations", UNIT_COUNT, "statestore_registrations"),
+        ROW("remembered replies", "remembered_replies", UNIT_COUNT, "statestore_remembered_replies"),
         LIMITED("waiting requests", "waiting_bytes", UNIT_BYTES, "statestore_waiting_bytes"),
         ROW("memory of the process", "process_bytes", UNIT_BYTES, "process_resident_memory_bytes"),
-        ROW("processor time", "cpu_seconds", UNIT_CPU, "process_cpu_seconds_total"),
+        ROW("processor time", "cpu_seconds", UNIT_SECONDS, "process_cpu_seconds_total"),
 
-        ROW("request time", "request_seconds", UNIT_SECONDS, "statestore_request_seconds_bucket"),
-        ROW("  waiting", "queue_seconds", UNIT_SECONDS, "statestore_queue_seconds_bucket"),
-        ROW("  execution", "engine_seconds", UNIT_SECONDS, "statestore_engine_seconds_bucket"),
-        ROW("  commit", "commit_seconds", UNIT_SECONDS, "statestore_commit_seconds_bucket"),
+        ROW("request time", "request_seconds", UNIT_QUANTILES, "statestore_request_seconds_bucket"),
+        ROW("  waiting", "queue_seconds", UNIT_QUANTILES, "statestore_queue_seconds_bucket"),
+        ROW("  execution", "engine_seconds", UNIT_QUANTILES, "statestore_engine_seconds_bucket"),
+        ROW("  commit", "commit_seconds", UNIT_QUANTILES, "statestore_commit_seconds_bucket"),
 };
 #define N_ROWS ARRAY_LENGTH(rows)
 
@@ -165,37 +164,24 @@ static double value_of(const struct row *row, const struct samples *samples) {
         return isnan(value) ? 0 : value;
 }
 
-static void append_quantiles(struct buf *text, const struct row *row, const struct samples *samples,
-                             const struct samples *before) {
+static void append_quantiles(struct buf *text, const struct row *row, const struct samples *samples) {
         static const double shares[] = { 0.5, 0.99 };
 
         for (size_t i = 0; i < ARRAY_LENGTH(shares); i++) {
-                double seconds = samples_quantile(samples, before, row->metric, shares[i]);
+                double seconds = samples_quantile(samples, row->metric, shares[i]);
 
                 buf_append_format(text, "%s%.0f %% within %s", i > 0 ? ", " : "", shares[i] * 100,
                                   isnan(seconds) ? "-" : seconds_text(seconds).text);
         }
 }
 
-static void append_row(struct buf *text, const struct row *row, const struct samples *samples,
-                       const struct samples *before, double seconds) {
+static void append_row(struct buf *text, const struct row *row, const struct samples *samples) {
         double value = value_of(row, samples);
-        double rate = before ? (value - value_of(row, before)) / seconds : NAN;
         double limit = row->limit ? samples_sum(samples, row->limit, NULL) : NAN;
 
         buf_append_format(text, "%-26s ", row->label);
         switch (row->unit) {
         case UNIT_COUNT:
-                buf_append_format(text, "%14s", count_text(value).text);
-                if (rate >= 0) /* negative: the store was restarted in between */
-                        buf_append_format(text, " %12s/s", count_text(rate).text);
-                break;
-        case UNIT_CPU:
-                buf_append_format(text, "%14s", seconds_text(value).text);
-                if (rate >= 0)
-                        buf_append_format(text, " %11.0f %%", rate * 100);
-                break;
-        case UNIT_AMOUNT:
                 buf_append_format(text, "%14s", count_text(value).text);
                 if (!isnan(limit))
                         buf_append_format(text, " of %s", count_text(limit).text);
@@ -206,7 +192,10 @@ static void append_row(struct buf *text, const struct row *row, const struct sam
                         buf_append_format(text, " of %s", bytes_text(limit).text);
                 break;
         case UNIT_SECONDS:
-                append_quantiles(text, row, samples, before);
+                buf_append_format(text, "%14s", seconds_text(value).text);
+                break;
+        case UNIT_QUANTILES:
+                append_quantiles(text, row, samples);
                 break;
         }
         buf_append_string(text, "\n");
@@ -238,12 +227,11 @@ static void append_state(struct buf *text, const struct samples *samples, double
         buf_append_string(text, "\n\n");
 }
 
-void report_append(struct buf *text, const struct samples *samples, const struct samples *before,
-                   double seconds, double now_s) {
+void report_append(struct buf *text, const struct samples *samples, double now_s) {
         append_state(text, samples, now_s);
-        buf_append_format(text, "%-26s %14s%s\n", "", "since start", before ? "     per second" : "");
+        buf_append_format(text, "%-26s %14s\n", "", "since start");
         for (size_t i = 0; i < N_ROWS; i++)
-                append_row(text, &rows[i], samples, before, seconds);
+                append_row(text, &rows[i], samples);
 }
 
 static void add_number(struct buf *text, const char *name, double value) {
@@ -266,44 +254,14 @@ void report_append_json(struct buf *text, const struct samples *samples, double 
                 const struct row *row = &rows[i];
                 char name[64];
 
-                if (row->unit != UNIT_SECONDS) {
+                if (row->unit != UNIT_QUANTILES) {
                         add_number(text, row->json, value_of(row, samples));
                         continue;
                 }
                 snprintf(name, sizeof(name), "%s_p50", row->json);
-                add_number(text, name, samples_quantile(samples, NULL, row->metric, 0.5));
+                add_number(text, name, samples_quantile(samples, row->metric, 0.5));
                 snprintf(name, sizeof(name), "%s_p99", row->json);
-                add_number(text, name, samples_quantile(samples, NULL, row->metric, 0.99));
+                add_number(text, name, samples_quantile(samples, row->metric, 0.99));
         }
         json_end(text);
-}
-
-/* Whether the row is indented by two blanks. The heading of the columns is indented more. */
-static bool is_detail(struct slice line) {
-        return slice_starts_with(line, SLICE_LITERAL("  ")) && line.length > 2 && line.data[2] != ' ';
-}
-
-static size_t count_lines(struct slice text) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < text.length; i++)
-                n += text.data[i] == '\n';
-        return n;
-}
-
-void report_fit(struct buf *text, struct slice report, size_t n_lines, size_t n_columns) {
-        bool has_room = n_lines == 0 || count_lines(report) <= n_lines;
-        size_t n_shown = 0;
-
-        while (report.length > 0 && (n_lines == 0 || n_shown < n_lines)) {
-                struct slice line = slice_split(report, '\n', &report);
-
-                if (!has_room && is_detail(line))
-                        continue;
-                if (n_columns > 0 && line.length > n_columns)
-                        line.length = n_columns;
-                buf_append_slice(text, line);
-                buf_append_string(text, "\n");
-                n_shown++;
-        }
 }

@@ -38,5 +38,5 @@ command_function command_watch;
  */
 command_function command_doctor;
 
-/* stat.c: metrics from the HTTP server of the store */
-command_function command_stat, command_top;
+/* Print the main metrics, from the HTTP server of the store. */
+command_function command_stat;

@@ -131,32 +131,21 @@ struct slice samples_label(const struct samples *samples, const char *name, cons
         return (struct slice){ 0 };
 }
 
-/* Return the count of a bucket since `before`. */
-static double n_within(const struct sample *bucket, const struct samples *before) {
-        for (size_t i = 0; before && i < before->n; i++)
-                if (slice_equal(before->list[i].name, bucket->name) &&
-                    slice_equal(before->list[i].labels, bucket->labels))
-                        return bucket->value - before->list[i].value;
-        return bucket->value;
-}
-
-double samples_quantile(const struct samples *samples, const struct samples *before, const char *bucket_name,
-                        double quantile) {
+double samples_quantile(const struct samples *samples, const char *bucket_name, double quantile) {
         double n_all = 0, n_below = 0, bound_below = 0;
 
         for (size_t i = 0; i < samples->n; i++)
                 if (is_named(&samples->list[i], bucket_name))
-                        n_all = n_within(&samples->list[i], before); /* the last one is the bucket +Inf */
+                        n_all = samples->list[i].value; /* the last one is the bucket +Inf */
         if (!(n_all > 0))
                 return NAN;
 
         for (size_t i = 0; i < samples->n; i++) {
                 const struct sample *bucket = &samples->list[i];
-                double bound, n;
+                double n = bucket->value, bound;
 
                 if (!is_named(bucket, bucket_name))
                         continue;
-                n = n_within(bucket, before);
                 if (read_number(label_of(bucket->labels, "le"), &bound) < 0)
                         return NAN;
                 if (n >= quantile * n_all && n > n_below)

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl stat and top, which read the metrics of the store."""
+"""statestorectl stat, which reads the metrics of the store."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
-import signal
 import socket
-import struct
 import subprocess
-import termios
 import threading
 import urllib.request
 
@@ -20,8 +13,6 @@ import pytest
 from support.broker import free_port
 from support.ctl import USAGE, environment
 from support.process import CTL, PATIENCE, REPOSITORY, wait_until
-
-CLEAR = b"\x1b[H\x1b[2J"
 
 
 @pytest.fixture
@@ -126,7 +117,7 @@ def test_proxy_variables_are_ignored(url):
 @pytest.mark.parametrize("arguments", [("stat", "--url", "mqtt://127.0.0.1"), ("stat", "--host", "127.0.0.1"),
                                        ("stat", "--metrics-url", "mqtt://127.0.0.1"), ("get", "a", "--url", "http://127.0.0.1"),
                                        ("get", "a", "--metrics-url", "http://127.0.0.1"),
-                                       ("stat", "more"), ("top", "--interval", "1ms"), ("stat", "--interval", "1s")])
+                                       ("stat", "more")])
 def test_incompatible_options_are_named(arguments):
     ended = ctl(*arguments)
 
@@ -167,79 +158,3 @@ def test_a_server_other_than_a_store_is_an_error(server):
 
     assert ended.returncode == 3 and ended.stdout == ""
     assert ended.stderr.startswith("statestorectl: http://127.0.0.1:") and ended.stderr.count("\n") == 1
-
-
-def test_top_prints_tables_without_a_terminal(site, url):
-    child = subprocess.Popen([CTL, "top", "--interval", "200ms", "--metrics-url", url], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True)
-    lines = iter(child.stdout.readline, "")
-    try:
-        first, second = (next(line for line in lines if re.match(r"requests +\d", line)) for _ in range(2))
-        assert first.split() == ["requests", "4"]
-        assert re.fullmatch(r"requests +4 +0/s\n", second), second
-    finally:
-        child.stdin.close()
-    assert "\x1b" not in "".join(lines)
-    assert child.wait(PATIENCE) == 0
-
-
-def test_top_continues_with_empty_stdin(url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, text=True)
-    for _ in range(3):
-        assert next(line for line in child.stdout if line.startswith("statestored "))
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=PATIENCE)
-    assert child.returncode == 0
-
-
-def test_top_continues_after_a_restart_of_the_store(site, url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        next(line for line in child.stdout if re.match(r"requests +4\b", line))
-        site.store.stop()
-        next(line for line in child.stdout if "/metrics: " in line)
-        site.store.start()
-        line = next(line for line in child.stdout if re.match(r"requests +0", line))
-        assert line.split() == ["requests", "0"], "no rate across a restart"
-    finally:
-        child.stdin.close()
-        child.stdout.read()
-    assert child.wait(PATIENCE) == 0
-
-
-ROWS, COLUMNS = 24, 80
-
-
-@pytest.mark.parametrize("key", [b"q", b"\x03", b"\x04"])
-def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    child = subprocess.Popen(["setsid", "--ctty", CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=theirs,
-                             stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    try:
-        while shown.count(CLEAR) < 3:
-            shown += os.read(ours, 65536)
-        os.write(ours, key)
-        with contextlib.suppress(OSError):  # the other end is closed
-            while os.read(ours, 65536):
-                pass
-        assert child.wait(PATIENCE) == 0
-    finally:
-        child.kill()
-        os.close(ours)
-    assert b"Press q to quit" in shown and b"per second" in shown
-    screens = [screen.splitlines() for screen in shown.split(CLEAR)[1:3]]
-    assert all(screen[0].startswith(b"statestored ") for screen in screens)
-    assert all(len(screen) < ROWS and max(map(len, screen)) <= COLUMNS for screen in screens)
-
-
-def test_top_ends_when_its_output_is_closed(url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE)
-    child.stdout.readline()
-    child.stdout.close()
-    assert child.wait(PATIENCE) == -signal.SIGPIPE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The parser for the text format of Prometheus, and the report of stat and top. */
+/* The parser for the text format of Prometheus, and the report of stat. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,12 +12,11 @@
 
 #define S SLICE_LITERAL
 
-static struct samples samples, before;
+static struct samples samples;
 static struct buf text;
 
 static void teardown(void) {
         samples_deinit(&samples);
-        samples_deinit(&before);
         buf_deinit(&text);
 }
 
@@ -100,74 +99,57 @@ static bool is_near(double a, double b) {
         return fabs(a - b) < 1e-9;
 }
 
-Test(samples, give_quantiles_of_the_counts_since_the_previous_page) {
+Test(samples, give_quantiles) {
         cr_assert_eq(read_into(&samples, BUCKETS("10", "20", "20")), 0);
-        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.5), 0.001));
-        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.75), 0.0015));
-        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.25), 0.0005));
+        cr_expect(is_near(samples_quantile(&samples, "h_bucket", 0.5), 0.001));
+        cr_expect(is_near(samples_quantile(&samples, "h_bucket", 0.75), 0.0015));
+        cr_expect(is_near(samples_quantile(&samples, "h_bucket", 0.25), 0.0005));
 
-        cr_assert_eq(read_into(&before, BUCKETS("10", "10", "10")), 0);
-        cr_expect(is_near(samples_quantile(&samples, &before, "h_bucket", 0.5), 0.0015));
-        cr_expect(isnan(samples_quantile(&samples, &samples, "h_bucket", 0.5)));
-        cr_expect(isnan(samples_quantile(&samples, NULL, "other", 0.5)));
+        cr_expect(isnan(samples_quantile(&samples, "other", 0.5)));
 
         cr_assert_eq(read_into(&samples, BUCKETS("0", "0", "7")), 0);
-        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.99), 0.002),
-                  "the largest finite bound");
+        cr_expect(is_near(samples_quantile(&samples, "h_bucket", 0.99), 0.002), "the largest finite bound");
 }
 
-static const char page_before[] = "statestore_build_info{version=\"1.2.3\"} 1\n"
-                                  "process_start_time_seconds 1000\n"
-                                  "statestore_broker_connected 1\n"
-                                  "statestore_serving 1\n"
-                                  "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
-                                  "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1000000\n";
-static const char page_after[] = "statestore_build_info{version=\"1.2.3\\x1B\"} 1\n"
-                                 "process_start_time_seconds 1000\n"
-                                 "statestore_broker_connected 1\n"
-                                 "statestore_serving 1\n"
-                                 "statestore_storage_failing 1\n"
-                                 "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
-                                 "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1234567\n"
-                                 "statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 10\n"
-                                 "statestore_requests_total{verb=\"set\",outcome=\"condition_not_met\"} 5\n"
-                                 "statestore_bytes 3355443\n"
-                                 "statestore_bytes_limit 1073741824\n";
+static const char page[] = "statestore_build_info{version=\"1.2.3\\x1B\"} 1\n"
+                           "process_start_time_seconds 1000\n"
+                           "statestore_broker_connected 1\n"
+                           "statestore_serving 1\n"
+                           "statestore_storage_failing 1\n"
+                           "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
+                           "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1234567\n"
+                           "statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 10\n"
+                           "statestore_requests_total{verb=\"set\",outcome=\"condition_not_met\"} 5\n"
+                           "statestore_bytes 3355443\n"
+                           "statestore_bytes_limit 1073741824\n";
 
-static const char *report(bool has_before, double seconds, double now_s) {
+static const char *report(double now_s) {
         buf_reset(&text);
-        report_append(&text, &samples, has_before ? &before : NULL, seconds, now_s);
+        report_append(&text, &samples, now_s);
         buf_append(&text, "", 1);
         return (const char *)text.data;
 }
 
-Test(report, prints_the_state_then_totals_and_rates) {
+Test(report, prints_the_state_then_totals) {
         const char *printed;
 
-        cr_assert_eq(read_into(&before, slice_from_string(page_before)), 0);
-        cr_assert_eq(read_into(&samples, slice_from_string(page_after)), 0);
-        printed = report(true, 10, 1000 + 2 * 86400 + 3 * 3600);
+        cr_assert_eq(read_into(&samples, slice_from_string(page)), 0);
+        printed = report(1000 + 2 * 86400 + 3 * 3600);
         cr_expect_not_null(strstr(printed, "up 2 d 3 h: COMMITS FAIL; serving; identity verified, "
                                            "delivery by subscription, presence guessed\n"),
                            "%s", printed);
-        cr_expect_not_null(strstr(printed, " 1,234,582       23,458/s\n"), "%s", printed);
-        cr_expect_not_null(strstr(printed, " 10            1/s\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, " 1,234,582\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, " 10\n"), "%s", printed);
         cr_expect_not_null(strstr(printed, "3.2 MiB of 1.0 GiB\n"), "%s", printed);
         cr_expect_null(strchr(printed, '\x1B'));
-}
-
-Test(report, shows_no_rate_across_a_restart) {
-        cr_assert_eq(read_into(&before, slice_from_string(page_after)), 0);
-        cr_assert_eq(read_into(&samples, slice_from_string(page_before)), 0);
-        cr_expect_null(strstr(report(true, 10, 1000), "-234"));
 }
 
 Test(report, begins_with_the_missing_broker) {
         cr_assert_eq(read_into(&samples,
                                S("statestore_build_info{version=\"1\"} 1\nstatestore_broker_connected 0\n")),
                      0);
-        cr_expect_eq(strncmp(report(false, 0, 0), "statestored 1, up 0 s: NOT CONNECTED to a broker\n", 49),
-                     0, "%s", (const char *)text.data);
+        cr_expect_eq(strncmp(report(0), "statestored 1, up 0 s: NOT CONNECTED to a broker\n", 49), 0, "%s",
+                     (const char *)text.data);
 }
 
 Test(report, accepts_extreme_numbers) {
@@ -176,32 +158,8 @@ Test(report, accepts_extreme_numbers) {
                                            "statestore_dropped_total -5000\n"
                                            "statestore_request_seconds_bucket{le=\"x\"} 5\n")),
                      0);
-        report(true, 0, 1e300);
+        report(1e300);
         buf_reset(&text);
         report_append_json(&text, &samples, NAN);
         cr_expect_not(buf_failed(&text));
-}
-
-static const struct {
-        const char *name;
-        size_t n_lines, n_columns;
-        const char *shown;
-} sizes[] = {
-        { "unknown size", 0, 0, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
-        { "all fits", 6, 11, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
-        { "details are omitted first", 5, 80, "state of it\n\n     head\na 1\nc 3\n" },
-        { "then the last rows are omitted", 4, 80, "state of it\n\n     head\na 1\n" },
-        { "one line", 1, 80, "state of it\n" },
-        { "long lines are cut", 0, 5, "state\n\n     \na 1\n  b 2\nc 3\n" },
-};
-
-Test(fit, omits_details_first_then_the_last_rows) {
-        for (size_t i = 0; i < N_ROWS(sizes); i++) {
-                CLEANUP(buf_deinit) struct buf shown = { 0 };
-
-                report_fit(&shown, S("state of it\n\n     head\na 1\n  b 2\nc 3\n"), sizes[i].n_lines,
-                           sizes[i].n_columns);
-                buf_append(&shown, "", 1);
-                cr_expect_str_eq((const char *)shown.data, sizes[i].shown, ROW(sizes, i));
-        }
 }
