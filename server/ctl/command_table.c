@@ -109,11 +109,13 @@ static const char backup_help[] =
         "  statestorectl backup /var/lib/statestored monday.db\n";
 
 static const char doctor_help[] =
-        "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"
-        "status 0 if all is ok, 1 after a warn, 4 after a fail, 3 if the broker cannot be reached.\n"
+        "Prints one line per finding: ok, warn or fail, what was measured, and what to change. A check\n"
+        "is skipped if the access rules of the broker or the policy of the store do not let this user\n"
+        "do what the check needs. Exit status 0 if there is no warn and no fail, 1 after a warn, 4\n"
+        "after a fail, 3 if the broker cannot be reached.\n"
         "\n"
         "Safe at a broker in use: publishes about 1500 messages, most of 16 bytes and one of 256 KiB,\n"
-        "to topics of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
+        "to a topic of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
         "behind. Takes seconds if all is ok, and minutes if replies are slow but arrive in time.\n"
         "\n"
         "  statestorectl doctor\n"

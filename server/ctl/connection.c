@@ -29,7 +29,7 @@ struct connection {
         bool has_failed;
         bool was_lost;  /* see connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
-        struct connection_connack connack;
+        uint32_t max_packet_bytes;
         char problem[512];
 };
 
@@ -91,27 +91,17 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void read_connack(struct connection_connack *connack, bool is_session_present,
-                         const mosquitto_property *properties) {
-        *connack = (struct connection_connack){
-                .is_session_present = is_session_present,
-                .receive_maximum = UINT16_MAX,
-                .packet_size_max = UINT32_MAX,
-        };
-        mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM, &connack->receive_maximum,
-                                      false);
-        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &connack->packet_size_max,
-                                      false);
-}
-
 static void on_connected(void *userdata, int reason, bool session_present,
                          const mosquitto_property *properties) {
         struct connection *connection = userdata;
         const char *const *topics = connection->config.topics;
         int n_topics = 0;
 
+        (void)session_present;
         connection->has_event = true;
-        read_connack(&connection->connack, session_present, properties);
+        connection->max_packet_bytes = UINT32_MAX;
+        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
+                                      &connection->max_packet_bytes, false);
         /* Reasons below 0x80 are those of MQTT 3. */
         if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
                 BROKER_FAIL(connection, "", " does not speak MQTT 5");
@@ -197,13 +187,7 @@ static void on_acknowledged(void *userdata, int id, int reason) {
         struct connection *connection = userdata;
 
         connection->has_event = true;
-        if (reason >= 0x80 && !connection->config.reports_refused_publish)
-                BROKER_FAIL(connection, "", " refuses the request: %s%s", mosquitto_reason_string(reason),
-                            reason == MQTT_RC_NOT_AUTHORIZED
-                                    ? "; allow this client to write statestore/# and read clients/#"
-                                    : "");
-        else
-                connection->config.acknowledged(connection->config.userdata, id, reason);
+        connection->config.acknowledged(connection->config.userdata, id, reason);
 }
 
 /* 2. Waiting */
@@ -313,7 +297,6 @@ static int make_client(struct connection *connection) {
                 .client_id = config->client_id,
                 .keepalive_s = KEEPALIVE_S,
                 .receive_maximum = config->receive_maximum ? config->receive_maximum : UINT16_MAX,
-                .session_expiry_s = config->session_expiry_s,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
                 .callbacks = { .connected = on_connected,
@@ -411,25 +394,17 @@ static void client_closed(void *userdata) {
         connection->client = NULL;
 }
 
-static void close_client(struct connection *connection, bool ends_session) {
+void connection_close(struct connection *connection) {
         if (!connection->client)
                 return;
         if (!connection->has_failed)
-                mqtt_client_disconnect(connection->client, ends_session);
+                mqtt_client_disconnect(connection->client, false);
         mqtt_client_close(connection->client, client_closed);
         uv_run(&connection->loop, UV_RUN_DEFAULT);
 }
 
-void connection_close(struct connection *connection) {
-        close_client(connection, false);
-}
-
-void connection_end_session(struct connection *connection) {
-        close_client(connection, connection->config.session_expiry_s > 0);
-}
-
-struct connection_connack connection_connack(const struct connection *connection) {
-        return connection->connack;
+uint32_t connection_max_packet_bytes(const struct connection *connection) {
+        return connection->max_packet_bytes;
 }
 
 int connection_new(struct connection **ret_connection, const struct connection_config *config) {

@@ -35,15 +35,13 @@ struct connection_config {
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* PUBACK. If reason is at least 0x80, the connection fails instead, unless reports_refused_publish is set. */
+        /* PUBACK. The broker refused the message if reason is at least 0x80. */
         void (*acknowledged)(void *userdata, int packet_id, int reason);
         void *userdata;
-        bool reports_refused_publish;
 
         /* Set only by doctor. */
-        uint16_t receive_maximum;  /* 0: 65535 */
-        uint32_t session_expiry_s; /* 0: a new session for each connection */
-        bool wants_retained;       /* the subscriptions receive retained messages */
+        uint16_t receive_maximum; /* 0: 65535 */
+        bool wants_retained;      /* the subscriptions receive retained messages */
 
         const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
         int hangup_fd; /* the output descriptor, to notice that its reader is gone; -1: none */
@@ -69,16 +67,8 @@ const struct endpoint *connection_endpoint(const struct connection *connection);
 /* Send DISCONNECT and close the connection. connection_open() opens it again. */
 void connection_close(struct connection *connection);
 
-/* As connection_close(), and end the MQTT session. */
-void connection_end_session(struct connection *connection);
-
-/* Values of the latest CONNACK. */
-struct connection_connack {
-        bool is_session_present;
-        uint16_t receive_maximum; /* UINT16_MAX if absent */
-        uint32_t packet_size_max; /* UINT32_MAX if absent */
-};
-struct connection_connack connection_connack(const struct connection *connection);
+/* The broker's Maximum Packet Size in bytes, from the latest CONNACK. UINT32_MAX: unlimited. */
+uint32_t connection_max_packet_bytes(const struct connection *connection);
 
 /* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */
 enum connection_result connection_publish(struct connection *connection, const char *topic,

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The command doctor: its connections, the messages that it receives, and its findings. */
+/*
+ * The command doctor. It sends requests for a key of its own, and measures the replies. A second connection, the peer, receives
+ * what the doctor publishes to a topic of its own.
+ */
 
-#include <errno.h>
+#include <inttypes.h>
+#include <mqtt_protocol.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,252 +16,594 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/system_clock.h"
-#include "ctl/doctor_checks.h"
+#include "base/time_units.h"
 #include "ctl/run.h"
+#include "ctl/store_metrics.h"
+#include "protocol/companion.h"
+#include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
-static const char *const severities[N_SEVERITIES] = {
-        [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FAIL] = "fail"
+/* Number of messages sent at once: more than mosquitto queues for one client by default. */
+#define BURST 1500
+
+/* A Receive Maximum that is common among MQTT clients. */
+#define PEER_RECEIVE_MAXIMUM 20
+
+#define LARGE_MESSAGE_SIZE ((size_t)256 << 10)
+
+/* Above this Maximum Packet Size of the broker, doctor warns: large packets delay all clients. */
+#define MAX_PACKET_BYTES_HIGH (UINT32_C(1) << 20)
+
+/* A message that does not arrive within this time counts as lost. */
+#define SILENCE_MS 2000
+
+/*
+ * The first requests are not counted: on a new connection the doctor's TCP acknowledges the broker's PUBACK at once, so Nagle's
+ * algorithm does not hold back the reply.
+ */
+#define LATENCY_ROUNDS  40
+#define LATENCY_COUNTED 20
+
+/* A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK, minus 10 ms of tolerance. */
+#define NAGLE_NS INT64_C(30000000)
+
+#define CLOCK_PAUSE_MS 200 /* between two readings of the store's clock */
+#define SKEW_SMALL_MS  1000
+#define SKEW_LARGE_MS  60000 /* the store refuses timestamps that are further ahead of its clock */
+#define LATE_REPLY_MS  300   /* for the reply of a second store to the last request */
+
+#define OK             "+OK\r\n"
+#define NOT_AUTHORIZED "-ERR not authorized\r\n"
+
+static const bool never = false; /* to wait for the whole duration */
+
+enum severity {
+        SEVERITY_OK,
+        SEVERITY_SKIPPED, /* this user may not do what the check needs */
+        SEVERITY_WARN,    /* the service works, but a setting limits it */
+        SEVERITY_FAIL, /* the service fails, for example: requests are lost or slow, or two stores reply */
+        N_SEVERITIES,
 };
 
-/* In this order, because an early finding can explain later ones. */
-static void (*const checks[])(struct doctor *doctor) = {
-        doctor_check_limits,    doctor_check_plugin,    doctor_check_own_topics,    doctor_check_queue,
-        doctor_check_size,      doctor_check_session,   doctor_check_store,         doctor_check_clock,
-        doctor_check_latency,   doctor_check_one_store, doctor_check_notifications, doctor_check_replies,
-        doctor_check_client_id,
+static const char *const severities[N_SEVERITIES] = { [SEVERITY_OK] = "ok",
+                                                      [SEVERITY_SKIPPED] = "skipped",
+                                                      [SEVERITY_WARN] = "warn",
+                                                      [SEVERITY_FAIL] = "fail" };
+
+struct doctor_peer {
+        struct connection *connection;
+        struct buf client_id;
+        const char *topics[3]; /* the doctor's topic, the banner of the plugin, NULL */
+        unsigned n_messages, n_expected;
+        bool is_done; /* n_messages has reached n_expected, or the broker has refused a message of the peer */
+        bool is_denied; /* by the access rules of the broker */
+        bool has_banner;
+        bool is_plugin_of_this_version;
+};
+
+struct doctor {
+        const struct options *options;
+        struct session *session;
+        struct session_reply reply; /* to the last request; zeros: none */
+        struct buf key, topic;
+        struct doctor_peer peer;
+        bool reaches_peer; /* messages to `topic` arrive at the peer */
+        bool has_store;    /* the store replies */
+        bool is_notified;
+        unsigned n_requests, n_further_replies;
+        /* Node ids of the store in the first reply and in a later one. They differ if any reply has another node id. */
+        struct buf source, other_source;
+        unsigned n_findings[N_SEVERITIES];
 };
 
 /* 1. Findings */
 
-struct finding {
-        enum severity severity;
-        const char *check;
-        const char *change; /* NULL: none */
-};
-
-static void print_finding(struct doctor *doctor, struct finding finding, const char *format,
-                          va_list arguments) {
+/* Print a finding. change: the remedy; NULL: none. format: what was measured. */
+__attribute__((format(printf, 5, 6))) static void report(struct doctor *doctor, enum severity severity,
+                                                         const char *check, const char *change,
+                                                         const char *format, ...) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
+        va_list arguments;
         char measured[512];
 
+        va_start(arguments, format);
         vsnprintf(measured, sizeof(measured), format, arguments);
-        doctor->n_findings[finding.severity]++;
+        va_end(arguments);
+        doctor->n_findings[severity]++;
 
         if (doctor->options->json) {
                 json_begin(&line);
-                json_add_bytes(&line, "severity", slice_from_string(severities[finding.severity]), false);
-                json_add_bytes(&line, "check", slice_from_string(finding.check), false);
+                json_add_bytes(&line, "severity", slice_from_string(severities[severity]), false);
+                json_add_bytes(&line, "check", slice_from_string(check), false);
                 json_add_bytes(&line, "measured", slice_from_string(measured), false);
-                json_add_bytes(&line, "change", slice_from_string(finding.change), false);
+                json_add_bytes(&line, "change", slice_from_string(change), false);
                 json_end(&line);
         } else {
-                buf_append_format(&line, "%-4s  %s: ", severities[finding.severity], finding.check);
+                buf_append_format(&line, "%-7s  %s: ", severities[severity], check);
                 append_printable(&line, slice_from_string(measured), false);
-                if (finding.change) {
+                if (change) {
                         buf_append_string(&line, "  change: ");
-                        append_printable(&line, slice_from_string(finding.change), false);
+                        append_printable(&line, slice_from_string(change), false);
                 }
                 buf_append_string(&line, "\n");
         }
         output_write(&line);
 }
 
-void doctor_ok(struct doctor *doctor, const char *check, const char *format, ...) {
-        va_list arguments;
+static enum exit_code conclude(const struct doctor *doctor) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+        const unsigned *n = doctor->n_findings;
 
-        va_start(arguments, format);
-        print_finding(doctor, (struct finding){ SEVERITY_OK, check, NULL }, format, arguments);
-        va_end(arguments);
+        buf_append_format(&line, "%u fail, %u warn, %u ok, %u skipped\n", n[SEVERITY_FAIL], n[SEVERITY_WARN],
+                          n[SEVERITY_OK], n[SEVERITY_SKIPPED]);
+        if (!doctor->options->json)
+                output_write(&line);
+        return n[SEVERITY_FAIL] > 0 ? EXIT_STORE_ERROR : n[SEVERITY_WARN] > 0 ? EXIT_NOT_MET : EXIT_DONE;
 }
 
-void doctor_warn(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
-        va_list arguments;
+/* 2. Requests */
 
-        va_start(arguments, format);
-        print_finding(doctor, (struct finding){ SEVERITY_WARN, check, change }, format, arguments);
-        va_end(arguments);
+/* Keep the source of the first reply, and that of a later one; of the later ones prefer one that differs. */
+static void keep_source(struct doctor *doctor, const struct message *reply) {
+        struct slice source = message_property(reply, PROPERTY_SOURCE_ID);
+        struct buf *kept = doctor->source.length == 0 ? &doctor->source : &doctor->other_source;
+
+        if (kept->length > 0 && slice_equal(source, buf_slice(&doctor->source)))
+                return;
+        buf_reset(kept);
+        buf_append_slice(kept, source);
 }
 
-void doctor_fail(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
-        va_list arguments;
+static void on_further_reply(void *userdata, const struct message *reply) {
+        struct doctor *doctor = userdata;
 
-        va_start(arguments, format);
-        print_finding(doctor, (struct finding){ SEVERITY_FAIL, check, change }, format, arguments);
-        va_end(arguments);
+        doctor->n_further_replies++;
+        keep_source(doctor, reply);
 }
 
-/* 2. Received messages */
+static void on_doctor_notification(void *userdata, const struct message *message) {
+        struct doctor *doctor = userdata;
 
-static void keep(struct buf *buf, struct slice bytes) {
-        buf_reset(buf);
-        buf_append_slice(buf, bytes);
+        (void)message;
+        doctor->is_notified = true;
 }
 
 /*
- * Keep the first source in `source`, and the source of a later reply in other_source. Prefer a source that differs from the
- * first. Which of two stores replies first can change with each request.
+ * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the store's clock forward, so
+ * no request before check_clock() may have one.
  */
-static void keep_source(struct doctor *doctor, struct slice source) {
-        if (doctor->source.length == 0)
-                keep(&doctor->source, source);
-        else if (doctor->other_source.length == 0 || !slice_equal(source, buf_slice(&doctor->source)))
-                keep(&doctor->other_source, source);
-}
+static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
+        bool is_set = strcmp(verb, "SET") == 0;
+        struct session_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
+        enum connection_result result;
 
-static void receive_reply(struct doctor *doctor, const struct message *message) {
-        struct slice correlation = { doctor->correlation, sizeof(doctor->correlation) };
-
-        keep_source(doctor, message_property(message, PROPERTY_SOURCE_ID));
-        if (!slice_equal(message->correlation_data, correlation) || doctor->n_replies++ > 0) {
-                doctor->n_extra_replies++;
-                return;
+        session_request_add_string(&request, verb);
+        session_request_add(&request, buf_slice(&doctor->key));
+        if (word)
+                session_request_add_string(&request, word);
+        if (is_set) { /* the key expires if the doctor is interrupted */
+                session_request_add_string(&request, "PX");
+                session_request_add_string(&request, "60000");
         }
-
-        doctor->replied_ns = system_clock_mono_ns();
-        keep(&doctor->payload, message->payload);
-        keep(&doctor->version, message_property(message, PROPERTY_TIMESTAMP));
-        doctor->is_done = true;
+        doctor->n_requests++;
+        session_reply_deinit(&doctor->reply);
+        result = session_request(doctor->session, &request, &doctor->reply);
+        if (result == CONNECTION_OK)
+                keep_source(doctor, doctor->reply.message);
+        return result;
 }
 
-static void on_message(void *userdata, const struct message *message) {
-        struct doctor *doctor = userdata;
-
-        if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
-                doctor->is_notified = true;
-        } else if (slice_equal(message->topic, buf_slice(&doctor->response_topic))) {
-                receive_reply(doctor, message);
-        } else {
-                doctor->is_echoed = true;
-        }
+static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
+        return ask(doctor, verb, word) == CONNECTION_OK &&
+               slice_equal(doctor->reply.message->payload, slice_from_string(expected));
 }
 
-static void on_acknowledged(void *userdata, int packet_id, int reason) {
-        struct doctor *doctor = userdata;
+/* The first line of the last reply. */
+static struct slice reply_line(const struct doctor *doctor) {
+        struct slice rest, payload = { 0 };
 
-        (void)packet_id;
-        doctor->n_acknowledged++;
-        doctor->n_refused += reason >= 0x80;
-        doctor->acknowledged_ns = system_clock_mono_ns();
-        doctor->reason = reason;
-        if (reason >= 0x80)
-                doctor->is_done = true;
+        if (doctor->reply.message)
+                payload = doctor->reply.message->payload;
+        return slice_split(payload, '\r', &rest);
 }
+
+static bool is_denied(const struct doctor *doctor) {
+        return doctor->reply.message &&
+               slice_equal(doctor->reply.message->payload, SLICE_LITERAL(NOT_AUTHORIZED));
+}
+
+/* 3. The peer */
 
 static void on_peer_message(void *userdata, const struct message *message) {
         struct doctor_peer *peer = userdata;
 
-        keep(&peer->payload, message->payload);
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER))) {
+                peer->has_banner = true;
+                peer->is_plugin_of_this_version =
+                        slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+                return;
+        }
         peer->n_messages++;
         peer->is_done = peer->n_messages >= peer->n_expected;
 }
 
 static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
-        (void)userdata;
+        struct doctor_peer *peer = userdata;
+
         (void)packet_id;
-        (void)reason;
+        peer->is_denied |= reason == MQTT_RC_NOT_AUTHORIZED;
+        peer->is_done |= reason >= 0x80;
 }
 
-/* 3. Connections */
-
-static const struct slice reply_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                                                 SLICE_LITERAL(PROPERTY_SOURCE_ID),
-                                                 { 0 } };
-
-static struct connection_config config_of(const struct doctor *doctor) {
+/* Connect the peer with the doctor's credentials. Returns NULL, or the cause of an error. */
+static const char *open_peer(struct doctor *doctor) {
         struct connection_config config = connection_config_from_options(doctor->options);
+        struct doctor_peer *peer = &doctor->peer;
 
-        config.user_properties = reply_properties;
-        config.reports_refused_publish = true;
-        return config;
+        buf_append_format(&peer->client_id, "%s-peer", doctor->options->client_id);
+        peer->topics[0] = buf_text(&doctor->topic);
+        peer->topics[1] = COMPANION_BANNER;
+        config.client_id = buf_text(&peer->client_id);
+        config.topics = peer->topics;
+        config.receive_maximum = PEER_RECEIVE_MAXIMUM;
+        config.wants_retained = true;
+        config.message = on_peer_message;
+        config.acknowledged = on_peer_acknowledged;
+        config.userdata = peer;
+        if (!config.client_id || connection_new(&peer->connection, &config) < 0)
+                return "out of memory";
+        return connection_open(peer->connection) == CONNECTION_OK ? NULL
+                                                                  : connection_problem(peer->connection);
 }
 
-int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,
-                     const char *topic, struct connection_config *ret_config) {
-        *peer = (struct doctor_peer){ .topics = { topic }, .n_expected = 1 };
-        *ret_config = config_of(doctor);
-        buf_append_format(&peer->client_id, "%s%s", doctor->options->client_id, suffix);
-        ret_config->client_id = buf_text(&peer->client_id);
-        if (!ret_config->client_id)
-                return -ENOMEM;
-        ret_config->topics = peer->topics;
-        ret_config->message = on_peer_message;
-        ret_config->acknowledged = on_peer_acknowledged;
-        ret_config->userdata = peer;
-        return 0;
+static void expect(struct doctor_peer *peer, unsigned n_messages) {
+        peer->n_messages = 0;
+        peer->n_expected = n_messages;
+        peer->is_done = false;
 }
 
-void doctor_peer_deinit(struct doctor_peer *peer) {
-        connection_free(peer->connection);
-        buf_deinit(&peer->client_id);
-        buf_deinit(&peer->payload);
+/* Receive until the peer has all messages, or until no message arrives for SILENCE_MS. */
+static void drain(struct doctor_peer *peer) {
+        unsigned n_before;
+
+        do {
+                n_before = peer->n_messages;
+                if (peer->is_done ||
+                    connection_wait(peer->connection, &peer->is_done, SILENCE_MS) == CONNECTION_FAILED)
+                        return;
+        } while (peer->n_messages > n_before);
 }
 
-static int connect(struct doctor *doctor) {
-        const char *client_id = doctor->options->client_id;
-        struct connection_config config = config_of(doctor);
+/*
+ * Publish n messages for the peer, which reads none of them meanwhile, like a busy client. Returns when the broker has all of
+ * them: it acknowledges the request that follows them in turn.
+ */
+static void publish_to_peer(struct doctor *doctor, unsigned n) {
+        int packet_id;
 
-        buf_append_format(&doctor->response_topic, "clients/%s/statestorectl/doctor/response", client_id);
-        buf_append_format(&doctor->echo_topic, "clients/%s/statestorectl/doctor/echo", client_id);
-        buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
-        topic_append_notify(&doctor->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
-        buf_append_string(&doctor->notify_filter, "+");
-        doctor->topics[0] = buf_text(&doctor->response_topic);
-        doctor->topics[1] = buf_text(&doctor->echo_topic);
-        doctor->topics[2] = buf_text(&doctor->notify_filter);
-        if (!doctor->topics[0] || !doctor->topics[1] || !doctor->topics[2] || buf_failed(&doctor->key))
-                return -ENOMEM;
-
-        config.topics = doctor->topics;
-        config.message = on_message;
-        config.acknowledged = on_acknowledged;
-        config.userdata = doctor;
-        return connection_new(&doctor->connection, &config);
+        expect(&doctor->peer, n);
+        for (unsigned i = 0; i < n; i++)
+                connection_publish(session_connection(doctor->session), buf_text(&doctor->topic),
+                                   SLICE_LITERAL("0123456789ABCDEF"), NULL, &packet_id);
+        ask(doctor, "GET", NULL);
 }
 
-/* 4. The run */
+/* 4. Checks of the broker */
 
-static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
-        CLEANUP(buf_deinit) struct buf line = { 0 };
-        const unsigned *n = doctor->n_findings;
+static void check_plugin(struct doctor *doctor) {
+        struct doctor_peer *peer = &doctor->peer;
 
-        buf_append_format(&line, "%u fail, %u warn, %u ok\n", n[SEVERITY_FAIL], n[SEVERITY_WARN],
-                          n[SEVERITY_OK]);
-        if (!doctor->options->json)
-                output_write(&line);
-
-        if (code != EXIT_DONE)
-                return code;
-        return n[SEVERITY_FAIL] > 0 ? EXIT_STORE_ERROR : n[SEVERITY_WARN] > 0 ? EXIT_NOT_MET : EXIT_DONE;
+        connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
+        if (!peer->has_banner)
+                report(doctor, SEVERITY_WARN, "plugin",
+                       "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, in the "
+                       "acl_file: topic read " COMPANION_BANNER,
+                       "this client cannot read the retained message with which the plugin announces "
+                       "itself; "
+                       "without the plugin client ids are not verified, and only clients that subscribe are "
+                       "notified");
+        else if (!peer->is_plugin_of_this_version)
+                report(doctor, SEVERITY_WARN, "plugin",
+                       "install the plugin and the store of the same version",
+                       "the plugin has another version");
+        else
+                report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
 }
 
-static enum exit_code examine(struct doctor *doctor) {
-        if (connect(doctor) < 0)
-                return complain_of_memory();
-        if (connection_open(doctor->connection) != CONNECTION_OK) {
-                doctor_fail(doctor, "broker", NULL, "%s", connection_problem(doctor->connection));
-                return conclude(doctor, EXIT_NO_REPLY);
+/*
+ * Read from the store's metrics whether its client id is guarded: the plugin refuses it to other users, or it is random. Do
+ * not try it: a CONNECT with the store's client id could disconnect the store.
+ */
+static void check_client_id(struct doctor *doctor) {
+        CLEANUP(samples_deinit) struct samples samples = { 0 };
+        struct store_metrics_problem problem;
+
+        if (!doctor->has_store || !doctor->peer.has_banner || !doctor->options->metrics_url)
+                return;
+        if (store_metrics_read(doctor->options, &samples, &problem) < 0)
+                report(doctor, SEVERITY_WARN, "client id",
+                       "run the doctor on the store's machine, or set --metrics-url", "%s", problem.text);
+        else if (samples_sum(&samples, "statestore_client_id_guarded", NULL) == 1)
+                report(doctor, SEVERITY_OK, "client id", NULL,
+                       "no other user can take over the session of the store");
+        else
+                report(doctor, SEVERITY_WARN, "client id",
+                       "configure authentication at the broker, set plugin_opt_statestored_username, and "
+                       "leave client-id at its default; another client id that cannot be guessed is safe, "
+                       "too, but this check does not recognize it",
+                       "another user who connects with the store's client id interrupts the service");
+}
+
+static void check_queue(struct doctor *doctor) {
+        struct doctor_peer *peer = &doctor->peer;
+
+        publish_to_peer(doctor, 1);
+        drain(peer);
+        doctor->reaches_peer = peer->is_done;
+        if (!doctor->reaches_peer) {
+                report(doctor, SEVERITY_SKIPPED, "queue", NULL, "this user may not write and read %s",
+                       buf_text(&doctor->topic));
+                return;
         }
 
-        doctor_ok(doctor, "broker", "%s speaks MQTT 5",
-                  endpoint_text(connection_endpoint(doctor->connection)).text);
-        for (size_t i = 0; i < ARRAY_LENGTH(checks); i++)
-                checks[i](doctor);
-        return conclude(doctor, EXIT_DONE);
+        publish_to_peer(doctor, BURST);
+        drain(peer);
+        if (peer->n_messages < BURST)
+                report(doctor, SEVERITY_FAIL, "queue",
+                       "max_queued_messages 1000000 in mosquitto.conf, not 0",
+                       "of %d messages sent at once to one client the broker lost %u", BURST,
+                       BURST - peer->n_messages);
+        else
+                report(doctor, SEVERITY_OK, "queue", NULL,
+                       "%d messages sent at once to one client all arrive", BURST);
+}
+
+/* The peer publishes the large message itself, because the broker may close the connection. */
+static void publish_large_message(struct doctor *doctor) {
+        CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE_MESSAGE_SIZE);
+        struct doctor_peer *peer = &doctor->peer;
+        struct slice message = { payload, LARGE_MESSAGE_SIZE };
+        int packet_id;
+
+        expect(peer, 1);
+        if (payload && connection_publish(peer->connection, buf_text(&doctor->topic), message, NULL,
+                                          &packet_id) == CONNECTION_OK)
+                connection_wait(peer->connection, &peer->is_done, doctor->options->timeout_ms);
+}
+
+static void check_size(struct doctor *doctor) {
+        uint32_t max_bytes = connection_max_packet_bytes(session_connection(doctor->session));
+        struct doctor_peer *peer = &doctor->peer;
+
+        if (doctor->reaches_peer)
+                publish_large_message(doctor);
+        if (doctor->reaches_peer && !peer->is_denied && peer->n_messages == 0)
+                report(doctor, SEVERITY_WARN, "size",
+                       "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
+                       "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
+        else if (max_bytes > MAX_PACKET_BYTES_HIGH)
+                report(doctor, SEVERITY_WARN, "size",
+                       "max_packet_size 1048576 in mosquitto.conf, or a little more than your largest value",
+                       "the broker takes packets of %" PRIu32
+                       " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
+                       max_bytes < MESSAGE_REMAINING_LENGTH_MAX ? max_bytes : MESSAGE_REMAINING_LENGTH_MAX);
+        else if (!doctor->reaches_peer || peer->is_denied)
+                report(doctor, SEVERITY_SKIPPED, "size", NULL, "this user may not write and read %s",
+                       buf_text(&doctor->topic));
+        else
+                report(doctor, SEVERITY_OK, "size", NULL,
+                       "a message of %zu bytes arrives; the broker takes packets of %" PRIu32
+                       " bytes at most",
+                       LARGE_MESSAGE_SIZE, max_bytes);
+}
+
+static void check_with_peer(struct doctor *doctor) {
+        const char *problem = open_peer(doctor);
+
+        if (problem) {
+                report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
+                return;
+        }
+        check_plugin(doctor);
+        check_client_id(doctor);
+        check_queue(doctor);
+        check_size(doctor);
+}
+
+/* 5. Checks of the store */
+
+static enum connection_result check_store(struct doctor *doctor) {
+        enum connection_result result = ask(doctor, "GET", NULL);
+
+        doctor->has_store = result == CONNECTION_OK;
+        if (doctor->has_store)
+                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
+                       LOG_TEXT(buf_slice(&doctor->source)));
+        else
+                report(doctor, SEVERITY_FAIL, "store",
+                       "start statestored at this broker; in the acl_file, for statestored: topic read "
+                       "statestore/# and topic write clients/#; for clients: topic write " TOPIC_INVOKE
+                       " and topic read clients/ID/#",
+                       "%s", connection_problem(session_connection(doctor->session)));
+        return result;
+}
+
+/*
+ * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading of the clock.
+ * *ret_ahead_ms: how far it is ahead of this machine's clock.
+ */
+static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *ret_reading_ms) {
+        const struct session_reply *reply = &doctor->reply;
+        struct hlc reading;
+
+        if (ask(doctor, "KEYNOTIFY", NULL) != CONNECTION_OK ||
+            hlc_parse(session_reply_version(reply), &reading) < 0)
+                return false;
+
+        *ret_ahead_ms = reading.wall_ms -
+                        (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
+        *ret_reading_ms = reading.wall_ms;
+        return true;
+}
+
+static void report_clock(struct doctor *doctor, int64_t ahead_ms, bool stands_still) {
+        static const char remedy[] = "synchronize the clocks of both machines by NTP";
+        const char *at_least = stands_still && ahead_ms < 0 ? "at least " : "";
+        const char *side = ahead_ms > 0 ? "ahead of" : "behind";
+        int64_t distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+
+        if (distance_ms <= SKEW_SMALL_MS)
+                report(doctor, SEVERITY_OK, "clock", NULL,
+                       "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
+        else
+                report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock", remedy,
+                       "the store's clock is %s%" PRId64 " s %s this machine's%s", at_least,
+                       distance_ms / 1000, side,
+                       distance_ms > SKEW_LARGE_MS ? "; timestamps more than a minute ahead are refused"
+                                                   : "");
+}
+
+/*
+ * Read the clock twice. A reading is the store's wall clock, or its last version if that is later. So if both readings are
+ * equal, they are the last version, and the store's wall clock is behind them. If they are behind this machine's clock, the
+ * store's wall clock is even further behind.
+ */
+static void check_clock(struct doctor *doctor) {
+        int64_t first_ms, ahead_ms, last_ms;
+
+        if (read_clock(doctor, &ahead_ms, &first_ms) &&
+            connection_wait(session_connection(doctor->session), &never, CLOCK_PAUSE_MS) ==
+                    CONNECTION_TIMED_OUT &&
+            read_clock(doctor, &ahead_ms, &last_ms))
+                report_clock(doctor, ahead_ms, last_ms == first_ms);
+        else if (is_denied(doctor))
+                report(doctor, SEVERITY_SKIPPED, "clock", NULL, "the policy does not let this user watch %s",
+                       buf_text(&doctor->key));
+        else
+                report(doctor, SEVERITY_WARN, "clock", "see the store's log",
+                       "the store's clock cannot be read: \"%s\"", LOG_TEXT(reply_line(doctor)));
+}
+
+static void check_latency(struct doctor *doctor) {
+        uint64_t taken_ns[LATENCY_ROUNDS], held_back_ns[LATENCY_ROUNDS];
+        uint64_t *last = taken_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
+        uint64_t *last_held_back = held_back_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
+        const struct session_reply *reply = &doctor->reply;
+
+        for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
+                if (ask(doctor, "GET", NULL) != CONNECTION_OK) {
+                        report(doctor, SEVERITY_FAIL, "latency", "see the logs of the broker and the store",
+                               "request %zu got no reply", i + 1);
+                        return;
+                }
+                taken_ns[i] = (uint64_t)(reply->replied_ns - reply->sent_ns);
+                held_back_ns[i] =
+                        reply->acknowledged_ns ? (uint64_t)(reply->replied_ns - reply->acknowledged_ns) : 0;
+        }
+
+        qsort(last, LATENCY_COUNTED, sizeof(*last), compare_uint64);
+        qsort(last_held_back, LATENCY_COUNTED, sizeof(*last_held_back), compare_uint64);
+        /* the lower quartile: at least three quarters of the replies were held back */
+        if (last_held_back[LATENCY_COUNTED / 4] >= NAGLE_NS)
+                report(doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
+                       "a request takes %.1f ms; for %.1f ms of this time the broker holds back the reply "
+                       "after its PUBACK (Nagle's algorithm)",
+                       (double)last[LATENCY_COUNTED / 2] / 1e6,
+                       (double)last_held_back[LATENCY_COUNTED / 2] / 1e6);
+        else
+                report(doctor, SEVERITY_OK, "latency", NULL,
+                       "a request takes %.2f ms; the slowest of %d took %.2f ms",
+                       (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
+                       (double)last[LATENCY_COUNTED - 1] / 1e6);
+}
+
+static void check_one_store(struct doctor *doctor) {
+        connection_wait(session_connection(doctor->session), &never, LATE_REPLY_MS);
+        if (doctor->n_further_replies > 0)
+                report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
+                       "%u requests got %u additional replies: \"%s\" and \"%s\" reply", doctor->n_requests,
+                       doctor->n_further_replies, LOG_TEXT(buf_slice(&doctor->source)),
+                       LOG_TEXT(buf_slice(&doctor->other_source)));
+        else
+                report(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
+                       doctor->n_requests);
+}
+
+static void check_notifications(struct doctor *doctor) {
+        struct connection *connection = session_connection(doctor->session);
+        bool is_set = ask_for(doctor, "KEYNOTIFY", NULL, OK) && ask_for(doctor, "SET", "x", OK);
+
+        if (is_denied(doctor))
+                report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
+                       "the policy does not let this user watch and set %s", buf_text(&doctor->key));
+        else if (!is_set)
+                report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
+                       "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
+        else if (connection_wait(connection, &doctor->is_notified, SILENCE_MS) == CONNECTION_OK)
+                report(doctor, SEVERITY_OK, "notifications", NULL,
+                       "a watched key was set, and its notification arrived");
+        else
+                report(doctor, SEVERITY_FAIL, "notifications",
+                       "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
+                       "clients/" TOPIC_SERVICE "/#",
+                       "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
+        ask(doctor, "KEYNOTIFY", "STOP");
+        ask(doctor, "DEL", NULL);
+}
+
+/* 6. The run */
+
+/* An early finding can explain later ones. */
+static void examine(struct doctor *doctor) {
+        if (check_store(doctor) == CONNECTION_FAILED)
+                return;
+
+        check_with_peer(doctor);
+        if (!doctor->has_store)
+                return;
+        check_clock(doctor);
+        check_latency(doctor);
+        check_one_store(doctor);
+        check_notifications(doctor);
+}
+
+static enum exit_code run_doctor(struct doctor *doctor) {
+        const struct session_config config = { .options = doctor->options,
+                                               .notification = on_doctor_notification,
+                                               .further_reply = on_further_reply,
+                                               .userdata = doctor };
+        const char *client_id = doctor->options->client_id;
+        struct connection *connection;
+
+        buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
+        buf_append_format(&doctor->topic, "clients/%s/statestorectl/doctor", client_id);
+        if (!buf_text(&doctor->key) || !buf_text(&doctor->topic) ||
+            session_new(&doctor->session, &config) < 0)
+                return complain_of_memory();
+
+        connection = session_connection(doctor->session);
+        if (connection_open(connection) != CONNECTION_OK) {
+                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s", connection_problem(connection));
+                conclude(doctor);
+                return EXIT_NO_REPLY;
+        }
+        report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
+               endpoint_text(connection_endpoint(connection)).text);
+        examine(doctor);
+        return conclude(doctor);
 }
 
 enum exit_code command_doctor(struct command_run *run) {
-        struct doctor doctor = { .options = run->options, .reason = NO_REASON };
-        enum exit_code code = examine(&doctor);
+        struct doctor doctor = { .options = run->options };
+        enum exit_code code = run_doctor(&doctor);
 
-        connection_free(doctor.connection);
-        buf_deinit(&doctor.response_topic);
-        buf_deinit(&doctor.echo_topic);
-        buf_deinit(&doctor.notify_filter);
+        session_free(doctor.session);
+        session_reply_deinit(&doctor.reply);
+        connection_free(doctor.peer.connection);
+        buf_deinit(&doctor.peer.client_id);
         buf_deinit(&doctor.key);
-        buf_deinit(&doctor.payload);
-        buf_deinit(&doctor.version);
+        buf_deinit(&doctor.topic);
         buf_deinit(&doctor.source);
         buf_deinit(&doctor.other_source);
         return code;

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/system_clock.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
 #include "protocol/properties.h"
@@ -175,21 +174,19 @@ enum exit_code command_ping(struct command_run *run) {
         struct connection *connection = session_connection(run->session);
         enum connection_result result;
         struct slice source;
-        int64_t sent_ns;
         double rtt_ms;
 
         /* GET of a key that is unlikely to exist: the reply is short, and any reply shows that the store runs. */
         session_request_add_string(&request, "GET");
         session_request_add_string(&request, run->options->client_id);
-        do { /* the store may be connected to any of the brokers */
-                sent_ns = system_clock_mono_ns();
+        do /* the store may be connected to any of the brokers */
                 result = session_request(run->session, &request, &run->reply);
-        } while (result == CONNECTION_TIMED_OUT && connection_open_next(connection) == CONNECTION_OK);
+        while (result == CONNECTION_TIMED_OUT && connection_open_next(connection) == CONNECTION_OK);
         if (result != CONNECTION_OK) {
                 complain("%s", connection_problem(connection));
                 return EXIT_NO_REPLY;
         }
-        rtt_ms = (double)(system_clock_mono_ns() - sent_ns) / 1e6;
+        rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;
 
         source = message_property(run->reply.message, PROPERTY_SOURCE_ID);
         if (run->options->json) {

@@ -37,6 +37,7 @@ struct session {
         bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
         bool is_done;           /* stop waiting */
         struct message *reply;  /* owned */
+        int64_t sent_ns, acknowledged_ns, replied_ns;
 };
 
 static const struct slice reply_properties[] = {
@@ -61,9 +62,13 @@ static void on_message(void *userdata, const struct message *message) {
                 return;
         }
         /* A late reply to an earlier request has other correlation data. */
-        if (!slice_equal(message->correlation_data, correlation))
+        if (session->is_done || !slice_equal(message->correlation_data, correlation)) {
+                if (session->config.further_reply)
+                        session->config.further_reply(session->config.userdata, message);
                 return;
+        }
 
+        session->replied_ns = system_clock_mono_ns();
         free(session->reply);
         session->reply = message_copy(message);
         session->is_done = session->reply;
@@ -74,10 +79,18 @@ static void on_message(void *userdata, const struct message *message) {
 static void on_acknowledged(void *userdata, int packet_id, int reason) {
         struct session *session = userdata;
 
-        if (packet_id != session->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+        if (packet_id != session->packet_id)
                 return;
-        session->has_no_subscriber = true;
-        session->is_done |= session->fails_without_subscriber;
+        session->acknowledged_ns = system_clock_mono_ns();
+        if (reason >= 0x80)
+                connection_fail(session->connection, "the broker at %s refuses the request: %s%s",
+                                endpoint_text(connection_endpoint(session->connection)).text,
+                                mosquitto_reason_string(reason),
+                                reason == MQTT_RC_NOT_AUTHORIZED
+                                        ? "; allow this client to write statestore/# and read clients/#"
+                                        : "");
+        session->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
+        session->is_done |= session->has_no_subscriber && session->fails_without_subscriber;
 }
 
 /* 2. Sending */
@@ -131,7 +144,8 @@ static int make_properties(struct session *session, const struct session_request
                 .expiry_s = (uint32_t)((timeout_of(session, request) + 999) / 1000),
         };
 
-        add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
+        if (!request->has_no_timestamp)
+                add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
         add_property(&message, PROPERTY_SOURCE_ID, session->config.options->client_id);
         add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
@@ -154,6 +168,8 @@ static enum connection_result send(struct session *session, const struct session
         session->fails_without_subscriber = request->fails_without_subscriber;
         session->has_no_subscriber = false;
         session->is_done = false;
+        session->sent_ns = system_clock_mono_ns();
+        session->acknowledged_ns = 0;
         free(take_ptr(&session->reply));
 
         r = buf_failed(&session->payload) || !buf_text(&session->timestamp)
@@ -176,7 +192,10 @@ enum connection_result session_request(struct session *session, const struct ses
                                          timeout_of(session, request));
         if (result == CONNECTION_OK && session->reply) {
                 session_reply_deinit(reply);
-                reply->message = take_ptr(&session->reply);
+                *reply = (struct session_reply){ .message = take_ptr(&session->reply),
+                                                 .sent_ns = session->sent_ns,
+                                                 .acknowledged_ns = session->acknowledged_ns,
+                                                 .replied_ns = session->replied_ns };
                 return CONNECTION_OK;
         }
 

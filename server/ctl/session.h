@@ -14,6 +14,9 @@ struct session_config {
 
         /* A notification for this client arrived, valid during the call. NULL: do not subscribe to them. */
         void (*notification)(void *userdata, const struct message *message);
+
+        /* A second reply to a request, or a late one, arrived; valid during the call. NULL: ignore them. */
+        void (*further_reply)(void *userdata, const struct message *message);
         void *userdata;
 
         const volatile sig_atomic_t *interrupted; /* as in struct connection_config */
@@ -33,6 +36,7 @@ struct session_request {
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
+        bool has_no_timestamp;         /* do not advance the store's clock; SET must have a timestamp */
         int64_t timeout_ms;            /* 0: that of the options */
         const char *topic;             /* NULL: the invoke topic of the store */
         bool fails_without_subscriber; /* time out at once if the broker reports that the topic has no subscriber */
@@ -48,6 +52,9 @@ void session_request_add_px(struct session_request *request, int64_t px_ms, char
 /* Initialize with zeros. */
 struct session_reply {
         struct message *message; /* owned */
+
+        /* Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if the PUBACK came later. */
+        int64_t sent_ns, acknowledged_ns, replied_ns;
 
         /* Set by session_read_reply(): the first item of the payload, and the payload after the item. */
         struct resp3_item item;

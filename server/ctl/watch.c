@@ -311,7 +311,10 @@ static int read_keys(struct watch *watch) {
 enum exit_code command_watch(struct command_run *run) {
         const struct options *options = run->options;
         struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
-        struct session_config config = { options, on_notification, &watch, &interrupted };
+        struct session_config config = { .options = options,
+                                         .notification = on_notification,
+                                         .userdata = &watch,
+                                         .interrupted = &interrupted };
         enum exit_code code = EXIT_USAGE;
 
         catch_signals();
