@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and runs the library when the
- * instance is readable or a timeout has expired.
+ * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and
+ * runs the library when the instance is readable or a timeout has expired.
  *
- * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the duration of the run.
- * If connections request the same page one after another in a run, the page is rendered once.
+ * Monitoring must not slow the store. After each run of the library the loop pauses it for ten
+ * times the duration of the run.
  *
- * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest ones. A
- * monitoring client sends its request at once, so it has its response before its connection is among the oldest.
+ * The connections of one address must not block monitoring from another address: each address has a
+ * limited number of connections. The library closes those above the limit when it accepts them.
  */
 
 #include "http/http_server.h"
@@ -24,9 +24,9 @@
 #include "base/time_units.h"
 
 #define CONNECTIONS_MAX      64
-#define EVICTED_AT_ONCE      16 /* connections closed when all are in use */
+#define ADDRESS_CONNECTIONS  16 /* maximum number of connections of one address */
 #define CONNECTION_MEMORY    8192
-#define CONNECTION_TIMEOUT_S 5
+#define CONNECTION_TIMEOUT_S 2  /* of a connection that receives and sends nothing */
 #define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
 
 struct http_server {
@@ -36,13 +36,6 @@ struct http_server {
         bool is_paused;
         struct http_pages pages;
         int n_open_handles;
-        int sockets[CONNECTIONS_MAX]; /* oldest first */
-        size_t n_sockets;
-
-        /* The last page rendered in this run of the library. */
-        const struct http_page *rendered; /* NULL: none yet */
-        unsigned int rendered_status;
-        struct buf body;
 };
 
 static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int status,
@@ -60,22 +53,6 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int s
         return result;
 }
 
-/* Render the page unless it is the last one rendered in this run. Returns false if memory is exhausted. */
-static bool render(struct http_server *http, const struct http_page *page) {
-        if (http->rendered == page)
-                return true;
-
-        http->rendered = NULL;
-        buf_reset(&http->body);
-        http->rendered_status = page->render(http->pages.userdata, &http->body);
-        if (buf_failed(&http->body)) {
-                buf_deinit(&http->body);
-                return false;
-        }
-        http->rendered = page;
-        return true;
-}
-
 static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *connection, const char *path,
                                       const char *method, const char *version, const char *upload,
                                       size_t *n_upload, void **state) {
@@ -91,13 +68,15 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
 
         for (size_t i = 0; i < http->pages.n_pages; i++) {
                 const struct http_page *page = &http->pages.pages[i];
+                CLEANUP(buf_deinit) struct buf body = { 0 };
+                unsigned int status;
 
                 if (strcmp(path, page->path) != 0)
                         continue;
-                if (!render(http, page))
+                status = page->render(http->pages.userdata, &body);
+                if (buf_failed(&body))
                         return MHD_NO;
-                return respond(connection, http->rendered_status, page->content_type,
-                               buf_slice(&http->body));
+                return respond(connection, status, page->content_type, buf_slice(&body));
         }
         return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
 }
@@ -105,34 +84,8 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
 static void on_timer(uv_timer_t *timer);
 
 static bool is_full(const struct http_server *http) {
-        return http->n_sockets == CONNECTIONS_MAX;
-}
-
-static void track_connection(void *userdata, struct MHD_Connection *connection, void **state,
-                             enum MHD_ConnectionNotificationCode code) {
-        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        struct http_server *http = userdata;
-        size_t i = 0;
-
-        (void)state;
-        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-                if (!is_full(http))
-                        http->sockets[http->n_sockets++] = fd;
-                return;
-        }
-
-        while (i < http->n_sockets && http->sockets[i] != fd)
-                i++;
-        if (i == http->n_sockets)
-                return;
-        http->n_sockets--;
-        memmove(&http->sockets[i], &http->sockets[i + 1], (http->n_sockets - i) * sizeof(*http->sockets));
-}
-
-/* Shut down the oldest connections. The library notices in its next run and closes them. */
-static void evict_oldest(struct http_server *http) {
-        for (size_t i = 0; i < EVICTED_AT_ONCE; i++)
-                shutdown(http->sockets[i], SHUT_RDWR);
+        return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections ==
+               CONNECTIONS_MAX;
 }
 
 static void run_library(struct http_server *http) {
@@ -140,16 +93,9 @@ static void run_library(struct http_server *http) {
         bool was_full = is_full(http);
 
         MHD_run(http->daemon);
-        /*
-         * If all connections were in use before the first run, that run only closed the evicted connections: the second run
-         * accepts new connections. If all connections are in use now, the second run reads the requests of the newest
-         * connections, before evict_oldest() shuts down the oldest.
-         */
-        if (was_full || is_full(http))
+        /* A run that begins with all connections in use stops polling the listening socket. */
+        if (was_full && !is_full(http))
                 MHD_run(http->daemon);
-        if (is_full(http))
-                evict_oldest(http);
-        http->rendered = NULL;
 
         took_ns = uv_hrtime() - from_ns;
         http->is_paused = true;
@@ -197,7 +143,7 @@ static int listen_at(const struct endpoint *endpoint) {
         if (fd < 0)
                 return -errno;
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, address, length) < 0 ||
-            listen(fd, CONNECTIONS_MAX) < 0) {
+            listen(fd, SOMAXCONN) < 0) {
                 r = -errno;
                 close(fd);
                 return r;
@@ -225,12 +171,12 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
                 return fd;
 
         *http = (struct http_server){ .pages = pages };
-        http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle_request, http,
-                                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                                        (unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-                                        (unsigned int)CONNECTION_TIMEOUT_S, MHD_OPTION_NOTIFY_CONNECTION,
-                                        track_connection, http, MHD_OPTION_END);
+        http->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL, 0, NULL, NULL, handle_request, http, MHD_OPTION_LISTEN_SOCKET, fd,
+                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+                MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ADDRESS_CONNECTIONS,
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
+                (unsigned int)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
         if (!http->daemon) {
                 close(fd);
                 return -ENOMEM;
@@ -252,10 +198,8 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
 static void handle_closed(uv_handle_t *handle) {
         struct http_server *http = handle->data;
 
-        if (--http->n_open_handles > 0)
-                return;
-        buf_deinit(&http->body);
-        free(http);
+        if (--http->n_open_handles == 0)
+                free(http);
 }
 
 void http_close(struct http_server *http) {

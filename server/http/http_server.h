@@ -7,8 +7,9 @@
 #include "base/endpoint.h"
 
 /*
- * An HTTP server for monitoring, based on libmicrohttpd. It runs on the event loop and accepts GET and HEAD. Its
- * connections, memory and time are bounded, so a hostile peer cannot slow the requests of the store noticeably.
+ * An HTTP server for monitoring, based on libmicrohttpd. It runs on the event loop and accepts GET
+ * and HEAD. Its connections, memory and time are bounded, so a hostile peer cannot slow the
+ * requests of the store noticeably.
  */
 struct http_server;
 
@@ -27,8 +28,9 @@ struct http_pages {
 };
 
 /*
- * Listen at the endpoint, whose host must be a numeric address. The pages and their userdata are borrowed until
- * http_close(). Returns 0, -EINVAL if the host is not an address, -EADDRINUSE, -ENOMEM, or another -errno.
+ * Listen at the endpoint, whose host must be a numeric address. The pages and their userdata are
+ * borrowed until http_close(). Returns 0, -EINVAL if the host is not an address, -EADDRINUSE,
+ * -ENOMEM, or another -errno.
  */
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
               struct http_pages pages);

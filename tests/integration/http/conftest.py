@@ -2,6 +2,7 @@
 """A store with an HTTP server."""
 
 import contextlib
+import http.client
 import os
 import urllib.error
 import urllib.request
@@ -27,6 +28,14 @@ class Pages:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    def get_from(self, address, path):
+        """As get(), from another address of the loopback interface."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE, source_address=(address, 0))
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
 
     def metrics(self):
         samples = {}

@@ -2,6 +2,7 @@
 """The HTTP server: metrics and health pages, and hostile clients."""
 
 import contextlib
+import http.client
 import re
 import socket
 import subprocess
@@ -150,31 +151,29 @@ def test_a_malformed_request_does_not_affect_other_clients(site, pages, text):
     assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
 
 
+def connect_without_waiting(port, address="127.0.0.1"):
+    peer = socket.socket()
+    peer.setblocking(False)
+    peer.bind((address, 0))
+    peer.connect_ex(("127.0.0.1", port))
+    return peer
+
+
 def test_hundreds_of_silent_connections_do_not_delay_a_request(site, pages):
     silent = []
     try:
         for _ in range(300):
-            peer = socket.socket()
-            peer.setblocking(False)
-            peer.connect_ex(("127.0.0.1", pages.port))
-            silent.append(peer)
+            silent.append(connect_without_waiting(pages.port))
         assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
     finally:
         for peer in silent:
             peer.close()
 
 
-@pytest.mark.parametrize("n_peers", [64, 300])
-def test_endless_requests_do_not_block_a_probe(pages, n_peers):
+def test_endless_requests_of_one_address_do_not_block_a_probe_from_another(pages):
     """Each connection sends a byte now and then, so that it is not idle, and reconnects when it is closed."""
-    def connect():
-        peer = socket.socket()
-        peer.setblocking(False)
-        peer.connect_ex(("127.0.0.1", pages.port))
-        return peer
-
     def drip():
-        peers = [connect() for _ in range(n_peers)]
+        peers = [connect_without_waiting(pages.port) for _ in range(300)]
         while not over.wait(0.2):
             for n, peer in enumerate(peers):
                 try:
@@ -183,16 +182,10 @@ def test_endless_requests_do_not_block_a_probe(pages, n_peers):
                     pass
                 except OSError:
                     peer.close()
-                    peers[n] = connect()
+                    peers[n] = connect_without_waiting(pages.port)
             all_connected.set()
         for peer in peers:
             peer.close()
-
-    def is_healthy():
-        try:
-            return pages.get("/healthz") == (200, "ok\n")
-        except OSError:  # closed as one of the oldest connections
-            return False
 
     over, all_connected = threading.Event(), threading.Event()
     dripping = threading.Thread(target=drip)
@@ -200,10 +193,24 @@ def test_endless_requests_do_not_block_a_probe(pages, n_peers):
     try:
         assert all_connected.wait(PATIENCE)
         for _ in range(5):
-            wait_until(is_healthy, "a probe has its reply")
+            assert pages.get_from("127.0.0.2", "/healthz") == (200, "ok\n")
     finally:
         over.set()
         dripping.join()
+
+
+@pytest.mark.parametrize("ended_by", ["peer", "time-out"])
+def test_a_connection_above_the_limit_is_served_when_others_have_ended(pages, ended_by):
+    with contextlib.ExitStack() as silent:
+        for n in range(100):
+            silent.enter_context(connect_without_waiting(pages.port, f"127.0.0.{3 + n % 10}"))
+        waiting = http.client.HTTPConnection("127.0.0.1", pages.port, timeout=PATIENCE)
+        waiting.request("GET", "/healthz")
+        if ended_by == "peer":
+            silent.close()
+
+        with contextlib.closing(waiting):
+            assert waiting.getresponse().read() == b"ok\n"
 
 
 def test_a_port_in_use_is_an_error(site, pages, tmp_path):
@@ -227,12 +234,7 @@ def set_repeatedly(client, n_requests):
 
 def hostile(port, until, kind):
     """Open 250 connections that repeatedly send this kind of data."""
-    peers = []
-    for _ in range(1000 // 4):
-        peer = socket.socket()
-        peer.setblocking(False)
-        peer.connect_ex(("127.0.0.1", port))
-        peers.append(peer)
+    peers = [connect_without_waiting(port) for _ in range(250)]
     request = {"silent": b"", "slow": b"G", "asking": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "huge": b"a" * 65536}[kind]
     while not until.wait(0.005):
         for peer in peers:
