@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +65,10 @@ void log_set_printer(void (*print_message)(const char *message)) {
         message_printer = print_message;
 }
 
-/* Compare device and inode: a child process inherits JOURNAL_STREAM, but its stderr may be a different file. */
+/*
+ * Compare device and inode: a child process inherits JOURNAL_STREAM, but its stderr may be a
+ * different file.
+ */
 void log_detect_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         char expected[64];
@@ -92,34 +94,6 @@ static void add_time(struct log_line *line) {
         log_line_add_text(line, "time", slice_from_string(text));
 }
 
-/* Render a line without its end, so that print() can add the number of suppressed events. */
-static void render(struct log_line *line, enum log_level level, const char *message,
-                   const struct log_field *fields) {
-        log_line_begin(line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
-        if (!is_journal)
-                add_time(line);
-        log_line_add_text(line, "level", slice_from_string(levels[level].name));
-        log_line_add_message(line, "msg", slice_from_string(message));
-        for (; fields && fields->name; fields++)
-                if (fields->is_number)
-                        log_line_add_number(line, fields->name, fields->number);
-                else
-                        log_line_add_text(line, fields->name, fields->text);
-}
-
-static void print(struct log_line *line, uint64_t n_suppressed) {
-        if (n_suppressed > 0)
-                log_line_add_number(line, "suppressed", n_suppressed);
-        log_line_end(line);
-
-        /*
-         * One write() per line, so that lines of several processes do not mix. Errors are ignored: a closed log must not stop
-         * the process.
-         */
-        if (write(STDERR_FILENO, line->text, line->length) < 0)
-                return;
-}
-
 static void emit(enum log_level level, const char *message, const struct log_field *fields,
                  uint64_t n_suppressed) {
         struct log_line line;
@@ -128,8 +102,27 @@ static void emit(enum log_level level, const char *message, const struct log_fie
                 message_printer(message);
                 return;
         }
-        render(&line, level, message, fields);
-        print(&line, n_suppressed);
+
+        log_line_begin(&line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
+        if (!is_journal)
+                add_time(&line);
+        log_line_add_text(&line, "level", slice_from_string(levels[level].name));
+        log_line_add_message(&line, "msg", slice_from_string(message));
+        for (; fields && fields->name; fields++)
+                if (fields->is_number)
+                        log_line_add_number(&line, fields->name, fields->number);
+                else
+                        log_line_add_text(&line, fields->name, fields->text);
+        if (n_suppressed > 0)
+                log_line_add_number(&line, "suppressed", n_suppressed);
+        log_line_end(&line);
+
+        /*
+         * One write() per line, so that lines of several processes do not mix. Errors are ignored:
+         * a closed log must not stop the process.
+         */
+        if (write(STDERR_FILENO, line.text, line.length) < 0)
+                return;
 }
 
 void log_event(enum log_level level, const char *format, ...) {
@@ -180,55 +173,10 @@ struct log_text log_text(struct slice bytes) {
 }
 
 /*
- * The events of a limit that were suppressed since its last printed line, with the rendered line of the first one for
- * log_report_suppressed(). `limit` is only compared, never dereferenced: the limit may have been freed.
+ * Events of all limits that log_report_suppressed() has not reported yet. The commit thread also
+ * logs.
  */
-#define N_SUPPRESSED_MAX 64 /* more than the number of limits in the process */
-struct suppressed_limit {
-        const struct log_limit *limit; /* NULL: free */
-        struct log_line line;
-        uint64_t n_more; /* suppressed events after the first */
-};
-static struct suppressed_limit suppressed[N_SUPPRESSED_MAX];
-static _Atomic size_t n_suppressed_limits; /* read without the lock by log_is_anything_suppressed() */
-static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* the commit thread also logs */
-
-/* Return the entry of the limit, or a free entry if limit is NULL. Returns NULL if there is none. */
-static struct suppressed_limit *find_suppressed(const struct log_limit *limit) {
-        for (size_t i = 0; i < N_SUPPRESSED_MAX; i++)
-                if (suppressed[i].limit == limit)
-                        return &suppressed[i];
-        return NULL;
-}
-
-/* Return the number of suppressed events of the limit, and free its entry. */
-static uint64_t take_suppressed(const struct log_limit *limit) {
-        struct suppressed_limit *entry = find_suppressed(limit);
-        uint64_t n;
-
-        if (!entry)
-                return 0;
-        n = 1 + entry->n_more;
-        *entry = (struct suppressed_limit){ 0 };
-        n_suppressed_limits--;
-        return n;
-}
-
-static void suppress(const struct log_limit *limit, enum log_level level, const char *message,
-                     const struct log_field *fields) {
-        struct suppressed_limit *entry = find_suppressed(limit);
-
-        if (entry) {
-                entry->n_more++;
-                return;
-        }
-        entry = find_suppressed(NULL);
-        if (!entry)
-                return;
-        entry->limit = limit;
-        render(&entry->line, level, message, fields);
-        n_suppressed_limits++;
-}
+static _Atomic uint64_t n_suppressed_events;
 
 /* Count an event; return true if it exceeds the limit. */
 static bool exceeds_limit(struct log_limit *limit) {
@@ -249,12 +197,13 @@ void log_limited_fields(struct log_limit *limit, enum log_level level, const cha
         if (level > log_level)
                 return;
 
-        pthread_mutex_lock(&suppressed_lock);
-        if (exceeds_limit(limit))
-                suppress(limit, level, message, fields);
-        else
-                emit(level, message, fields, n_suppressed_limits > 0 ? take_suppressed(limit) : 0);
-        pthread_mutex_unlock(&suppressed_lock);
+        if (exceeds_limit(limit)) {
+                limit->n_suppressed++;
+                n_suppressed_events++;
+                return;
+        }
+        emit(level, message, fields, limit->n_suppressed);
+        limit->n_suppressed = 0;
 }
 
 void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
@@ -268,18 +217,13 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
 }
 
 bool log_is_anything_suppressed(void) {
-        return n_suppressed_limits > 0;
+        return n_suppressed_events > 0;
 }
 
 void log_report_suppressed(void) {
-        pthread_mutex_lock(&suppressed_lock);
-        for (size_t i = 0; i < N_SUPPRESSED_MAX && n_suppressed_limits > 0; i++) {
-                struct suppressed_limit *entry = &suppressed[i];
+        uint64_t n = n_suppressed_events;
 
-                if (!entry->limit)
-                        continue;
-                print(&entry->line, entry->n_more);
-                take_suppressed(entry->limit);
-        }
-        pthread_mutex_unlock(&suppressed_lock);
+        n_suppressed_events -= n; /* not 0: the commit thread may have added some */
+        if (n > 0)
+                emit(LOG_WARNING, "log messages were suppressed", NULL, n);
 }

@@ -6,12 +6,13 @@
 #include "base/bytes.h"
 
 /*
- * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and allocates no memory. A line longer
- * than LOG_LINE_MAX (base/log_line.h) is truncated and can still be parsed. Characters that a terminal does not show as
- * themselves are escaped, so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both
- * limit its length.
+ * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and
+ * allocates no memory. A line longer than LOG_LINE_MAX (base/log_line.h) is truncated and can still
+ * be parsed. Characters that a terminal does not show as themselves are escaped, so that an event
+ * is always one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
  *
- * The functions are marked cold, so that the compiler moves the code that calls them out of the hot path.
+ * The functions are marked cold, so that the compiler moves the code that calls them out of the hot
+ * path.
  */
 
 enum log_level {
@@ -39,14 +40,16 @@ void log_set_format(enum log_format format);
 int log_format_from_string(const char *name, enum log_format *ret_format);
 
 /*
- * Pass the message of each event to this function instead of printing a line, for a command that prints messages for people.
- * The level and the fields are dropped. The message may contain characters that a terminal does not show as themselves.
+ * Pass the message of each event to this function instead of printing a line, for a command that
+ * prints messages for people. The level and the fields are dropped. The message may contain
+ * characters that a terminal does not show as themselves.
  */
 void log_set_printer(void (*print_message)(const char *message));
 
 /*
- * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin with a priority such as <6>
- * and have no time field, because the journal adds the time. Call once at start.
+ * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin
+ * with a priority such as <6> and have no time field, because the journal adds the time. Call once
+ * at start.
  */
 void log_detect_journal(void);
 
@@ -58,8 +61,9 @@ __attribute__((cold, format(printf, 2, 3))) void log_event(enum log_level level,
 #define log_debug(...)   log_event(LOG_DEBUG, __VA_ARGS__)
 
 /*
- * A printable copy of untrusted bytes. The bytes of quotes, of backslashes and of characters that a terminal does not show as
- * themselves become \xNN. If the bytes are not UTF-8, each byte above 0x7F becomes \xNN. A long text is truncated.
+ * A printable copy of untrusted bytes. The bytes of quotes, of backslashes and of characters that a
+ * terminal does not show as themselves become \xNN. If the bytes are not UTF-8, each byte above
+ * 0x7F becomes \xNN. A long text is truncated.
  */
 #define LOG_TEXT_MAX 128
 struct log_text {
@@ -80,14 +84,16 @@ struct log_field {
 #define LOG_FIELD_NUMBER(name, number) ((struct log_field){ name, true, number, { 0 } })
 
 /*
- * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per second,
- * and suppresses further events. The next printed line of the limit has a field suppressed=N: the number of suppressed events
- * that no line has reported yet. Initialize a limit with zeros. Only one thread may use a limit at a time.
+ * Rate-limited logging, for events that clients can cause at will. Each limit prints at most
+ * LOG_LIMIT_BURST lines per second, and suppresses further events. The next printed line of the
+ * limit has a field suppressed=N: the number of suppressed events since the previous line.
+ * Initialize a limit with zeros. Only one thread may use a limit at a time.
  */
 #define LOG_LIMIT_BURST 10
 struct log_limit {
         int64_t second;
-        uint32_t n_printed;
+        uint32_t n_printed;    /* in this second */
+        uint64_t n_suppressed; /* since the last printed line */
 };
 __attribute__((cold, format(printf, 3, 4))) void log_limited(struct log_limit *limit, enum log_level level,
                                                              const char *format, ...);
@@ -96,11 +102,12 @@ __attribute__((cold, format(printf, 3, 4))) void log_limited(struct log_limit *l
 __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_level level,
                                               const char *message, const struct log_field *fields);
 
-/* Return whether any limit has suppressed events that no printed line reports yet. */
+/* Return whether any limit has suppressed events since the last log_report_suppressed(). */
 bool log_is_anything_suppressed(void);
 
 /*
- * For each limit with unreported suppressed events, print the first of these events. The field suppressed=N is the number of
- * further ones. Call periodically: if a limit has no later event, no other line reports its suppressed events.
+ * Print how many events all limits have suppressed since the last call, if any. This includes the
+ * events that a later line of their limit reports. Call periodically: if a limit has no later
+ * event, no other line reports its suppressed events. The line is printed at every log level.
  */
 void log_report_suppressed(void);

@@ -25,10 +25,7 @@
 /* Interval of pipeline_check_storage(). */
 #define STORAGE_CHECK_INTERVAL_MS 1000
 
-/*
- * Delay until the number of suppressed log lines is logged. During a flood the first line of each second reports the number of
- * lines suppressed before it. No such line follows the end of a flood, so a timer reports the number.
- */
+/* Delay from the first suppressed log message to the line with the number of suppressed ones. */
 #define LOG_REPORT_DELAY_MS 2000
 
 static struct now real_now(void) {
