@@ -329,9 +329,8 @@ static void check_client_id(struct doctor *doctor) {
                        "no other user can take over the session of the store");
         else
                 report(doctor, SEVERITY_WARN, "client id",
-                       "configure authentication at the broker, set plugin_opt_statestored_username, and "
-                       "leave client-id at its default; another client id that cannot be guessed is safe, "
-                       "too, but this check does not recognize it",
+                       "configure authentication at the broker and set plugin_opt_statestored_username, or "
+                       "set client-id to the random one in the store's log",
                        "another user who connects with the store's client id interrupts the service");
 }
 
