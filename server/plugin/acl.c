@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How mosquitto 2.0 decides an access: it calls the callbacks in the order of their registration, those of plugins before
- * that of acl_file, and takes the first result other than DEFER. If all callbacks defer, it calls the plugins of older
- * interfaces. If these also defer, it denies the access. Only a broker that has no callback and no such plugin grants the
- * access. So on a broker without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
+ * How mosquitto 2.0 decides an access: it calls the callbacks in the order of their registration,
+ * those of plugins before that of acl_file, and takes the first result other than DEFER. If all
+ * callbacks defer, it calls the plugins of older interfaces. If these also defer, it denies the
+ * access. Only a broker that has no callback and no such plugin grants the access. So on a broker
+ * without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
  * returns SUCCESS overrules acl_file and later plugins.
  *
- * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the store's topics only: those of
- * find_rule(), and a client's own notifications.
- * on_undecided() is the last and grants each access that reaches it. The callback of acl_file decides every access, so an
- * access reaches on_undecided() only on a broker without acl_file. This method has two conditions:
+ * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the
+ * store's topics only: those of find_rule(), and a client's own notifications. on_undecided() is the last: an access reaches it if no other callback
+ * decides it. The callback of acl_file decides every access, so an access reaches on_undecided()
+ * only on a broker without acl_file. With plugin_opt_undecided allow, on_undecided() grants the
+ * access. This cannot be the default: another plugin that defers may intend a denial, and the
+ * broker does not list its plugins. With deny, on_undecided() is not registered.
  *
- * - on_undecided() stays last. A reload registers acl_file's callback again, so on_undecided() must also be registered again.
- * - No other plugin is loaded. Plugins of older interfaces are called after all callbacks, and a plugin that defers may
- *   intend a denial. If another plugin is loaded, on_undecided() is not registered, unless plugin_opt_undecided is "allow".
+ * A reload registers acl_file's callback again. on_acl_check() registers on_undecided() behind it
+ * at the first access check after a reload. A later event would be too late: the broker publishes
+ * wills during the reload, and checks their access. Registering within a callback is safe, because
+ * the broker looks up the next callback after the present one has returned.
  *
- * on_acl_check() registers on_undecided() at the first access check after a reload. A later event would be too late: the
- * broker publishes wills during the reload, and checks their access. Registering within a callback is safe, because the
- * broker looks up the next callback after the present one has returned.
- *
- * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only on_acl_check().
+ * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only
+ * on_acl_check().
  */
 
 #include "plugin/internal.h"
@@ -86,32 +87,32 @@ static enum rule find_rule(int access, const char *topic) {
 }
 
 static int on_undecided(int event, void *event_data, void *userdata) {
+        struct plugin_load *load = userdata;
+
         (void)event;
         (void)event_data;
-        (void)userdata;
-        return MOSQ_ERR_SUCCESS;
-}
-
-static void determine_undecided(struct plugin_load *load) {
-        if (load->undecided != UNDECIDED_AUTO)
-                return;
-        load->undecided = other_plugin_is_loaded() ? UNDECIDED_DENY : UNDECIDED_ALLOW;
-        if (load->undecided == UNDECIDED_DENY)
+        if (load->undecided == UNDECIDED_ALLOW)
+                return MOSQ_ERR_SUCCESS;
+        if (!load->is_undecided_logged)
                 mosquitto_log_printf(
-                        MOSQ_LOG_NOTICE,
-                        "statestore: other plugins are loaded: each access that neither they nor "
-                        "acl_file decide is denied; to grant it, set plugin_opt_undecided allow");
+                        MOSQ_LOG_WARNING,
+                        "statestore: neither acl_file nor a plugin decided an access, so the broker "
+                        "denies it; to grant such accesses, write: plugin_opt_undecided allow");
+        load->is_undecided_logged = true;
+        return MOSQ_ERR_PLUGIN_DEFER;
 }
 
-/* Register on_undecided() behind all other callbacks. If memory is short, the next access check tries again. */
+/*
+ * Register on_undecided() behind all other callbacks. If memory is short, the next access check
+ * tries again.
+ */
 static void register_last(struct plugin_load *load) {
-        determine_undecided(load);
         load->is_order_valid = true;
         if (load->undecided == UNDECIDED_DENY)
                 return;
 
         mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
-        if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, NULL))
+        if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, load))
                 load->is_order_valid = false;
 }
 
@@ -144,8 +145,8 @@ static bool contains_secret(const struct plugin_load *load, struct slice line) {
 }
 
 /*
- * Check the delivery of a line of the log, and return true to deny it. The store subscribes to BROKER_LOG_NOTICE only for
- * slow_watchers.c.
+ * Check the delivery of a line of the log, and return true to deny it. The store subscribes to
+ * BROKER_LOG_NOTICE only for slow_watchers.c.
  */
 static bool is_log_line_denied(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
         struct slice line = { check->payload, check->payloadlen };
@@ -192,7 +193,10 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
                 return MOSQ_ERR_SUCCESS;
         if (rule == RULE_ONLY_STORE)
                 return MOSQ_ERR_ACL_DENIED;
-        /* after DEFER, 2.1 denies the access unless a later callback returns another result; 2.0: always DEFER */
+        /*
+         * after DEFER, 2.1 denies the access unless a later callback returns another result; 2.0:
+         * always DEFER
+         */
         return load->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_no_decision();
 }
 

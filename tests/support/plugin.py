@@ -70,6 +70,7 @@ class PluginBroker(Broker):
         super().__init__(directory)
         self.lines = [*([f"plugin {PLUGIN}"] if plugin else []), *lines]
         self.first_lines = []
+        self.plugin_options = ["plugin_opt_undecided allow"]  # after each line that loads the plugin; `lines` may override it
         self.wrapper = wrapper
         self.preload = [*sanitizer_libraries(), *preload]
         self.count_leaks = count_leaks
@@ -78,10 +79,12 @@ class PluginBroker(Broker):
         listener = [] if any(line.startswith("listener") for line in self.lines) else [
             f"listener {self.port} 127.0.0.1"]
         anonymous = [] if any("allow_anonymous" in line for line in self.lines) else ["allow_anonymous true"]
+        lines = [part for line in self.lines
+                 for part in ([line, *self.plugin_options] if line == f"plugin {PLUGIN}" else [line])]
         path = self.directory / "mosquitto.conf"
         path.write_text("\n".join([*self.first_lines, "user root", "set_tcp_nodelay true", "max_inflight_messages 0",
                                    "max_queued_messages 1000000", "persistence false", *listener, *anonymous,
-                                   *(line.replace("{port}", str(self.port)) for line in self.lines), ""]))
+                                   *(line.replace("{port}", str(self.port)) for line in lines), ""]))
         return path
 
     def starts(self):

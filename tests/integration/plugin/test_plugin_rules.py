@@ -226,19 +226,37 @@ def dynamic_security(directory, allowed):
     return [f"plugin {DYNAMIC_SECURITY}", f"plugin_opt_config_file {path}"]
 
 
+UNDECIDED_MESSAGE = "to grant such accesses, write: plugin_opt_undecided allow"
+
+
+@pytest.fixture
+def site_without_allow(site_with):
+    """A site whose configuration has only these lines about accesses that no plugin decides."""
+    def start(*lines):
+        site = site_with()
+        site.broker.stop()
+        site.broker.plugin_options = []
+        site.broker.lines += lines
+        site.broker.start_again()
+        return site
+
+    return start
+
+
+@pytest.mark.parametrize("options", [[], ["plugin_opt_undecided deny"]])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_decisions_of_another_plugin_apply(site_with, tmp_path, allowed):
-    site = site_with(*dynamic_security(tmp_path, allowed))
+def test_decisions_of_another_plugin_apply(site_without_allow, tmp_path, options, allowed):
+    site = site_without_allow(*options, *dynamic_security(tmp_path, allowed))
     client = site.connect()
 
     assert is_open(client, "any/topic") == allowed
     assert client.subscribe(INVOKE) == NOT_AUTHORIZED
     assert client.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
-    assert "other plugins are loaded" in site.broker.log()
 
 
-def test_decisions_of_a_plugin_with_the_old_interface_apply(site_with, tmp_path):
-    site = site_with(f"auth_plugin {compiled(tmp_path, OLD_INTERFACE)}")
+@pytest.mark.parametrize("options", [[], ["plugin_opt_undecided deny"]])
+def test_decisions_of_a_plugin_with_the_old_interface_apply(site_without_allow, tmp_path, options):
+    site = site_without_allow(*options, f"auth_plugin {compiled(tmp_path, OLD_INTERFACE)}")
     client = site.connect()
 
     assert is_open(client, "open/topic")
@@ -261,13 +279,13 @@ def test_rules_apply_after_a_reload_that_another_plugin_consumes(site_with, rule
         site.broker.reload()
 
 
-def test_the_log_names_no_other_plugins_if_there_are_none(site):
-    assert is_open(site.connect(), "any/topic")
-    assert "other plugins are loaded" not in site.broker.log()
+@pytest.mark.parametrize("options, allowed, n_messages", [
+    ([], False, 1), (["plugin_opt_undecided deny"], False, 0), (["plugin_opt_undecided allow"], True, 0)])
+def test_an_access_that_nothing_decides_is_denied_unless_the_option_allows_it(site_without_allow, options, allowed,
+                                                                              n_messages):
+    site = site_without_allow(*options)
+    client = site.connect()
 
-
-@pytest.mark.parametrize("undecided, allowed", [("allow", True), ("deny", False)])
-def test_without_a_decision_the_brokers_default_applies(site_with, undecided, allowed):
-    site = site_with(f"plugin_opt_undecided {undecided}")
-
-    assert is_open(site.connect(), "any/topic") == allowed
+    for _ in range(3):
+        assert is_open(client, "any/topic") == allowed
+    assert site.broker.log().count(UNDECIDED_MESSAGE) == n_messages
