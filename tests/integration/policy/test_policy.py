@@ -35,6 +35,11 @@ pattern = *
 access = readwrite
 any = yes
 pattern = marker-*
+
+[write only]
+access = write
+any = yes
+pattern = inbox/*
 """
 
 
@@ -71,6 +76,24 @@ def test_requests_that_no_rule_grants_are_denied(plugin_site):
     assert client.ask("SET", "own/c1/a", 1) == OK
     assert client.ask("SET", "own/c2/a", 1) == DENIED
     assert client.ask("SET", "own/c2/a", 1, source="c2") == DENIED
+
+
+def test_a_client_that_may_only_write_can_test_values_and_learns_versions(plugin_site):
+    gateway = plugin_site.connect("g", kind=WireClient, username="gateway")
+    writer = plugin_site.connect("c1", kind=WireClient)
+    gateway.ask("SET", "inbox/pin", "7")
+    version = gateway.reply_to(gateway.begin("GET", "inbox/pin")).prop("__ts")
+
+    for command in ("GET", "inbox/pin"), ("KEYNOTIFY", "inbox/pin"):
+        assert writer.ask(*command) == DENIED
+    assert b"pin" not in writer.ask("SCAN", "*")
+
+    for guess in ("SET", "inbox/pin", "5", "NEX", "6"), ("SET", "inbox/pin", "5", "NX"), ("VDEL", "inbox/pin", "6"):
+        refused = writer.reply_to(writer.begin(*guess))
+        assert (refused.payload, refused.prop("__ts")) == (b":-1\r\n", version)
+    assert writer.ask("VDEL", "inbox/none", "6") == b":0\r\n"
+    assert writer.ask("SET", "inbox/pin", "7", "NEX", "7") == OK, "the guess is right"
+    assert writer.ask("VDEL", "inbox/pin", "7") == b":1\r\n"
 
 
 def test_a_user_rule_applies_to_the_user_name_at_the_broker(plugin_site):
