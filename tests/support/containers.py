@@ -5,6 +5,7 @@ A service gets what docker/compose.yaml states. A key of that file that this mod
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,7 @@ def service(name):
     assert definition.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
     assert definition.pop("cap_drop") == ["ALL"] and definition.pop("security_opt") == ["no-new-privileges:true"]
     assert definition.pop("restart") == "unless-stopped"
+    assert re.fullmatch(r"\d+g", definition.pop("mem_limit"))
     definition.pop("ports", None)
     return {"environment": definition.pop("environment", {}), "is_read_only": definition.pop("read_only", False),
             "volumes": [volume.split(":")[1] for volume in definition.pop("volumes", [])], **definition}

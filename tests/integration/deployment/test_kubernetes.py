@@ -2,11 +2,15 @@
 """docker/kubernetes.yaml agrees with the options, the image and the HTTP pages of the store."""
 
 import re
+import shutil
 
 import pytest
 import yaml
 
+from support.broker import free_port, passwords
+from support.certificates import Authority
 from support.process import REPOSITORY
+from support.wire_client import WireClient
 
 MANIFESTS = list(yaml.safe_load_all((REPOSITORY / "docker" / "kubernetes.yaml").read_text()))
 DOCKERFILE = (REPOSITORY / "docker" / "Dockerfile").read_text()
@@ -55,14 +59,77 @@ def test_the_pod_runs_as_the_user_of_the_image_and_writes_only_to_its_volume(pod
     assert f"ENV STATESTORE_STORAGE_DATA_DIR={writable['mountPath']}\n" in DOCKERFILE
 
 
-def test_volumes_are_defined_and_the_password_comes_from_the_secret(pod, container):
+def test_volumes_are_defined_and_files_come_from_the_secret_and_the_config_map(pod, container):
     claimed = {claim["metadata"]["name"] for claim in manifest("StatefulSet")["spec"]["volumeClaimTemplates"]}
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    variables = environment(container)
 
     assert mounts.keys() == claimed | volumes.keys()
-    assert volumes["password"]["secret"]["secretName"] == "statestored"
-    assert environment(container)["STATESTORE_BROKER_PASSWORD_FILE"] == f"{mounts['password']}/password"
+    assert volumes["secret"]["secret"]["secretName"] == volumes["policy"]["configMap"]["name"] == "statestored"
+    assert not volumes["secret"]["secret"].get("optional") and not volumes["policy"]["configMap"].get("optional")
+    assert variables["STATESTORE_BROKER_PASSWORD_FILE"] == f"{mounts['secret']}/password"
+    assert variables["STATESTORE_BROKER_TLS_CA_FILE"] == f"{mounts['secret']}/ca.crt"
+    assert variables["STATESTORE_POLICY_FILE"] == f"{mounts['policy']}/policy.conf"
+
+
+HOST = "127.0.0.2"  # listener with TLS; clients connect to 127.0.0.1
+
+
+@pytest.fixture
+def secured(make_site, container, tmp_path):
+    """Makes a broker with TLS and users, and launches a store with the variables of the manifest, in files of the test."""
+    authority = Authority(tmp_path, "authority")
+    server = authority.issue("server")
+    files = {"/run/secrets/statestored/password": tmp_path / "password", "/etc/statestored/policy.conf": tmp_path / "policy.conf",
+             "/run/secrets/statestored/ca.crt": authority.certificate}
+    (tmp_path / "password").write_text("secret")
+    shutil.copy(REPOSITORY / "conf" / "policy.conf", tmp_path)
+
+    def make(plugin):
+        site = make_site("allow_anonymous false", f"password_file {passwords(tmp_path, statestored='secret', gateway='its')}",
+                         *(["plugin_opt_statestored_username statestored"] if plugin else []), plugin=plugin, listeners=[
+                             f"listener {{port}} {HOST}", f"cafile {authority.certificate}",
+                             f"certfile {server.certificate}", f"keyfile {server.key}"])
+        variables = {name: str(files.get(value, value)) for name, value in environment(container).items()}
+        variables["STATESTORE_HTTP_LISTEN"] = f"127.0.0.1:{free_port()}"
+        site.launch_store("--host", HOST, environment=variables)
+        return site
+
+    return make
+
+
+def test_the_store_of_the_manifest_serves_a_broker_with_tls_users_and_the_plugin(secured):
+    site = secured(plugin=True)
+    site.store.wait_for_log("identity verified")
+    gateway = site.connect(kind=WireClient, username="gateway", password="its")
+
+    assert gateway.ask("SET", "sensors/1", "value") == b"+OK\r\n"
+    assert gateway.ask("SET", "settings/1", "value") == b"-ERR not authorized\r\n"
+
+
+def test_the_store_of_the_manifest_does_not_serve_a_broker_without_the_plugin(secured):
+    site = secured(plugin=False)
+
+    site.store.wait_for_log("the broker has no plugin of this version")
+    assert "ready: " not in site.store.log()
+
+
+def test_the_network_policy_allows_only_metrics_the_broker_and_name_resolution(container):
+    spec = manifest("NetworkPolicy")["spec"]
+    broker_port = int(environment(container)["STATESTORE_BROKER_PORT"])
+
+    assert spec["podSelector"]["matchLabels"] == manifest("StatefulSet")["spec"]["selector"]["matchLabels"]
+    assert sorted(spec["policyTypes"]) == ["Egress", "Ingress"]
+    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [container["ports"][0]["name"]]
+    assert {port["port"] for rule in spec["egress"] for port in rule["ports"]} == {broker_port, 53}
+    assert all(rule["from"] for rule in spec["ingress"]) and all(rule["to"] for rule in spec["egress"])
+
+
+def test_the_memory_limit_is_twice_the_maximum_of_the_store(container):
+    [max_gib] = re.findall(r"^max-bytes = (\d+)GiB$", (REPOSITORY / "conf" / "statestored.conf").read_text(), re.MULTILINE)
+
+    assert container["resources"]["limits"]["memory"] == f"{2 * int(max_gib)}Gi"
 
 
 def test_probes_request_existing_pages(container):
