@@ -103,34 +103,53 @@ static bool meets_condition(const struct request *request, const struct entry *e
                slice_equal(entry_value(entry), request->expected);
 }
 
-static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
-        uint64_t n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes;
+/* How much of a growth exceeds the quotas. */
+struct excess {
+        uint64_t n_keys, n_bytes;
+};
 
-        return (n_more_keys > 0 && engine->keyspace.n_keys + n_more_keys > engine->config.max_keys) ||
-               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
+static uint64_t subtract(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0;
+}
+
+static struct excess excess_of(const struct engine *engine, struct excess growth) {
+        uint64_t n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes + growth.n_bytes;
+
+        return (struct excess){
+                .n_keys = growth.n_keys > 0 ? subtract(engine->keyspace.n_keys + growth.n_keys,
+                                                       engine->config.max_keys)
+                                            : 0,
+                .n_bytes = growth.n_bytes > 0 ? subtract(n_bytes, engine->config.max_bytes) : 0,
+        };
+}
+
+static bool is_excess(struct excess excess) {
+        return excess.n_keys > 0 || excess.n_bytes > 0;
 }
 
 /*
- * Ensure the quota allows this growth. If it does not, remove what a tick would remove later: registrations of disconnected
- * clients first, then expired keys.
+ * Ensure the quotas allow this growth. If they do not, remove what a tick would remove later, as far as this step may:
+ * registrations of disconnected clients first, then expired keys. What remains of these does not count.
  */
-static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
+static enum outcome make_room(struct request_step *step, struct excess growth) {
         struct engine *engine = step->engine;
+        struct excess excess = excess_of(engine, growth);
+        struct entry *expired;
 
-        for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
-                struct entry *expired;
+        if (!is_excess(excess))
+                return OUTCOME_DONE;
 
-                if (i == 0 && watch_of_ended(&engine->watch)) {
-                        disconnect_continue(engine, step->effects);
-                        continue;
-                }
-                expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
-                if (!expired || i == ENGINE_EXPIRED_MAX)
-                        return OUTCOME_QUOTA_EXCEEDED;
+        disconnect_continue(engine, &step->n_rows_left, step->effects);
+        while (is_excess(excess = excess_of(engine, growth)) && step->n_rows_left > 0 &&
+               (expired = keyspace_expired(&engine->keyspace, step->now.mono_ns))) {
                 if (command_expire(engine, expired, step->effects) < 0)
                         return OUTCOME_OUT_OF_MEMORY;
+                step->n_rows_left--;
         }
-        return OUTCOME_DONE;
+        return keyspace_has_expired(&engine->keyspace, step->now.mono_ns, excess.n_keys,
+                                    subtract(excess.n_bytes, engine->watch.n_ended_bytes))
+                       ? OUTCOME_DONE
+                       : OUTCOME_QUOTA_EXCEEDED;
 }
 
 /* Return the deadline of a SET: now plus PX. */
@@ -216,7 +235,8 @@ static void execute_set(struct request_step *step) {
         }
 
         cost_before = entry ? entry_cost_of(entry) : 0;
-        outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
+        outcome = make_room(
+                step, (struct excess){ .n_keys = entry ? 0 : 1, .n_bytes = subtract(cost, cost_before) });
         if (outcome == OUTCOME_DONE && !fits_packet(&step->engine->config.packets, request))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && set(step, entry) < 0)
@@ -297,11 +317,12 @@ static enum outcome add_registration(struct request_step *step, struct watch_nam
         enum outcome outcome;
 
         if (watch->n_registrations >= step->engine->config.max_registrations)
-                disconnect_continue(step->engine, step->effects);
-        if (watch->n_registrations >= step->engine->config.max_registrations ||
+                disconnect_continue(step->engine, &step->n_rows_left, step->effects);
+        if (watch->n_registrations - watch->n_ended_registrations >=
+                    step->engine->config.max_registrations ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
-        outcome = make_room(step, 0, cost);
+        outcome = make_room(step, (struct excess){ .n_bytes = cost });
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
@@ -343,7 +364,8 @@ static void execute_keynotify(struct request_step *step) {
                 return;
         }
 
-        disconnect_end_former(step->engine, request->client, request->connection, step->effects);
+        disconnect_end_former(step->engine, request->client, request->connection, &step->n_rows_left,
+                              step->effects);
         registration = watch_find(&step->engine->watch, names);
         if (!request->stop && !registration)
                 outcome = add_registration(step, names);

@@ -13,8 +13,12 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash; /* of the request's key, for both keyspace and watch; 0 for a pattern */
+        uint64_t key_hash;  /* of the request's key, for both keyspace and watch; 0 for a pattern */
+        size_t n_rows_left; /* for what a tick would do later */
 };
+
+/* Rows of a request itself: the expired entry of its key, the new entry or registration, and the remembered reply. */
+#define REQUEST_ROWS 3
 
 /* Execute the request's command, and set *step->reply. */
 void command_execute(struct request_step *step);

@@ -7,9 +7,6 @@
 #include "base/array.h"
 #include "base/assert.h"
 
-/* Maximum number of registrations that one tick ends because their client is idle. */
-#define IDLE_ENDED_MAX 1000
-
 /* If out of memory, no row is added and storage keeps the registration. A restart then restores it until its client disconnects
  * again. */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
@@ -23,10 +20,10 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
         watch_remove(&engine->watch, registration);
 }
 
-void disconnect_continue(struct engine *engine, struct effects *effects) {
+void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
         struct registration *registration;
 
-        for (int i = 0; i < ENGINE_ENDED_MAX && (registration = watch_of_ended(&engine->watch)); i++) {
+        for (; *n_rows_left > 0 && (registration = watch_of_ended(&engine->watch)); (*n_rows_left)--) {
                 /* If the client has registered again, the row in the storage belongs to the newer registration. */
                 if (watch_is_registered_again(&engine->watch, registration))
                         watch_remove(&engine->watch, registration);
@@ -36,12 +33,13 @@ void disconnect_continue(struct engine *engine, struct effects *effects) {
 }
 
 /* End the client of the registration. Accepts NULL. */
-static void end_client(struct engine *engine, struct registration *registration, struct effects *effects) {
+static void end_client(struct engine *engine, struct registration *registration, size_t *n_rows_left,
+                       struct effects *effects) {
         if (!registration)
                 return;
 
         watch_end_client(&engine->watch, registration);
-        disconnect_continue(engine, effects);
+        disconnect_continue(engine, n_rows_left, effects);
 }
 
 static bool is_retained(const struct event *event, uint64_t connection) {
@@ -111,14 +109,14 @@ static void end_connections_except(struct engine *engine, struct registration *r
 }
 
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
-                           struct effects *effects) {
+                           size_t *n_rows_left, struct effects *effects) {
         struct registration *registration = watch_of_client(&engine->watch, client);
         struct row *row;
         size_t at = 0;
 
         /* Without has_former_connections, all registrations of a client have the same connection. */
         if (registration && registration->connection != connection && !engine->has_former_connections)
-                end_client(engine, registration, effects);
+                end_client(engine, registration, n_rows_left, effects);
         else if (engine->has_former_connections)
                 end_connections_except(engine, registration, connection, effects);
         while ((row = disconnect_next_stopped(effects, &at)))
@@ -128,14 +126,17 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
 }
 
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
+        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+
         engine->disconnect_epoch++;
 
         switch (event->type) {
         case EVENT_CLIENT_DISCONNECTED:
-                end_client(engine, watch_of_client(&engine->watch, event->client), effects);
+                end_client(engine, watch_of_client(&engine->watch, event->client), &n_rows_left, effects);
                 break;
         case EVENT_CONNECTION_CLOSED:
-                end_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
+                end_client(engine, watch_of_connection(&engine->watch, event->connection), &n_rows_left,
+                           effects);
                 break;
         case EVENT_ALL_DISCONNECTED: /* its list of connections is empty */
         case EVENT_CONNECTIONS_RETAINED:
@@ -168,8 +169,9 @@ void disconnect_not_delivered(struct engine *engine, const struct event *event, 
         make_stopped_irreversible(event, effects);
 }
 
-void disconnect_end_idle(struct engine *engine, struct now now, struct effects *effects) {
-        for (int i = 0; i < IDLE_ENDED_MAX && disconnect_idle_deadline(engine) <= now.mono_ns; i++) {
+void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
+                         struct effects *effects) {
+        for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--) {
                 engine->disconnect_epoch++;
                 disconnect_end_registration(engine, watch_longest_idle(&engine->watch), true, effects);
         }

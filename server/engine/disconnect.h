@@ -15,15 +15,18 @@ void disconnect_delivered(struct engine *engine, struct registration *registrati
 void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
                               struct effects *effects);
 
-/* End registrations of unreachable clients that have been idle for registration_timeout_ns. Ends a limited number of
- * registrations per call; call again on the next tick. */
-void disconnect_end_idle(struct engine *engine, struct now now, struct effects *effects);
+/*
+ * End registrations of unreachable clients that have been idle for registration_timeout_ns; at most *n_rows_left, which is
+ * reduced. Call again on the next tick.
+ */
+void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
+                         struct effects *effects);
 
 /* The time at which the next unreachable client times out, in monotonic nanoseconds; INT64_MAX if there is none. */
 int64_t disconnect_idle_deadline(const struct engine *engine);
 
-/* Remove up to ENGINE_ENDED_MAX registrations of ended clients: see watch_end_client(). */
-void disconnect_continue(struct engine *engine, struct effects *effects);
+/* Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see watch_end_client(). */
+void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
 
 /* End one registration. is_irreversible: an undo must not restore it. False only for KEYNOTIFY STOP. */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
@@ -35,7 +38,9 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
  */
 struct row *disconnect_next_stopped(struct effects *effects, size_t *at);
 
-/* End all registrations that the client made over other connections. A client has one connection at a time, so its other
- * connections have ended, even if the plugin has not reported this yet. */
+/*
+ * End all registrations that the client made over other connections. A client has one connection at a time, so its other
+ * connections have ended, even if the plugin has not reported this yet. n_rows_left: as for disconnect_continue().
+ */
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
-                           struct effects *effects);
+                           size_t *n_rows_left, struct effects *effects);

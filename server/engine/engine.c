@@ -244,7 +244,12 @@ static void step_request(struct engine *engine, const struct event *event, struc
                          struct effects *effects) {
         const struct request *request = event->request;
         struct request_step step = {
-                .engine = engine, .request = request, .now = now, .effects = effects, .reply = event->reply
+                .engine = engine,
+                .request = request,
+                .now = now,
+                .effects = effects,
+                .reply = event->reply,
+                .n_rows_left = ENGINE_STEP_ROWS_MAX - REQUEST_ROWS,
         };
 
         *step.reply = (struct reply){ 0 };
@@ -258,13 +263,14 @@ static void step_request(struct engine *engine, const struct event *event, struc
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {
+        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
         struct entry *entry;
         int r;
 
-        disconnect_continue(engine, effects);
-        revocation_continue(engine, effects);
-        disconnect_end_idle(engine, now, effects);
-        for (int i = 0; i < ENGINE_EXPIRED_MAX; i++) {
+        disconnect_continue(engine, &n_rows_left, effects);
+        revocation_continue(engine, &n_rows_left, effects);
+        disconnect_end_idle(engine, now, &n_rows_left, effects);
+        for (; n_rows_left > 0; n_rows_left--) {
                 entry = keyspace_expired(&engine->keyspace, now.mono_ns);
                 if (!entry)
                         break;

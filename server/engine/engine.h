@@ -94,17 +94,17 @@ struct event {
         struct registration *registration; /* borrowed; may have ended already */
 };
 
-/* Maximum number of keys that one tick expires, so that many keys with the same deadline do not delay requests. */
-#define ENGINE_EXPIRED_MAX 1000
-
 /*
- * Maximum number of registrations that one step removes when a client disconnects. Later ticks remove the remaining ones.
- * From the disconnect on, the client is not notified.
+ * Maximum number of rows of one step, so that a step does not delay other requests. What remains is done by later ticks:
+ * - expired keys. Until a tick removes them, no client reads them, and they do not count towards the quotas;
+ * - registrations of a disconnected client. From the disconnect on, the client is not notified, and they do not count;
+ * - registrations to check against a new policy: each counts as a row, because a policy decision takes time.
+ *
+ * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per connection of the store; the first
+ * KEYNOTIFY of a client with restored registrations of a former connection; a change of a key while its watchers remain to be
+ * checked against a new policy.
  */
-#define ENGINE_ENDED_MAX 200
-
-/* Approximate number of registrations that one step checks against a new policy. */
-#define ENGINE_REVOKED_MAX 1000
+#define ENGINE_STEP_ROWS_MAX 64
 
 /* Maximum time for which a reply is remembered, in seconds. The deadline is then rounded up to a whole second. */
 #define ENGINE_REMEMBERED_MAX_S 600
@@ -150,7 +150,7 @@ int engine_undo(struct engine *engine, const struct effects *effects);
 
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
-        uint64_t n_bytes;          /* limited by max_bytes */
+        uint64_t n_bytes; /* limited by max_bytes, except for what ticks will remove: ENGINE_STEP_ROWS_MAX */
         uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
         uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */
         struct version clock;      /* the last assigned version */
@@ -158,7 +158,7 @@ struct engine_stats {
 struct engine_stats engine_stats(const struct engine *engine);
 
 /* The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is. This time is in the past if
- * the last tick left work, because it reached a limit such as ENGINE_EXPIRED_MAX. */
+ * the last tick left work, because it reached a limit such as ENGINE_STEP_ROWS_MAX. */
 int64_t engine_next_deadline(const struct engine *engine);
 
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */

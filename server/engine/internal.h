@@ -12,8 +12,7 @@ struct engine {
         struct watch watch;
         struct dedup dedup;
         uint64_t disconnect_epoch; /* as in struct engine_stats */
-        bool is_revoking;          /* registrations remain to be checked against a new policy */
-        uint32_t n_shards_checked; /* shards of the watch that are checked against it */
+        bool is_revoking; /* registrations from watch.check on remain to be checked against a new policy */
 
         /* Whether restored registrations of one client belong to several connections. This happens if the process ended before
          * it stored the end of a connection. */

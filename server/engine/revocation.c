@@ -50,27 +50,26 @@ static void make_stopped_irreversible(const struct engine *engine, struct effect
 }
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
+        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+
         engine->is_revoking = true;
-        engine->n_shards_checked = 0;
-        revocation_continue(engine, effects);
+        engine->watch.check = (struct watch_cursor){ 0 };
+        revocation_continue(engine, &n_rows_left, effects);
 }
 
-/* Check whole shards, because a change of a shard invalidates positions in it. */
-void revocation_continue(struct engine *engine, struct effects *effects) {
-        struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_checked };
-        struct registration *registration;
-        size_t n_checked = 0;
-
+void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
         if (!engine->is_revoking)
                 return;
 
         make_stopped_irreversible(engine, effects);
-        while (n_checked < ENGINE_REVOKED_MAX && engine->is_revoking) {
-                engine->is_revoking = watch_begin_shard(&engine->watch, &cursor);
-                for (; (registration = watch_each_of_shard(&cursor)); n_checked++)
+        for (; engine->is_revoking && *n_rows_left > 0; (*n_rows_left)--) {
+                struct registration *registration = watch_each(&engine->watch, &engine->watch.check);
+
+                if (registration)
                         end_unless_granted(engine, registration, effects);
+                else
+                        engine->is_revoking = false;
         }
-        engine->n_shards_checked = cursor.n_shards_begun;
 }
 
 void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects) {

@@ -99,7 +99,8 @@ bool watch_has_ended(const struct registration *registration) {
         return !registration->client || registration->client->previous_ended;
 }
 
-struct registration *watch_each_of_shard(struct watch_cursor *cursor) {
+/* Return the next registration of the present shard, or NULL. */
+static struct registration *each_of_shard(struct watch_cursor *cursor) {
         struct registration *registration = cursor->next;
 
         while (registration && watch_has_ended(registration))
@@ -108,7 +109,8 @@ struct registration *watch_each_of_shard(struct watch_cursor *cursor) {
         return registration;
 }
 
-bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor) {
+/* Begin the next shard. Returns false if there is none. */
+static bool begin_shard(const struct watch *watch, struct watch_cursor *cursor) {
         if (cursor->n_shards_begun == WATCH_N_SHARDS)
                 return false;
 
@@ -120,8 +122,8 @@ struct registration *watch_each(const struct watch *watch, struct watch_cursor *
         struct registration *registration;
 
         do
-                registration = watch_each_of_shard(cursor);
-        while (!registration && watch_begin_shard(watch, cursor));
+                registration = each_of_shard(cursor);
+        while (!registration && begin_shard(watch, cursor));
         return registration;
 }
 
@@ -288,6 +290,8 @@ static void count_bytes(struct watch *watch, const struct registration *registra
 
         watch->n_bytes += (uint64_t)direction * cost;
         registration->client->n_bytes += (uint64_t)direction * cost;
+        if (registration->client->previous_ended)
+                watch->n_ended_bytes += (uint64_t)direction * cost;
 }
 
 /* Make the registration of this client and key. Returns NULL if out of memory. */
@@ -363,6 +367,9 @@ void watch_remove(struct watch *watch, struct registration *registration) {
 
         count_bytes(watch, registration, -1);
         watch->n_registrations--;
+        watch->n_ended_registrations -= watch_has_ended(registration);
+        if (watch->check.next == registration)
+                watch->check.next = registration->hh.next;
         HASH_DEL(watch->registrations[hash_shard(registration->hh.hashv, WATCH_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
@@ -388,6 +395,8 @@ void watch_end_client(struct watch *watch, struct registration *registration) {
         remove_unreachable(watch, client);
         HASH_DEL(watch->clients[hash_shard(client->hh.hashv, WATCH_SHARD_BITS)], client);
         DL_APPEND2(watch->ended, client, previous_ended, next_ended);
+        watch->n_ended_registrations += client->n_registrations;
+        watch->n_ended_bytes += client->n_bytes;
 }
 
 struct registration *watch_of_ended(const struct watch *watch) {

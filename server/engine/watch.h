@@ -55,6 +55,12 @@ bool registration_is_of(const struct registration *registration, struct slice cl
 #define WATCH_SHARD_BITS 8
 #define WATCH_N_SHARDS   (UINT32_C(1) << WATCH_SHARD_BITS)
 
+/* The position of an iteration. Initialize with zeros. */
+struct watch_cursor {
+        uint32_t n_shards_begun;
+        struct registration *next;
+};
+
 /* Hash tables in shards: see engine/uthash_table.h. */
 struct watch {
         struct watch_node *keys[WATCH_N_SHARDS];
@@ -64,8 +70,11 @@ struct watch {
         struct registration *registrations[WATCH_N_SHARDS];
         struct watch_node *ended; /* ended clients whose registrations remain to be removed */
         uint64_t n_registrations; /* includes those of ended clients */
-        uint64_t n_nodes;         /* nodes made since the start; the number of the next node */
-        uint64_t n_bytes;         /* the sum of watch_cost() */
+        uint64_t n_ended_registrations, n_ended_bytes; /* of n_registrations and n_bytes: of ended clients */
+        struct watch_cursor
+                check;    /* for watch_each(): stays valid when registrations are added or removed */
+        uint64_t n_nodes; /* nodes made since the start; the number of the next node */
+        uint64_t n_bytes; /* the sum of watch_cost() */
         struct hash_key hash_key;
 };
 
@@ -154,18 +163,6 @@ struct registration *watch_of_ended(const struct watch *watch);
 /* ended: a registration of an ended client. Return whether the same client id has registered again for the same key. */
 bool watch_is_registered_again(const struct watch *watch, const struct registration *ended);
 
-/* The position of an iteration. Initialize with zeros. */
-struct watch_cursor {
-        uint32_t n_shards_begun;
-        struct registration *next;
-};
-
 /* Iterate over all registrations. Borrowed; NULL after the last. The caller may remove the returned registration before the
- * next call, but no other. */
+ * next call, but no other; with &watch->check any. */
 struct registration *watch_each(const struct watch *watch, struct watch_cursor *cursor);
-
-/* As watch_each(), but return NULL at the end of the present shard. */
-struct registration *watch_each_of_shard(struct watch_cursor *cursor);
-
-/* Begin the next shard. Returns false if there is none. */
-bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor);

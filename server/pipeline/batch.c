@@ -51,7 +51,7 @@ bool batch_is_empty(const struct batch *batch) {
 }
 
 static size_t entry_bytes(const struct entry *entry) {
-        return entry ? entry_key(entry).length + entry_value(entry).length : 0;
+        return entry ? entry->hh.keylen + entry->value_length : 0;
 }
 
 static size_t reply_bytes(const struct pending_reply *pending) {

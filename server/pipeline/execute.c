@@ -181,7 +181,7 @@ static bool can_execute_now(const struct pipeline *pipeline, enum message_kind k
                (kind != MESSAGE_CONTROL || batch_is_empty(&pipeline->batch));
 }
 
-static bool is_quantum_over(const struct pipeline *pipeline) {
+bool pipeline_is_quantum_over(const struct pipeline *pipeline) {
         int64_t quantum_ns = pipeline->commit.duration_ns;
 
         if (quantum_ns < QUANTUM_NS)
@@ -273,7 +273,8 @@ static int admit(struct pipeline *pipeline, const struct message *message, enum 
                 verified.is_verified = true;
                 message = &verified;
         }
-        if (pipeline->inbox.n_bytes > 0 || is_quantum_over(pipeline) || !can_execute_now(pipeline, kind))
+        if (pipeline->inbox.n_bytes > 0 || pipeline_is_quantum_over(pipeline) ||
+            !can_execute_now(pipeline, kind))
                 return inbox_add(&pipeline->inbox, queue_of(pipeline, message, kind), message, now.mono_ns,
                                  PIPELINE_INBOX_MAX);
 
@@ -309,7 +310,7 @@ void pipeline_execute_waiting(struct pipeline *pipeline, struct now now) {
         pipeline->quantum_work_ns = 0;
         if (pipeline->transport.clock_ns) /* publishing has taken time */
                 pipeline->execution_start_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
-        while (!inbox_is_empty(&pipeline->inbox) && !is_quantum_over(pipeline)) {
+        while (!inbox_is_empty(&pipeline->inbox) && !pipeline_is_quantum_over(pipeline)) {
                 int64_t arrived_ns;
                 const struct message *message = inbox_first(&pipeline->inbox, &arrived_ns);
                 enum message_kind kind = kind_of(pipeline, message);

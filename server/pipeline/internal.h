@@ -172,6 +172,9 @@ void pipeline_admit_early_messages(struct pipeline *pipeline);
 /* Execute waiting messages for one quantum of time. */
 void pipeline_execute_waiting(struct pipeline *pipeline, struct now now);
 
+/* Return true if the present quantum is used up. */
+bool pipeline_is_quantum_over(const struct pipeline *pipeline);
+
 /* Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the present time. */
 void pipeline_charge_quantum(struct pipeline *pipeline);
 

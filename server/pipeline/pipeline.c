@@ -124,18 +124,30 @@ static bool can_tick(const struct pipeline *pipeline) {
                !outbox_is_full(&pipeline->outbox);
 }
 
-void pipeline_tick(struct pipeline *pipeline, struct now now) {
+/* Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call continues. */
+static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
+        pipeline->execution_start_ns = now.mono_ns;
+        do {
+                if (pipeline_step(pipeline, &tick, now) < 0) {
+                        pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+                        return;
+                }
+                pipeline_charge_quantum(pipeline);
+        } while (engine_next_deadline(pipeline->engine) <= now.mono_ns && !batch_is_full(&pipeline->batch) &&
+                 !pipeline_is_quantum_over(pipeline));
+}
+
+void pipeline_tick(struct pipeline *pipeline, struct now now) {
         if (now.mono_ns >= pipeline->hello.deadline_ns)
                 companion_welcome_timed_out(pipeline, now);
         if (now.mono_ns >= pipeline->delivered_deadline_ns)
                 notifications_delivered_timed_out(pipeline, now);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
-        if (can_tick(pipeline) && now.mono_ns >= pipeline->next_tick_ns &&
-            pipeline_step(pipeline, &tick, now) < 0)
-                pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+        if (can_tick(pipeline) && now.mono_ns >= pipeline->next_tick_ns)
+                tick_engine(pipeline, now);
         pipeline_flush(pipeline, now);
 }
 

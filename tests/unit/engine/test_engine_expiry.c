@@ -155,10 +155,11 @@ static void set_many(int n, int64_t px_ms) {
 }
 
 Test(tick, expires_a_limited_number_of_keys, .init = setup, .fini = teardown) {
-        set_many(2 * ENGINE_EXPIRED_MAX + 1, 10);
+        set_many(2 * ENGINE_STEP_ROWS_MAX + 1, 10);
         pass_ms(&world, 10);
         tick(&world);
-        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_EXPIRED_MAX + 1);
+        cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_STEP_ROWS_MAX + 1);
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
         tick(&world);
         cr_expect_eq(engine_stats(world.engine).n_keys, 1);

@@ -245,7 +245,7 @@ Test(disconnect, stop_over_the_next_connection_finds_no_registration_of_the_form
 }
 
 /* More registrations than one step removes, so that some remain after the disconnect and after one tick. */
-#define N_MANY (2 * ENGINE_ENDED_MAX + 2)
+#define N_MANY (2 * ENGINE_STEP_ROWS_MAX + 2)
 
 static struct request watch_nth(uint64_t connection, size_t n) {
         static char key[32];
@@ -281,12 +281,12 @@ static bool removes_stored(struct slice key) {
 Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = setup, .fini = teardown) {
         watch_many(1);
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
-        cr_expect_eq(world.effects.n_rows, ENGINE_ENDED_MAX);
+        cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
         cr_expect(!engine_has_registrations(world.engine, 1));
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
 
-        for (size_t n_remaining = N_MANY - ENGINE_ENDED_MAX; n_remaining > 0;) {
-                size_t n_removed = n_remaining < ENGINE_ENDED_MAX ? n_remaining : ENGINE_ENDED_MAX;
+        for (size_t n_remaining = N_MANY - ENGINE_STEP_ROWS_MAX; n_remaining > 0;) {
+                size_t n_removed = n_remaining < ENGINE_STEP_ROWS_MAX ? n_remaining : ENGINE_STEP_ROWS_MAX;
 
                 tick(&world);
                 n_remaining -= n_removed;
@@ -301,30 +301,30 @@ Test(disconnect, ends_notifications_before_registrations_are_removed, .init = se
         struct request last = watch_nth(1, N_MANY - 1);
 
         watch_many(1);
-        ask(&world, WATCH("b", "key-401", .connection = 2));
+        ask(&world, WATCH("b", "key-129", .connection = 2));
         happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("a") });
-        cr_assert(slice_equal(last.key, S("key-401")));
-        ask(&world, SET("key-401", "v"));
-        cr_expect_str_eq(notified(&world), "b:key-401=v ");
+        cr_assert(slice_equal(last.key, S("key-129")));
+        ask(&world, SET("key-129", "v"));
+        cr_expect_str_eq(notified(&world), "b:key-129=v ");
 }
 
 Test(disconnect, keeps_registrations_that_the_client_makes_again, .init = setup, .fini = teardown) {
         struct registration *former;
 
         watch_many(1);
-        former = registration_ref(engine_find_registration(world.engine, S("a"), S("key-401")));
+        former = registration_ref(engine_find_registration(world.engine, S("a"), S("key-129")));
         ask(&world, watch_nth(2, N_MANY - 1)); /* the end of connection 1 is reported later */
-        cr_expect(!removes_stored(S("key-401")));
+        cr_expect(!removes_stored(S("key-129")));
         happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = former });
-        cr_expect(!removes_stored(S("key-401")));
+        cr_expect(!removes_stored(S("key-129")));
         registration_unref(former);
         for (int i = 0; i < 3; i++) {
                 tick(&world);
-                cr_expect(!removes_stored(S("key-401")));
+                cr_expect(!removes_stored(S("key-129")));
         }
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        ask(&world, SET("key-401", "v"));
-        cr_expect_str_eq(notified(&world), "a:key-401=v ");
+        ask(&world, SET("key-129", "v"));
+        cr_expect_str_eq(notified(&world), "a:key-129=v ");
 }
 
 Test(disconnect, frees_the_quota_of_registrations_at_once) {

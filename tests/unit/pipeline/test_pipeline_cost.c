@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pipeline/batch.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -250,5 +251,74 @@ Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) 
                 cr_assert_eq(broker.n_sent, i);
         }
         cr_expect(slice_equal(broker_sent_message(&broker, 2)->topic, S("o")));
+        broker_deinit(&broker);
+}
+
+/* 3. Many keys with one deadline */
+
+#define N_EXPIRING 20000
+#define VALUE_SIZE 200
+
+static int64_t slow_clock_ns(void *userdata) {
+        struct broker *slow = userdata;
+
+        return slow->now.mono_ns += 1000000; /* each reading uses up a quantum */
+}
+
+static void set_many_with_one_deadline(int n) {
+        struct sending sending = { .words = { S("SET"), S("k"), large(VALUE_SIZE), S("PX"), S("1000") } };
+        char key[16];
+
+        broker.room = 0; /* all are set at the same time */
+        for (int i = 0; i < n; i++) {
+                snprintf(key, sizeof(key), "k%d", i);
+                sending.words[1] = slice_from_string(key);
+                broker_send(&broker, sending);
+        }
+        broker.room = SIZE_MAX;
+        while (!pipeline_is_idle(broker.pipeline))
+                broker_flush(&broker);
+        broker_forget(&broker);
+        broker_pass_ms(&broker, 1000);
+}
+
+static uint64_t n_keys(void) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(broker.pipeline, broker.now.wall_ms, &gauges);
+        return gauges.n_keys;
+}
+
+Test(batch_cost, keys_with_one_deadline_expire_in_batches_of_limited_cost) {
+        broker_init(&broker, broker_config());
+        set_many_with_one_deadline(N_EXPIRING);
+        broker.commit_result = 1;
+        for (uint64_t n_left = n_keys(); n_left > 0;) {
+                uint64_t n_before = n_left;
+
+                cr_assert_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
+                broker_tick(&broker);
+                n_left = n_keys();
+                cr_assert_gt(n_before - n_left, ENGINE_STEP_ROWS_MAX); /* several steps are one batch */
+                cr_assert_leq(n_before - n_left,
+                              BATCH_BYTES_MAX / (BATCH_ITEM_BYTES + VALUE_SIZE) + ENGINE_STEP_ROWS_MAX);
+                broker_committed(&broker, 0);
+        }
+        cr_expect_eq(n_keys(), 0);
+        broker_deinit(&broker);
+}
+
+Test(batch_cost, request_is_executed_between_the_steps_of_expiry) {
+        broker_init(&broker, broker_config());
+        set_many_with_one_deadline(2 * ENGINE_STEP_ROWS_MAX + 1);
+        broker.clock_ns = slow_clock_ns;
+        broker_tick(&broker);
+        cr_expect_eq(n_keys(), ENGINE_STEP_ROWS_MAX + 1);
+        send_get("o");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 1);
+        cr_expect_eq(n_keys(), ENGINE_STEP_ROWS_MAX + 1);
+        broker_tick(&broker);
+        cr_expect_eq(n_keys(), 1);
         broker_deinit(&broker);
 }
