@@ -2,6 +2,7 @@
 """What conf/mosquitto.conf and conf/mosquitto-acl.conf limit: the memory that a client takes, and the replies that it reads."""
 
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from support import resp
 from support.broker import passwords
 from support.client import base16, notify_topic
-from support.connection import SUCCESS, Connection, Disconnected
+from support.connection import SUBACK, SUBSCRIBE, SUCCESS, Connection, Disconnected
+from support.flood import packet, text
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
@@ -118,6 +120,21 @@ def test_max_queued_messages_bounds_the_number_of_small_replies_that_wait(limite
     slow.ping()
     assert slow.messages() == []
     assert (f"messages are being dropped for client {slow.id}" in site.broker.log()) == (n_waiting < 3000)
+
+
+@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+def test_one_client_may_have_any_number_of_subscriptions(limited):
+    """No option of mosquitto limits it."""
+    n_packets, n_filters, length = 20, 500, 2000
+    site = limited()
+    client = site.connect(kind=WireClient)
+    before = resident_bytes(site.broker)
+    for at in range(n_packets):
+        filters = (text(f"{at}/{n}/".encode().ljust(length, b"x")) + b"\x01" for n in range(n_filters))
+        client.send(packet(SUBSCRIBE << 4 | 2, struct.pack("!H", at + 1) + b"\x00" + b"".join(filters)))
+        assert client._wait_for(SUBACK).endswith(b"\x01" * n_filters)
+
+    assert resident_bytes(site.broker) - before > n_packets * n_filters * length
 
 
 def test_a_client_that_fills_the_stores_queue_makes_the_broker_drop_requests_of_others(limited):
