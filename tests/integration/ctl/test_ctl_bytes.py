@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.client import INVOKE
 from support.connection import Connection
 from support.control import CONTROL
 from support.ctl import BINARY, DONE, ESCAPE_SEQUENCE, NOT_MET, USAGE, Ctl, environment
@@ -57,7 +58,7 @@ def test_hex_applies_to_keys_and_values(ctl, client, key):
 
     assert client.request("GET", key).payload == b"$4\r\n\x00\xff\xab\n\r\n"
     assert ctl.ok("get", key.encode().hex(), "--hex") == b"00FFAB0A\n"
-    ctl.ok("set", key.encode().hex(), "01", "--nex", "00ffab0a", "--hex")
+    ctl.ok("set", key.encode().hex(), "01", "--nex=00ffab0a", "--hex")
     ctl.ok("vdel", key.encode().hex(), "01", "--hex")
 
 
@@ -151,6 +152,46 @@ def test_a_value_cannot_control_the_terminal(ctl, client, key):
     assert seen.startswith("\\x1B[31mred\n")
     assert "escaped" in seen
     assert ctl.ok("get", key) == ESCAPE_SEQUENCE
+
+
+def test_on_a_terminal_a_value_keeps_its_lines_and_tabs(ctl, client, key):
+    client.request("SET", key, "a\tb\nc\rd\x1b[2K\u202ee\n\nf")
+
+    _, seen = on_a_terminal(ctl, "get", key)
+
+    assert seen.startswith("a\tb\nc\\rd\\x1B[2K\\xE2\\x80\\xAEe\n\nf\n")
+
+
+FORGED = "\n\tforged\r\x1b[2K"
+
+
+def test_a_key_cannot_forge_a_line_on_a_terminal(ctl, client, key):
+    client.request("SET", f"{key}{FORGED}", "value")
+
+    assert on_a_terminal(ctl, "scan", f"{key}*") == (DONE, f"{key}\\n\\tforged\\r\\x1B[2K\n")
+    code, seen = on_a_terminal(ctl, "get", f"{FORGED}{key}")
+    assert code == NOT_MET and seen.count("\n") == 1 and "\t" not in seen and "not found" in seen
+
+
+@pytest.mark.parametrize("payload, version, last", [
+    (b"$5\r\nvalue\r\n", "1:0:a\u202eforged", "version 1:0:a"),  # mosquitto lets no control character pass here
+    (b"-ERR no" + FORGED.replace("\r", "").encode() + b"\r\n", None, "-ERR no"),
+    (b"+OK" + FORGED.replace("\r", "").encode() + b"\r\n", None, "statestorectl: unexpected reply"),
+])
+def test_a_reply_cannot_forge_a_line_on_a_terminal(site, payload, version, last):
+    """What a store sends beside the value is printed escaped."""
+    store = Connection(site.broker.port)
+    store.subscribe(INVOKE)
+
+    with ThreadPoolExecutor() as pool:
+        seen = pool.submit(on_a_terminal, Ctl(site.broker.port), "get", "key")
+        request = store.message()
+        properties = {"UserProperty": [("__ts", version)]} if version else {}
+        store.publish(request.response_topic, payload, CorrelationData=request.correlation, **properties)
+
+    printed = seen.result()[1].removeprefix("value\n")
+    assert printed.startswith(last) and printed.count("\n") == 1
+    assert not {"\t", "\x1b", "\u202e"} & set(printed)
 
 
 @pytest.mark.parametrize("arguments", [["get"], ["scan"]])
