@@ -77,9 +77,8 @@ int option_set_enum(void *config, const struct option *option, const char *value
 }
 
 static bool may_lack_value(const struct option *option) {
-        size_t length = option->argument ? strlen(option->argument) : 0;
-
-        return length > 0 && option->argument[0] == '[' && option->argument[length - 1] == ']';
+        return option->argument &&
+               slice_starts_with(slice_from_string(option->argument), SLICE_LITERAL("[="));
 }
 
 bool option_apply(const struct option *option, void *config, const char *value,
@@ -110,7 +109,7 @@ struct option_variable option_variable(const struct option *option) {
 /* 2. Arguments */
 
 /* A '-' and a digit begin a word, such as a value -5 or the -90s of `test clock skew`: no option begins with a digit. */
-bool argument_is_word(const char *text) {
+static bool argument_is_word(const char *text) {
         return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
 }
 
@@ -202,8 +201,9 @@ void help_append_option(struct buf *help, size_t column, const struct option *op
 
         if (option->letter)
                 snprintf(left, sizeof(left), "-%c, ", option->letter);
-        snprintf(left + strlen(left), sizeof(left) - strlen(left), option->argument ? "%s %s" : "%s",
-                 option->flag, option->argument);
+        snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s%s%s", option->flag,
+                 option->argument && !may_lack_value(option) ? " " : "",
+                 option->argument ? option->argument : "");
         help_append_row(help, column, left, option->help);
         append_default_and_variable(help, column, option);
 }

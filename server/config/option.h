@@ -18,7 +18,7 @@ struct option {
         bool is_secret;       /* messages do not contain its value */
         bool is_live;         /* applied by a reload; other options need a restart */
         uint32_t commands;    /* bit set of the commands that accept it, for a program with commands */
-        const char *argument; /* placeholder of the value in --help; NULL: a switch; "[VALUE]": optional */
+        const char *argument; /* placeholder of the value in --help; NULL: a switch; "[=VALUE]": optional */
         const char *default_value; /* passed to set() before the sources are read; NULL: none */
         const char *expected;      /* description of a valid value, for messages */
         const char *help;
@@ -99,9 +99,6 @@ struct argument {
 
 /* Parse the next argument, with the values of its option. */
 enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument);
-
-/* Return whether the text is a word and not an option. */
-bool argument_is_word(const char *text);
 
 /* Append a line of --help without a newline: `left` at the start of the line, `right` at the given column. */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);

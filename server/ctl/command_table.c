@@ -9,7 +9,8 @@
 
 static const char get_help[] =
         "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
-        "version follows on a line of its own, and control and invisible characters are escaped.\n"
+        "version follows on a line of its own, and control and invisible characters of the value are\n"
+        "escaped, except newlines and tabs.\n"
         "\n"
         "  statestorectl get greeting\n"
         "  level=$(statestorectl get level) || level=unknown\n"
@@ -28,10 +29,7 @@ static const char set_help[] =
         "  # take a lock for ten seconds; the second command fails if a later holder of the lock\n"
         "  # has written the key valve with its own token\n"
         "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
-        "  statestorectl set valve open --fence \"${token#OK }\"\n"
-        "\n"
-        "With --nex X KEY VALUE, X is the value of --nex. With --nex KEY VALUE, --nex has no value.\n"
-        "--nex=X is never ambiguous.\n";
+        "  statestorectl set valve open --fence \"${token#OK }\"\n";
 
 static const char del_help[] = "Prints the word deleted and the version of the deleted value.\n"
                                "\n"

@@ -210,7 +210,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 
 const struct option ctl_options[] = {
         SWITCH("--nx", 0, "only if the key does not exist", FOR_SET, nx),
-        OWN("--nex", "[VALUE]", NULL, "a value",
+        OWN("--nex", "[=VALUE]", NULL, "a value",
             "only if it does not exist or has this value (default: the new value)", FOR_SET, set_nex,
             nex_value),
         OWN("--px", "DURATION", NULL, "a duration of at least 1ms, such as 500ms, 10s or 5m,",

@@ -24,9 +24,7 @@
 struct parser {
         struct options *options;
         struct arguments arguments;
-        uint64_t seen;     /* bit N: the command line has the option of row N of the table */
-        bool has_nex_word; /* --nex is followed by words[nex_word], which may be its VALUE or an argument */
-        size_t nex_word;
+        uint64_t seen; /* bit N: the command line has the option of row N of the table */
 };
 
 /* Print an error. argument: the argument that is wrong. */
@@ -74,7 +72,6 @@ static void add_word(struct parser *parser, const char *word) {
 }
 
 static enum options_result take_option(struct parser *parser, const struct argument *argument) {
-        const struct arguments *rest = &parser->arguments;
         struct options *options = parser->options;
         char name[64];
 
@@ -85,12 +82,6 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return usage_error(options, name, "no such option");
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        /* Only --nex can be without a value: a switch has the value "on", and for any other option set() reports an error. */
-        if (!argument->value) {
-                parser->has_nex_word =
-                        options->command && rest->at < rest->end && argument_is_word(*rest->at);
-                parser->nex_word = options->n_words;
-        }
         return set(options, argument->option, name, argument->value);
 }
 
@@ -146,21 +137,12 @@ static enum options_result check_options(const struct parser *parser) {
         return OPTIONS_RUN;
 }
 
-static enum options_result check_words(struct parser *parser) {
-        struct options *options = parser->options;
+static enum options_result check_words(const struct options *options) {
         size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
         size_t n_min = options->command->n_words_min - n_files;
         size_t n_max = options->command->n_words_max - n_files;
         char text[128];
 
-        /* One word too many: the word after --nex is its VALUE. */
-        if (parser->has_nex_word && options->n_words == n_max + 1) {
-                const char **word = &options->words[parser->nex_word];
-
-                options->nex_value = *word;
-                options->n_words--;
-                memmove(word, word + 1, (options->n_words - parser->nex_word) * sizeof(*word));
-        }
         if (options->n_words >= n_min && options->n_words <= n_max)
                 return OPTIONS_RUN;
 
@@ -299,7 +281,7 @@ static enum options_result complete(struct parser *parser) {
                                              "get, set, scan, watch, stat or another was expected")
                                : usage_error(options, options->words[0], "no such command");
 
-        result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
+        result = check_options(parser) ?: check_words(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
                 result = complete_broker(options);

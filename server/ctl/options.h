@@ -22,7 +22,7 @@ struct broker_url {
  */
 struct options {
         const struct command *command;
-        const char **words; /* owned array: the arguments of the command, without the VALUE of --nex */
+        const char **words; /* owned array: the arguments of the command */
         size_t n_words;
 
         const char *config_file;     /* of statestored; NULL: not given */

@@ -75,9 +75,10 @@ function options_of(name,   i, fields) {
         }
 }
 
-function option(fields,   line) {
-        line = (fields[LETTER] == "" ? "" : bold("-" fields[LETTER]) ", ") bold("--" fields[FLAG])
-        print line (fields[ARGUMENT] == "" ? "" : " " underlined(fields[ARGUMENT]))
+function option(fields,   line, optional) {
+        optional = fields[ARGUMENT] ~ /^\[=/ ? fields[ARGUMENT] : ""
+        line = (fields[LETTER] == "" ? "" : bold("-" fields[LETTER]) ", ") bold("--" fields[FLAG] optional)
+        print line (optional != "" || fields[ARGUMENT] == "" ? "" : " " underlined(fields[ARGUMENT]))
         line = "\t" literal(sentence(fields[HELP])) "."
         if (fields[DEFAULT] != "")
                 line = line " Default: " bold(fields[DEFAULT]) "."

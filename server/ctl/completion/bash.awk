@@ -13,7 +13,7 @@ $1 == "option" {
                 options[command_names[i]] = options[command_names[i]] words
         if (n == 0)
                 options[""] = options[""] words
-        if ($4 != "" && $4 !~ /^\[/) {
+        if ($4 != "" && $4 !~ /^\[=/) {
                 flag = "--" $2 ($3 == "" ? "" : "|-" $3)
                 with_value = with_value (with_value == "" ? "" : "|") flag
                 if ($4 ~ /^(FILE|DIR)$/)

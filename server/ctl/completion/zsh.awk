@@ -23,8 +23,8 @@ function quoted(text) {
 $1 == "command" { names[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4 }
 
 $1 == "option" {
-        spec = $4 == "" ? "" : ($4 ~ /^\[/ ? "::" : ":") quoted($4) ":" values($4)
-        equals = $4 == "" ? "" : ($4 ~ /^\[/ ? "=-" : "=")
+        spec = $4 == "" ? "" : ($4 ~ /^\[=/ ? "::" : ":") quoted($4) ":" values($4)
+        equals = $4 == "" ? "" : ($4 ~ /^\[=/ ? "=-" : "=")
         lines = "                '--" $2 equals "[" quoted($7) "]" spec "'\n"
         if ($3 != "")
                 lines = lines "                '-" $3 "[" quoted($7) "]" spec "'\n"

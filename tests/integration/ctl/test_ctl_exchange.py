@@ -21,7 +21,7 @@ def test_a_request_has_the_format_of_published_clients(site):
     spy.subscribe(INVOKE)
     site.start_store()
 
-    Ctl(site.broker.port).ok("set", "key", "value", "--persist", "--fence", "1:0:a", "--nex", "old", "--px", "5s",
+    Ctl(site.broker.port).ok("set", "key", "value", "--persist", "--fence", "1:0:a", "--nex=old", "--px", "5s",
                              "--client-id", "me", "--timeout", "1000s")
 
     sent = spy.others.get(timeout=PATIENCE)

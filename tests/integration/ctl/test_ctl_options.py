@@ -150,7 +150,9 @@ def test_each_run_has_a_new_client_id():
     (["get", "key", "--key-file", "/dev/null"], "get"),
     (["set", "key"], "set"),
     (["set", "key", "value", "more"], "set"),
-    (["set", "key", "value", "old", "more", "--nex"], "set"),
+    (["set", "key", "value", "--nex", "old"], "set"),
+    (["set", "--nex", "old", "key", "value"], "set"),
+    (["set", "key", "--nex", "old", "--value-file", "file"], "set"),
     (["vdel", "key"], "vdel"),
     (["watch"], "watch"),
     (["ping", "more"], "ping"),
@@ -229,7 +231,7 @@ def test_help_has_every_command_and_examples():
 
 @pytest.mark.parametrize("command, words", [
     ("get", ["KEY", "--key-file", "--hex", "--verbose"]),
-    ("set", ["KEY VALUE", "--nx", "--nex [VALUE]", "--px DURATION", "--fence HLC", "--persist", "--value-file FILE"]),
+    ("set", ["KEY VALUE", "--nx", "--nex[=VALUE]", "--px DURATION", "--fence HLC", "--persist", "--value-file FILE"]),
     ("del", ["KEY", "--fence HLC"]),
     ("vdel", ["KEY VALUE", "--fence HLC"]),
     ("scan", ["[PATTERN]", "[abc]"]),

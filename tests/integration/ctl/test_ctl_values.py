@@ -81,10 +81,10 @@ def test_nex_without_a_value_sets_an_equal_value_again(ctl, key):
 def test_nex_with_a_value_sets_a_key_that_has_that_value(ctl, key):
     ctl.ok("set", key, "old")
 
-    assert ctl.run("set", key, "new", "--nex", "other").returncode == NOT_MET
-    ctl.ok("set", key, "new", "--nex", "old")
+    assert ctl.run("set", key, "new", "--nex=other").returncode == NOT_MET
+    ctl.ok("set", key, "new", "--nex=old")
     ctl.ok("set", "--nex=new", key, "newer")
-    ctl.ok("set", key, "--nex", "newer", "newest", "--px", "10m")
+    ctl.ok("set", key, "--nex=newer", "newest", "--px", "10m")
     assert ctl.ok("get", key) == b"newest"
 
 

@@ -124,7 +124,7 @@ def test_statestorectl_1_has_everything_that_help_has():
 
     for text in (overview, *(run(CTL, line.split()[0], "--help").stdout for line in commands)):
         for option in options_of(text):
-            assert re.search(rf"^ +(-\w, )?{option}( |$)", shown, re.MULTILINE), option
+            assert re.search(rf"^ +(-\w, )?{option}( |\[=|$)", shown, re.MULTILINE), option
         for example in re.findall(r"^  (statestorectl .*)", text.partition("\nExamples:")[0], re.MULTILINE):
             assert example in shown
 
