@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "records/seed.h"
 
 bool input_is_stdin(const char *word) {
         return strcmp(word, "-") == 0;
@@ -64,11 +65,6 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
         return -ENOMEM;
 }
 
-static void close_file(FILE **file) {
-        if (*file && *file != stdin)
-                fclose(*file);
-}
-
 static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
         CLEANUP(buf_deinit) struct buf output = { 0 };
 
@@ -81,44 +77,32 @@ static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
 }
 
 enum exit_code input_import(const char *name, import_function *import, void *userdata) {
-        CLEANUP(close_file) FILE *file = input_is_stdin(name) ? stdin : fopen(name, "re");
+        CLEANUP(seed_deinit) struct seed seed;
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        CLEANUP(cleanup_free) char *line = NULL;
-        uint64_t n_lines = 0, n_imported = 0, n_expired = 0;
-        size_t capacity = 0;
-        ssize_t length;
+        uint64_t n_imported = 0, n_expired = 0;
+        int r = seed_open(&seed, name);
 
-        if (!file) {
-                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
+        if (r < 0) {
+                complain("cannot read %s", seed.fault);
                 return EXIT_USAGE;
         }
 
-        while ((length = getline(&line, &capacity, file)) >= 0) {
+        while ((r = seed_next(&seed, &record)) > 0) {
                 int64_t now_ms = system_clock_wall_ms_rounded_up();
-                const char *fault = "out of memory";
                 enum exit_code code;
 
-                n_lines++;
-                if (line[strspn(line, " \t\r\n")] == '\0')
-                        continue;
-                if (key_record_read(&record, (struct slice){ (const uint8_t *)line, (size_t)length },
-                                    &fault) < 0) {
-                        complain("%s:%" PRIu64 ": %s; %" PRIu64 " keys were imported before it",
-                                 LOG_STRING(name), n_lines, fault, n_imported);
-                        return EXIT_USAGE;
-                }
                 if (record.deadline_ms <= now_ms) {
                         n_expired++;
                         continue;
                 }
-
                 code = import(userdata, &record, now_ms);
                 if (code != EXIT_DONE)
                         return code;
                 n_imported++;
         }
-        if (ferror(file)) {
-                complain("cannot read %s: %s", LOG_STRING(name), strerror(errno));
+        if (r < 0) {
+                complain("%s; %" PRIu64 " keys were imported before it",
+                         r == -EBADMSG ? seed.fault : "out of memory", n_imported);
                 return EXIT_USAGE;
         }
         return print_counts(n_imported, n_expired);

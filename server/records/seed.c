@@ -5,12 +5,10 @@
 #include "records/seed.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -19,26 +17,23 @@ void seed_init(struct seed *seed, const char *name, struct slice text) {
         *seed = (struct seed){ .name = name, .text = text, .line = 1 };
 }
 
+static int fail_to_read(struct seed *seed, int error) {
+        snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_STRING(seed->name), strerror(error));
+        return -error;
+}
+
 int seed_open(struct seed *seed, const char *name) {
-        int fd = open(name, O_RDONLY | O_CLOEXEC);
-        int r;
-
         seed_init(seed, name, (struct slice){ 0 });
-        r = fd < 0 ? -errno : buf_append_file(&seed->file, fd, SEED_LENGTH_MAX);
-        if (fd >= 0)
-                close(fd);
-        if (r < 0) {
-                snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_STRING(name), strerror(-r));
-                return r;
-        }
-
-        seed->text = buf_slice(&seed->file);
-        return 0;
+        seed->file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+        return seed->file ? 0 : fail_to_read(seed, errno);
 }
 
 void seed_deinit(struct seed *seed) {
         json_decref(seed->object);
-        buf_deinit(&seed->file);
+        free(seed->file_line);
+        buf_deinit(&seed->list);
+        if (seed->file && seed->file != stdin)
+                fclose(seed->file);
 }
 
 static int fail(struct seed *seed, uint64_t line, const char *reason) {
@@ -72,6 +67,31 @@ static bool take(struct seed *seed, char character) {
         return true;
 }
 
+/* Replace the text by the next line of the file. Returns 1; 0 at the end of the file, or without a file; or -EBADMSG. */
+static int read_file_line(struct seed *seed) {
+        ssize_t length;
+
+        if (!seed->file)
+                return 0;
+        length = getline(&seed->file_line, &seed->file_line_capacity, seed->file);
+        if (length < 0 && !feof(seed->file)) {
+                fail_to_read(seed, errno);
+                return -EBADMSG;
+        }
+        seed->text = (struct slice){ (const uint8_t *)seed->file_line, length < 0 ? 0 : (size_t)length };
+        seed->position = 0;
+        return length >= 0;
+}
+
+/* Skip blanks, also in the next lines of the file. Returns 1; 0 at the end of the text and the file; or -EBADMSG. */
+static int skip_to_text(struct seed *seed) {
+        int r = 1;
+
+        for (skip(seed); at_end(seed) && r > 0; skip(seed))
+                r = read_file_line(seed);
+        return r;
+}
+
 /* 1. Lines */
 
 static int next_line(struct seed *seed, struct key_record *record) {
@@ -79,9 +99,9 @@ static int next_line(struct seed *seed, struct key_record *record) {
         const char *fault;
         int r;
 
-        skip(seed);
-        if (at_end(seed))
-                return 0;
+        r = skip_to_text(seed);
+        if (r <= 0)
+                return r;
 
         seed->record_line = seed->line;
         rest = slice_skip(seed->text, seed->position);
@@ -192,8 +212,28 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
         return read_member(seed, record);
 }
 
+/* Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or -ENOMEM. */
+static int begin(struct seed *seed) {
+        int r = skip_to_text(seed);
+
+        seed->is_format_known = true;
+        seed->is_list = take(seed, '[');
+        if (!seed->is_list || !seed->file)
+                return r;
+
+        while (r > 0) {
+                buf_append_slice(&seed->list, slice_skip(seed->text, seed->position));
+                r = read_file_line(seed);
+        }
+        seed->text = buf_slice(&seed->list);
+        seed->position = 0;
+        return buf_failed(&seed->list) ? -ENOMEM : r < 0 ? r : 1;
+}
+
 int seed_next(struct seed *seed, struct key_record *record) {
-        if (seed->position == 0)
-                seed->is_list = take(seed, '[');
+        int r = seed->is_format_known ? 1 : begin(seed);
+
+        if (r <= 0)
+                return r;
         return seed->is_list ? next_in_list(seed, record) : next_line(seed, record);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdio.h>
+
 #include "records/key_record.h"
 
 /*
- * Reads the initial keys and values of a store from a text. The text has one of two formats.
+ * Reads keys and values for --seed, `statestorectl import` and `statestorectl test seed`. The text has one of two formats.
  *
  * Lines of JSON, each a record as in key_record.h, exported or written by hand:
  *
@@ -21,25 +23,28 @@
  * record, so a list may also contain records.
  */
 struct seed {
-        const char *name; /* of the file, for messages; borrowed */
-        struct slice text;
-        struct buf file; /* owned: the text, if seed_open() has read it from a file */
-        size_t position;
+        const char *name;  /* of the file, for messages; borrowed */
+        struct slice text; /* what has been read of the file, or the text of seed_init() */
+        FILE *file;        /* owned; NULL: none */
+        char *file_line;   /* owned */
+        size_t file_line_capacity;
+        struct buf list;      /* owned: the list, if the file has one */
+        size_t position;      /* in the text */
         uint64_t line;        /* number of the line of position, from 1 */
         uint64_t record_line; /* number of the line of the last record */
-        bool is_list, is_begun, is_ended;
+        bool is_format_known, is_list, is_begun, is_ended;
         struct json_t *object; /* of a list: the object whose members are being read */
         void *member;          /* of a list: iterator of jansson in object */
         char fault[320];       /* describes an error: "FILE: fault" or "FILE:LINE: fault" */
 };
 
-/* Maximum length of a file in bytes. Files are read whole. */
-#define SEED_LENGTH_MAX ((size_t)256 << 20)
-
 /* Read from a text, which is borrowed until seed_deinit(). */
 void seed_init(struct seed *seed, const char *name, struct slice text);
 
-/* Read a file. Returns 0, or -EFBIG, -ENOMEM or -errno with seed->fault. Call seed_deinit() in any case. */
+/*
+ * Read a file; "-" is stdin. Lines are read one by one, a list is read whole. Returns 0, or -errno with seed->fault. Call
+ * seed_deinit() in any case.
+ */
 int seed_open(struct seed *seed, const char *name);
 
 void seed_deinit(struct seed *seed);

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--seed FILE: initial keys of a store."""
+"""--seed FILE: initial keys of a store; and the other commands that read such files."""
 
 import json
 import time
 
 import pytest
 
+from support.ctl import Ctl
 from support.process import BUILD, PATIENCE
 
 
@@ -94,3 +95,27 @@ def test_an_invalid_seed_prevents_the_start_and_stores_nothing(site, seed, tmp_p
     store.flags = ("--data-dir", str(data))
     store.start()
     assert value(site.connect(), "a") == b"$-1\r\n"
+
+
+@pytest.mark.parametrize("text", [
+    '{"key":"a","value":"1"}\n\n{"key":"b","value":"{\\"x\\":[2]}"}\n',
+    ' [\n{"a": "1"},\n{"b": {"x": [2]}}\n]\n',
+], ids=["lines", "list"])
+def test_all_commands_accept_the_same_files(site, seed, tmp_path, text):
+    seed.write_text(text)
+    site.start_store("--control", "--seed", str(seed))
+    client, ctl = site.connect(), Ctl(site.broker.port)
+
+    def contents():
+        return {key: value(client, key) for key in ("a", "b")}
+
+    seeded = contents()
+    assert seeded == {"a": b"$1\r\n1\r\n", "b": b'$9\r\n{"x":[2]}\r\n'}
+    for arguments in ["import", seed], ["import", "-"], ["test", "seed", seed], ["test", "seed", "-"]:
+        ctl.ok("test", "reset")
+        ctl.ok(*arguments, stdin=text.encode())
+        assert contents() == seeded, arguments
+
+    ctl.ok("import", seed, "--data-dir", tmp_path / "data")
+    exported = ctl.ok("export", "--data-dir", tmp_path / "data").splitlines()
+    assert {line["key"]: line["value"] for line in map(json.loads, exported)} == {"a": "1", "b": '{"x":[2]}'}

@@ -4,6 +4,9 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "records/seed.h"
@@ -68,6 +71,30 @@ Test(seed, accepts_both_formats) {
         }
 }
 
+/* Open a file with this text. Its name is in seed->name. */
+static int open_file(struct seed *seed, struct slice text) {
+        static char name[64];
+        int fd = memfd_create("seed", MFD_CLOEXEC), r;
+
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        cr_assert_eq(write(fd, text.data, text.length), text.length);
+        r = seed_open(seed, name);
+        close(fd);
+        return r;
+}
+
+Test(seed, is_read_from_a_file_as_from_a_text) {
+        for (size_t i = 0; i < N_ROWS(seeds); i++) {
+                CLEANUP(buf_deinit) struct buf lines = { 0 };
+                CLEANUP(seed_deinit) struct seed seed;
+
+                cr_assert_eq(open_file(&seed, seeds[i].text), 0, ROW(seeds, i));
+                cr_assert_eq(read_all(&seed, &lines), 0, "row %zu: %s: %s", i, seeds[i].name, seed.fault);
+                cr_expect(slice_equal(buf_slice(&lines), seeds[i].lines), "row %zu: %s: %.*s", i,
+                          seeds[i].name, (int)lines.length, (const char *)lines.data);
+        }
+}
+
 static const struct {
         const char *name;
         struct slice text;
@@ -112,11 +139,32 @@ Test(seed, reports_the_line_and_what_was_expected) {
         }
 }
 
+Test(seed, reports_the_lines_of_a_file) {
+        for (size_t i = 0; i < N_ROWS(faults); i++) {
+                CLEANUP(buf_deinit) struct buf lines = { 0 };
+                CLEANUP(seed_deinit) struct seed seed;
+
+                cr_assert_eq(open_file(&seed, faults[i].text), 0, ROW(faults, i));
+                cr_expect_eq(read_all(&seed, &lines), -EBADMSG, ROW(faults, i));
+                cr_expect_str_eq(seed.fault + strlen(seed.name), faults[i].fault + strlen("seed.json"),
+                                 ROW(faults, i));
+        }
+}
+
 Test(seed, reports_why_a_file_cannot_be_read) {
         CLEANUP(seed_deinit) struct seed seed;
 
         cr_expect_eq(seed_open(&seed, "/nowhere/seed.json"), -ENOENT);
         cr_expect_str_eq(seed.fault, "/nowhere/seed.json: No such file or directory");
+}
+
+Test(seed, reports_that_a_directory_cannot_be_read) {
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(seed_deinit) struct seed seed;
+
+        cr_assert_eq(seed_open(&seed, "/"), 0);
+        cr_expect_eq(seed_next(&seed, &record), -EBADMSG);
+        cr_expect_str_eq(seed.fault, "/: Is a directory");
 }
 
 Test(seed, rejects_unbounded_nesting) {
