@@ -152,24 +152,6 @@ static void send_error(struct control *control, uint64_t number, struct message 
         pipeline_send(control->pipeline, &reply);
 }
 
-static void send_with_other_correlation(struct control *control, struct message reply) {
-        CLEANUP(buf_deinit) struct buf correlation = { 0 };
-
-        buf_append_slice(&correlation, reply.correlation_data);
-        buf_append_string(&correlation, "?");
-        reply.correlation_data = buf_slice(&correlation);
-        if (buf_failed(&correlation))
-                pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
-        else
-                pipeline_send(control->pipeline, &reply);
-}
-
-/* The first half of a valid RESP3 reply is never valid itself. */
-static void send_truncated(struct control *control, struct message reply) {
-        reply.payload.length /= 2;
-        pipeline_send(control->pipeline, &reply);
-}
-
 static void send_with_fault(struct control *control, const struct injected_fault *injected,
                             const struct message *reply, struct now now) {
         const struct fault_rule *rule = injected->rule;
@@ -186,12 +168,6 @@ static void send_with_fault(struct control *control, const struct injected_fault
                 break;
         case FAULT_ERROR:
                 send_error(control, injected->number, *reply, buf_slice(&rule->text));
-                break;
-        case FAULT_WRONG_CORRELATION:
-                send_with_other_correlation(control, *reply);
-                break;
-        case FAULT_MALFORMED:
-                send_truncated(control, *reply);
                 break;
         case FAULT_DISCONNECT:
                 pipeline_send_connection(control->pipeline, SLICE_LITERAL(COMPANION_KICK),

@@ -18,8 +18,6 @@ static const char *const names[N_FAULT_ACTIONS] = {
         [FAULT_REPLY_TWICE] = "answer-twice",
         [FAULT_ERROR] = "error",
         [FAULT_QUOTA] = "quota",
-        [FAULT_WRONG_CORRELATION] = "wrong-correlation",
-        [FAULT_MALFORMED] = "malformed",
         [FAULT_DISCONNECT] = "disconnect",
         [FAULT_DROP_NOTIFICATION] = "drop-notification",
         [FAULT_NOTIFY_TWICE] = "notify-twice",
@@ -117,10 +115,8 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
 
         switch (rule->action) {
         case N_FAULT_ACTIONS:
-                return refuse(ret_problem,
-                              "delay, no-answer, answer-twice, error, quota, wrong-correlation, "
-                              "malformed, disconnect, "
-                              "drop-notification or notify-twice was expected");
+                return refuse(ret_problem, "delay, no-answer, answer-twice, error, quota, disconnect, "
+                                           "drop-notification or notify-twice was expected");
         case FAULT_DELAY:
                 if (n_words < 2 || parse_duration(words[1], &rule->delay_ms) < 0 || rule->delay_ms == 0 ||
                     rule->delay_ms >

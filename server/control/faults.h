@@ -16,9 +16,7 @@ enum fault_action {
         FAULT_REPLY_TWICE, /* answer-twice: executed once; the reply is sent twice */
         FAULT_ERROR,       /* error: not executed; the reply is -ERR and the text of the rule */
         FAULT_QUOTA,       /* quota: not executed; the reply is the quota error */
-        FAULT_WRONG_CORRELATION, /* wrong-correlation: executed; the reply has other Correlation Data */
-        FAULT_MALFORMED, /* malformed: executed; the payload of the reply is truncated, so it is not RESP3 */
-        FAULT_DISCONNECT, /* disconnect: executed; no reply; the client is disconnected */
+        FAULT_DISCONNECT,  /* disconnect: executed; no reply; the client is disconnected */
 
         /* Actions on notifications. */
         FAULT_DROP_NOTIFICATION, /* drop-notification */

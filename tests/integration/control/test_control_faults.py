@@ -3,9 +3,6 @@
 
 import time
 
-import pytest
-
-from support import resp
 from support.control import value_of
 from support.process import PATIENCE
 
@@ -69,26 +66,6 @@ def test_one_request_exceeds_the_quota(control, client):
 
     assert client.request("SET", "key", "value").payload == b"-ERR the quota has been exceeded\r\n"
     assert client.request("SET", "key", "value").payload == OK
-
-
-def test_a_reply_has_other_correlation_data(control, client):
-    control.do("fault", "wrong-correlation", "count", "1")
-    waiting = client.send("SET", "key", "value")
-
-    stray = client.others.get(timeout=PATIENCE)
-    assert stray.payload == OK
-    assert not waiting.done()
-
-
-def test_a_reply_is_truncated(control, client):
-    control.do("fault", "malformed", "verb", "GET")
-    client.request("SET", "key", "value")
-
-    payload = client.request("GET", "key").payload
-
-    assert b"$5\r\nvalue\r\n".startswith(payload) and payload != b"$5\r\nvalue\r\n"
-    with pytest.raises(ValueError):
-        resp.read(payload)
 
 
 def test_a_notification_is_dropped(control, client):

@@ -39,8 +39,8 @@ static const char *const right[] = {
         "answer-twice key a*",
         "error boom count 1",
         "quota probability 1",
-        "wrong-correlation probability 0.5 seed 18446744073709551615",
-        "malformed probability 0.000000001",
+        "no-answer probability 0.5 seed 18446744073709551615",
+        "quota probability 0.000000001",
         "disconnect",
         "drop-notification client c key k",
         "notify-twice count 18446744073709551615",
@@ -121,10 +121,10 @@ Test(faults, only_the_first_matching_rule_applies) {
         struct fault_rules faults = { 0 };
 
         cr_assert_eq(add(&faults, "quota count 1 key a"), 0);
-        cr_assert_eq(add(&faults, "malformed"), 0);
-        cr_expect_eq(ask(&faults, "c", VERB_SET, "b")->action, FAULT_MALFORMED);
+        cr_assert_eq(add(&faults, "no-answer"), 0);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "b")->action, FAULT_NO_REPLY);
         cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_QUOTA);
-        cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_MALFORMED);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_NO_REPLY);
         cr_expect_eq(faults.first->next->n_applications, 2);
         fault_rules_clear(&faults);
 }
