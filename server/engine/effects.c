@@ -17,6 +17,7 @@ static void release_row(struct row *row) {
                 registration_unref(row->registration.registration);
                 break;
         case ROW_REPLY:
+        case ROW_REPLY_DROPPED:
                 break;
         }
 }

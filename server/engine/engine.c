@@ -20,15 +20,14 @@
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
 
-/* A deadline is at most ENGINE_REMEMBERED_MAX_S + 1 seconds in the future, because it is rounded up. */
-_Static_assert(DEDUP_SPAN_S > ENGINE_REMEMBERED_MAX_S + 1,
-               "DEDUP_SPAN_S must include all deadlines that have not expired");
-
 /* Correlation Data at least as long as a UUID is considered unique. */
 #define UNIQUE_CORRELATION_MIN 16
 
 /* Maximum number of expired remembered replies that one tick drops. */
 #define FORGOTTEN_MAX 1000
+
+/* Maximum number of remembered replies that one request drops, after the limit was lowered. */
+#define DROPPED_MAX 16
 
 static void engine_cleanup(struct engine **engine) {
         engine_free(*engine);
@@ -214,14 +213,23 @@ static bool must_remember_reply(const struct request_step *step) {
         return outcome != OUTCOME_NOT_AUTHORIZED && outcome != OUTCOME_OUT_OF_MEMORY;
 }
 
+/* Drop the record from memory and storage. If there is no memory for the row, the storage removes the reply later. */
+static void drop_record(const struct request_step *step, struct dedup_record *record) {
+        if (effects_reserve_row(step->effects) == 0)
+                effects_row(step->effects, (struct row){ .type = ROW_REPLY_DROPPED,
+                                                         .reply = { .number = record->number } });
+        dedup_drop(&step->engine->dedup, record, step->now.mono_ns);
+}
+
 /* Execute the request, or reply as before if it is a repeated request. */
 static void execute_once(struct request_step *step) {
         struct request_digests digests = identify(step->engine, step->request);
         struct dedup *dedup = &step->engine->dedup;
         struct dedup_record *record = dedup_find(dedup, &digests.request);
         struct row row = { .type = ROW_REPLY, .reply = { .digest = digests.request } };
+        struct dedup_record *excess;
 
-        if (record && !dedup_is_expired(dedup, record, step->now.mono_ns)) {
+        if (record && !dedup_is_expired(record, step->now.mono_ns)) {
                 reply_as_remembered(step->reply, record->reply);
                 return;
         }
@@ -229,11 +237,13 @@ static void execute_once(struct request_step *step) {
         execute(step);
         if (!must_remember_reply(step))
                 return;
-        if (effects_reserve_row(step->effects) < 0)
-                return;
 
         if (record)
-                dedup_forget(dedup, record);
+                drop_record(step, record);
+        for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
+                drop_record(step, excess);
+        if (effects_reserve_row(step->effects) < 0)
+                return;
         row.reply.reply = remembered_reply_of(step->reply);
         row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
         if (dedup_add(dedup, &digests.client, &row.reply))
@@ -326,6 +336,7 @@ struct engine_stats engine_stats(const struct engine *engine) {
                 .n_remembered = engine->dedup.n_records,
                 .n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
+                .forgotten_reply = engine->dedup.forgotten_number,
                 .disconnect_epoch = engine->disconnect_epoch,
                 .clock = engine->clock.last,
         };

@@ -152,6 +152,7 @@ struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
         uint64_t n_bytes; /* limited by max_bytes, except for what ticks will remove: ENGINE_STEP_ROWS_MAX */
         uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
+        uint64_t forgotten_reply;  /* all remembered replies up to this number are forgotten; 0: none */
         uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */
         struct version clock;      /* the last assigned version */
 };

@@ -6,14 +6,15 @@
 #include "engine/watch.h"
 
 /*
- * One change of the state. Storage writes it; engine_undo() reverts it if the commit fails. A row holds references, so that
- * its entries and registrations stay readable after later changes.
+ * One change of the state. Storage writes it; engine_undo() reverts it if the commit fails. A row
+ * holds references, so that its entries and registrations stay readable after later changes.
  */
 
 enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
-        ROW_REPLY, /* a remembered reply */
+        ROW_REPLY,         /* a remembered reply */
+        ROW_REPLY_DROPPED, /* only reply.number is set: forget this reply; engine_undo() does not revert it */
 };
 
 struct row {

@@ -75,6 +75,8 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                 case ROW_REPLY:
                         undo_reply(engine, row);
                         break;
+                case ROW_REPLY_DROPPED:
+                        break;
                 }
         }
         return r;

@@ -72,11 +72,11 @@ static int restore_registration(void *userdata, struct slice client, struct slic
         return engine_restore_registration(load->engine, client, user, key, connection);
 }
 
-static int restore_reply(void *userdata, uint32_t slot, const struct digest *digest,
+static int restore_reply(void *userdata, uint64_t number, const struct digest *digest,
                          struct remembered_reply reply, int64_t deadline_ns) {
         struct engine_load *load = userdata;
         struct reply_row row = {
-                .digest = *digest, .reply = reply, .deadline_ns = deadline_ns, .slot = slot
+                .digest = *digest, .reply = reply, .deadline_ns = deadline_ns, .number = number
         };
 
         if (row.deadline_ns > load->now.mono_ns + REMEMBERED_MAX_NS)

@@ -57,10 +57,9 @@ struct storage_sink {
                             uint64_t connection);
 
         /*
-         * Called only for replies whose deadline has not passed. slot: the number under which the reply is stored, see
-         * dedup_add().
+         * Called in ascending order of numbers, only for replies whose deadline has not passed.
          */
-        int (*reply)(void *userdata, uint32_t slot, const struct digest *digest,
+        int (*reply)(void *userdata, uint64_t number, const struct digest *digest,
                      struct remembered_reply reply, int64_t deadline_ns);
 
         /* Called in ascending order of sequence. The callback may keep the entry with entry_ref(). */
@@ -85,6 +84,9 @@ struct storage_batch {
         const struct pending_notification *notifications;
         size_t n_notifications;
         uint64_t delivered; /* remove the stored notifications up to this sequence */
+
+        /* Remove the stored replies up to this number. A storage may leave some of them to later commits. */
+        uint64_t forgotten_reply;
 
         struct now now; /* time of the batch, to convert its deadlines to stored times */
 };

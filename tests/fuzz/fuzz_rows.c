@@ -95,7 +95,7 @@ static uint64_t add_registration(sqlite3 *db, struct slice *input) {
 }
 
 static uint64_t add_reply(sqlite3 *db, struct slice *input) {
-        struct stored_reply reply = { .slot = (uint32_t)input_number(input, 1) };
+        struct stored_reply reply = { .number = 1 + input_number(input, 1) };
 
         reply.digest.bytes[0] = input_byte(input);
         reply.remembered.outcome = (uint16_t)input_below(input, N_OUTCOMES);
@@ -186,10 +186,10 @@ static int take_registration(void *userdata, struct slice client, struct slice u
         return 0;
 }
 
-static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
+static int take_reply(void *userdata, uint64_t number, const struct digest *digest,
                       struct remembered_reply reply, int64_t deadline_ns) {
         buf_append_string(userdata, "\nreply ");
-        buf_append_uint(userdata, slot);
+        buf_append_uint(userdata, number);
         buf_append(userdata, digest, sizeof(*digest));
         buf_append_uint(userdata, reply.outcome);
         buf_append_uint(userdata, reply.has_version);

@@ -109,17 +109,24 @@ static void store_registration(struct disk *disk, const struct row *row) {
 }
 
 static void store_reply(struct disk *disk, const struct row *row) {
-        while (disk->n_slots <= row->reply.slot) {
-                ASSERT(array_reserve((void **)&disk->replies, &disk->slots_capacity, disk->n_slots + 1,
+        while (disk->n_replies <= row->reply.number) {
+                ASSERT(array_reserve((void **)&disk->replies, &disk->replies_capacity, disk->n_replies + 1,
                                      sizeof(*disk->replies)) == 0);
-                disk->replies[disk->n_slots++] = (struct disk_reply){ 0 };
+                disk->replies[disk->n_replies++] = (struct disk_reply){ 0 };
         }
-        disk->replies[row->reply.slot] = (struct disk_reply){
+        disk->replies[row->reply.number] = (struct disk_reply){
                 .is_used = true,
                 .digest = row->reply.digest,
                 .reply = row->reply.reply,
                 .deadline_ns = row->reply.deadline_ns,
         };
+}
+
+static void remove_forgotten(struct disk *disk, const struct storage_batch *batch) {
+        for (size_t i = 0; i < disk->n_replies && i <= batch->forgotten_reply; i++) {
+                ASSERT(!disk->replies[i].is_used || disk->replies[i].deadline_ns <= batch->now.mono_ns);
+                disk->replies[i].is_used = false;
+        }
 }
 
 static void store_notifications(struct disk *disk, const struct storage_batch *batch) {
@@ -142,6 +149,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         disk->header.disconnect_epoch = batch->disconnect_epoch;
         disk->header.key_states = batch->key_states;
         store_notifications(disk, batch);
+        remove_forgotten(disk, batch);
 
         for (size_t i = 0; i < batch->n_rows; i++) {
                 switch (batch->rows[i].type) {
@@ -153,6 +161,10 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
                         break;
                 case ROW_REPLY:
                         store_reply(disk, &batch->rows[i]);
+                        break;
+                case ROW_REPLY_DROPPED:
+                        if (batch->rows[i].reply.number < disk->n_replies)
+                                disk->replies[batch->rows[i].reply.number].is_used = false;
                         break;
                 }
         }
@@ -203,11 +215,11 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
                 disk->registrations[i].has_ended = false; /* registered again until its client disconnects */
                 r = load_registration(sink, disk->registrations[i].registration);
         }
-        for (size_t i = 0; i < disk->n_slots && r == 0; i++) {
+        for (size_t i = 0; i < disk->n_replies && r == 0; i++) {
                 const struct disk_reply *stored = &disk->replies[i];
 
                 if (stored->is_used && stored->deadline_ns > now.mono_ns)
-                        r = sink->reply(sink->userdata, (uint32_t)i, &stored->digest, stored->reply,
+                        r = sink->reply(sink->userdata, i, &stored->digest, stored->reply,
                                         stored->deadline_ns);
         }
         for (size_t i = 0; i < disk->n_notifications && r == 0; i++)
@@ -284,7 +296,7 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
 static void compare_replies(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
         size_t n_stored = 0, n_remembered = 0;
 
-        for (size_t i = 0; i < disk->n_slots; i++) {
+        for (size_t i = 0; i < disk->n_replies; i++) {
                 const struct disk_reply *stored = &disk->replies[i];
                 const struct dedup_record *record;
 
@@ -292,8 +304,8 @@ static void compare_replies(const struct disk *disk, const struct dedup *dedup, 
                         continue;
                 n_stored++;
                 record = dedup_find(dedup, &stored->digest);
-                ASSERT(record && !dedup_is_expired(dedup, record, now_ns));
-                ASSERT(record->slot == i);
+                ASSERT(record && !dedup_is_expired(record, now_ns));
+                ASSERT(record->number == i);
                 ASSERT(record->reply.outcome == stored->reply.outcome &&
                        record->reply.has_version == stored->reply.has_version &&
                        record->reply.version_wall_ms == stored->reply.version_wall_ms &&
@@ -301,7 +313,7 @@ static void compare_replies(const struct disk *disk, const struct dedup *dedup, 
         }
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
-                        n_remembered += !dedup_is_expired(dedup, record, now_ns);
+                        n_remembered += !dedup_is_expired(record, now_ns);
         ASSERT(n_stored == n_remembered);
 }
 

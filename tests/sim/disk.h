@@ -35,8 +35,8 @@ struct disk {
         size_t n_entries, entries_capacity;
         struct disk_registration *registrations;
         size_t n_registrations, registrations_capacity;
-        struct disk_reply *replies; /* by slot */
-        size_t n_slots, slots_capacity;
+        struct disk_reply *replies; /* by number */
+        size_t n_replies, replies_capacity;
         struct pending_notification *notifications; /* copies */
         size_t n_notifications, notifications_capacity;
 };

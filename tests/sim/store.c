@@ -3,6 +3,7 @@
 /* The pipeline as a process, started from its disk and killed at any time, and the disk, which is slow and fails. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -65,8 +66,11 @@ static void trace_row(const struct row *row) {
                 check_trace("  registration %s", row->registration.registration->topic);
                 break;
         case ROW_REPLY:
-                check_trace("  reply in slot %u, digest %02x%02x", row->reply.slot,
+                check_trace("  reply %" PRIu64 ", digest %02x%02x", row->reply.number,
                             row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
+                break;
+        case ROW_REPLY_DROPPED:
+                check_trace("  reply %" PRIu64 " dropped", row->reply.number);
                 break;
         }
 }
@@ -151,7 +155,7 @@ static void plant_loss(struct disk *disk) {
         if (IS_PLANTED(PLANTED_LOST_CLOCK))
                 disk->header.clock = (struct version){ 0 };
         if (IS_PLANTED(PLANTED_LOST_REPLIES))
-                disk->n_slots = 0;
+                disk->n_replies = 0;
         if (IS_PLANTED(PLANTED_LOST_PENDING))
                 disk_remove_notifications(disk, UINT64_MAX);
         for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LONG_LIFE); i++)

@@ -144,7 +144,7 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement, uint6
         load->result.census.n_replies++;
         if (!load->sink)
                 return 0;
-        return load->sink->reply(load->sink->userdata, reply.slot, &reply.digest, reply.remembered,
+        return load->sink->reply(load->sink->userdata, reply.number, &reply.digest, reply.remembered,
                                  deadline_ns);
 }
 

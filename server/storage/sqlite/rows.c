@@ -12,11 +12,7 @@
 /* Seed of the checksums of each table: a row of one table is not valid in another. */
 enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_REPLY, CHECKSUM_NOTIFICATION };
 
-static bool is_uint32(sqlite3_stmt *statement, int column) {
-        int64_t number = sqlite3_column_int64(statement, column);
-
-        return number >= 0 && number <= UINT32_MAX;
-}
+#define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
 /* data is never NULL: NULL would mean absent. */
 static struct slice column_bytes(sqlite3_stmt *statement, int column) {
@@ -142,7 +138,7 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
 
 uint64_t stored_reply_checksum(const struct stored_reply *reply) {
         const uint64_t numbers[] = {
-                reply->slot,
+                reply->number,
                 reply->remembered.has_version,
                 (uint64_t)reply->remembered.version_wall_ms,
                 reply->remembered.version_counter,
@@ -159,7 +155,7 @@ uint64_t stored_reply_checksum(const struct stored_reply *reply) {
 int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply) {
         struct binder binder = { .statement = statement };
 
-        binder_add_number(&binder, reply->slot);
+        binder_add_number(&binder, (int64_t)reply->number);
         binder_add_blob(&binder, (struct slice){ reply->digest.bytes, sizeof(reply->digest) });
         binder_add_text(&binder, slice_from_string(outcome_name(reply->remembered.outcome)));
         binder_add_number(&binder, reply->remembered.has_version);
@@ -172,7 +168,7 @@ int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply)
 
 int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, uint64_t *ret_checksum) {
         struct stored_reply reply = {
-                .slot = (uint32_t)sqlite3_column_int64(statement, 0),
+                .number = (uint64_t)sqlite3_column_int64(statement, 0),
                 .remembered = {
                         .has_version = sqlite3_column_int64(statement, 3) != 0,
                         .version_wall_ms = sqlite3_column_int64(statement, 4),
@@ -184,7 +180,8 @@ int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, u
         enum outcome outcome;
         uint64_t checksum;
 
-        if (!is_uint32(statement, 0) || !is_version(statement, 4) || digest.length != sizeof(reply.digest) ||
+        if (reply.number > REPLY_NUMBER_MAX || !is_version(statement, 4) ||
+            digest.length != sizeof(reply.digest) ||
             outcome_from_name(column_bytes(statement, 2), &outcome) < 0)
                 return -EBADMSG;
         /* The payload of these replies is not stored, so they are never remembered. */

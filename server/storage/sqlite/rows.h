@@ -42,7 +42,7 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
 
 /* A remembered reply. Its table is named "answers". */
 struct stored_reply {
-        uint32_t slot;
+        uint64_t number;
         struct digest digest;
         struct remembered_reply remembered;
         int64_t forget_at_ms;

@@ -25,6 +25,10 @@ static const char *const statements_sql[] = {
         [WRITE_FIND_REPLY] = "SELECT checksum FROM answers WHERE slot = ?1",
         [WRITE_PUT_REPLY] =
                 "REPLACE INTO answers (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [WRITE_REMOVE_REPLY] = "DELETE FROM answers WHERE slot = ?1",
+        /* The first rows, so that a commit after a long time without one is not slow. */
+        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM answers WHERE slot <= ?1 AND"
+                                   " slot < (SELECT min(slot) FROM answers) + ?2 RETURNING checksum",
         [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
@@ -180,19 +184,29 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
 
 static int write_reply(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
         struct stored_reply stored = {
-                .slot = row->reply.slot,
+                .number = row->reply.number,
                 .digest = row->reply.digest,
                 .remembered = row->reply.reply,
                 .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
         };
         int code;
 
-        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, stored.slot);
+        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, (int64_t)stored.number);
         if (code == SQLITE_OK)
                 code = stored_reply_bind(writer->statements[WRITE_PUT_REPLY], &stored);
         return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REPLY, WRITE_PUT_REPLY,
                                               stored_reply_checksum(&stored), meta)
                                  : code;
+}
+
+static int remove_reply(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+        int64_t number = (int64_t)row->reply.number;
+        int code;
+
+        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, number);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_REPLY], 1, number);
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REPLY, WRITE_REMOVE_REPLY, 0, meta) : code;
 }
 
 static int write_row(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
@@ -203,6 +217,8 @@ static int write_row(struct sqlite_writer *writer, const struct row *row, struct
                 return write_registration(writer, row, meta);
         case ROW_REPLY:
                 return write_reply(writer, row, meta);
+        case ROW_REPLY_DROPPED:
+                return remove_reply(writer, row, meta);
         }
         return SQLITE_MISUSE;
 }
@@ -227,23 +243,42 @@ static int write_notification(struct sqlite_writer *writer, const struct pending
         return sqlite_writer_run(writer, WRITE_PUT_NOTIFICATION);
 }
 
-static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered, struct stored_meta *meta) {
-        sqlite3_stmt *remove = writer->statements[WRITE_REMOVE_NOTIFICATIONS];
+/* Execute a statement that removes rows and returns their checksums. The caller has bound its parameters. */
+static int remove_rows(struct sqlite_writer *writer, enum write_statement which, struct stored_meta *meta) {
+        sqlite3_stmt *remove = writer->statements[which];
         int code;
 
-        code = sqlite3_bind_int64(remove, 1, (int64_t)delivered);
-        if (code != SQLITE_OK)
-                return code;
         while ((code = sqlite3_step(remove)) == SQLITE_ROW)
                 meta->rows_checksum -= (uint64_t)sqlite3_column_int64(remove, 0);
         sqlite3_reset(remove);
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered, struct stored_meta *meta) {
+        int code;
+
+        code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_NOTIFICATIONS], 1, (int64_t)delivered);
+        return code == SQLITE_OK ? remove_rows(writer, WRITE_REMOVE_NOTIFICATIONS, meta) : code;
+}
+
+/* Remove more replies than the batch adds, so that their number does not grow. */
+static int remove_forgotten(struct sqlite_writer *writer, const struct storage_batch *batch,
+                            struct stored_meta *meta) {
+        sqlite3_stmt *remove = writer->statements[WRITE_REMOVE_FORGOTTEN];
+        int code;
+
+        code = sqlite3_bind_int64(remove, 1, (int64_t)batch->forgotten_reply);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_int64(remove, 2, 1000 + 2 * (int64_t)batch->n_rows);
+        return code == SQLITE_OK ? remove_rows(writer, WRITE_REMOVE_FORGOTTEN, meta) : code;
+}
+
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
                       struct stored_meta *meta) {
         int code = remove_notifications(writer, batch->delivered, meta);
 
+        if (code == SQLITE_OK)
+                code = remove_forgotten(writer, batch, meta);
         for (size_t i = 0; i < batch->n_rows && code == SQLITE_OK; i++)
                 code = write_row(writer, &batch->rows[i], meta);
         for (size_t i = 0; i < batch->n_notifications && code == SQLITE_OK; i++)

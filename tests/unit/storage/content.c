@@ -162,11 +162,11 @@ void content_put_registration(struct content *content, struct slice client, stru
         free(user_text);
 }
 
-void content_put_reply(struct content *content, uint32_t slot, const struct digest *digest,
+void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
                        struct remembered_reply reply, int64_t deadline_ns) {
         char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
 
-        content_put(content, text_of("reply %08x", slot),
+        content_put(content, text_of("reply %016" PRIx64, number),
                     text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
                             reply.outcome, reply.has_version, reply.version_wall_ms, reply.version_counter,
                             deadline_ns));
@@ -175,6 +175,16 @@ void content_put_reply(struct content *content, uint32_t slot, const struct dige
 
 static char *notification_name(uint64_t sequence) {
         return text_of("notification %020" PRIu64, sequence);
+}
+
+void content_remove_replies(struct content *content, uint64_t from, uint64_t to) {
+        for (size_t i = content->n_lines; i-- > 0;) {
+                const char *name = content->lines[i].name;
+                uint64_t number;
+
+                if (sscanf(name, "reply %" SCNx64, &number) == 1 && number >= from && number <= to)
+                        content_put(content, strdup(name), NULL);
+        }
 }
 
 void content_put_notification(struct content *content, const struct pending_notification *notification) {

@@ -35,8 +35,11 @@ void content_put_entry(struct content *content, const struct setting *setting, s
 void content_put_registration(struct content *content, struct slice client, struct slice key,
                               const struct slice *user, uint64_t connection);
 
-void content_put_reply(struct content *content, uint32_t slot, const struct digest *digest,
+void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
                        struct remembered_reply reply, int64_t deadline_ns);
+
+/* Remove the replies with these numbers. */
+void content_remove_replies(struct content *content, uint64_t from, uint64_t to);
 
 void content_put_notification(struct content *content, const struct pending_notification *notification);
 

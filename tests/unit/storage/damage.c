@@ -32,7 +32,8 @@ void damage_make_batch(struct disk *disk, int i) {
                 disk_deliver(disk, disk->notification_sequence - 2);
         disk_watch(disk, (struct slice){ (uint8_t *)large, (size_t)i + 1 }, S("sensors"), 7);
         for (uint32_t j = 0; j < 3; j++)
-                disk_reply(disk, ((uint32_t)i * 3 + j) % 20, OUTCOME_DONE, disk->clock, INT64_C(5000000000));
+                disk_reply(disk, 1 + ((uint64_t)i * 3 + j) % 20, OUTCOME_DONE, disk->clock,
+                           INT64_C(5000000000));
 }
 
 void damage_fill(struct disk *disk) {

@@ -49,11 +49,11 @@ static int take_registration(void *userdata, struct slice client, struct slice u
         return 0;
 }
 
-static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
+static int take_reply(void *userdata, uint64_t number, const struct digest *digest,
                       struct remembered_reply reply, int64_t deadline_ns) {
         struct disk *disk = userdata;
 
-        content_put_reply(&disk->loaded, slot, digest, reply, deadline_ns);
+        content_put_reply(&disk->loaded, number, digest, reply, deadline_ns);
         return 0;
 }
 
@@ -312,11 +312,11 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
-void disk_reply(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns) {
         struct row *row = add_row(disk, ROW_REPLY);
 
-        row->reply.slot = slot;
+        row->reply.number = number;
         row->reply.reply = (struct remembered_reply){
                 .version_wall_ms = version.wall_ms,
                 .version_counter = version.counter,
@@ -324,9 +324,19 @@ void disk_reply(struct disk *disk, uint32_t slot, enum outcome outcome, struct v
                 .has_version = version.wall_ms != 0,
         };
         row->reply.deadline_ns = deadline_ns;
-        memcpy(row->reply.digest.bytes, &slot, sizeof(slot));
+        memcpy(row->reply.digest.bytes, &number, sizeof(number));
         memcpy(row->reply.digest.bytes + 8, &version, 8);
-        content_put_reply(&disk->expected, slot, &row->reply.digest, row->reply.reply, deadline_ns);
+        content_put_reply(&disk->expected, number, &row->reply.digest, row->reply.reply, deadline_ns);
+}
+
+void disk_drop_reply(struct disk *disk, uint64_t number) {
+        add_row(disk, ROW_REPLY_DROPPED)->reply.number = number;
+        content_remove_replies(&disk->expected, number, number);
+}
+
+void disk_forget_replies(struct disk *disk, uint64_t number) {
+        disk->forgotten_reply = number;
+        content_remove_replies(&disk->expected, 0, number);
 }
 
 void disk_notify(struct disk *disk, struct slice key, struct slice recipients) {
@@ -359,6 +369,7 @@ int disk_commit(struct disk *disk) {
                 .notifications = disk->notifications,
                 .n_notifications = disk->n_notifications,
                 .delivered = disk->delivered,
+                .forgotten_reply = disk->forgotten_reply,
                 .now = disk->now,
         };
         int r = storage_commit(disk->storage, &batch);

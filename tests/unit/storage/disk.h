@@ -31,7 +31,7 @@ struct disk {
         struct pending_notification notifications[DISK_NOTIFICATIONS_MAX]; /* of the current batch */
         size_t n_notifications;
         uint64_t notification_sequence; /* of the last committed notification */
-        uint64_t delivered;
+        uint64_t delivered, forgotten_reply;
         struct content committed; /* expected content of the disk */
         struct content expected;  /* with the current batch */
         struct content uncertain; /* with the batch whose commit returned -ESTALE */
@@ -76,8 +76,10 @@ void disk_remove(struct disk *disk, struct slice key);
 /* Register. The user has the name of the client; without a connection there is no user. */
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection);
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
-void disk_reply(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns);
+void disk_drop_reply(struct disk *disk, uint64_t number);
+void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this number */
 
 /* The notification of the last row, which is a set or a removal. Sequences go up by themselves. */
 void disk_notify(struct disk *disk, struct slice key, struct slice recipients);

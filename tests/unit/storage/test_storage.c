@@ -190,25 +190,61 @@ Test(storage, stores_registrations) {
         check();
 }
 
-Test(storage, stores_replies_by_slot) {
-        disk_reply(&disk, 0, OUTCOME_DONE, disk.clock, 5000 * MS);
-        disk_reply(&disk, UINT32_MAX, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
+Test(storage, stores_replies_by_number) {
+        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 5000 * MS);
+        disk_reply(&disk, INT64_MAX / 2, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
         disk_reply(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
         COMMIT(&disk);
         check();
 
         disk_reply(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
-        disk_reply(&disk, 0, OUTCOME_DONE, disk.clock, 8000 * MS);
-        disk_reply(&disk, 0, OUTCOME_DELETED, disk.clock, 9000 * MS);
+        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 8000 * MS);
+        disk_reply(&disk, 1, OUTCOME_DELETED, disk.clock, 9000 * MS);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();
 }
 
+Test(storage, removes_dropped_and_forgotten_replies) {
+        for (uint64_t number = 1; number <= 9; number++)
+                disk_reply(&disk, number, OUTCOME_DONE, disk.clock, 5000 * MS);
+        COMMIT(&disk);
+
+        disk_drop_reply(&disk, 7);
+        disk_drop_reply(&disk, 70); /* not stored: the commit that added it has failed */
+        disk_forget_replies(&disk, 4);
+        disk_reply(&disk, 10, OUTCOME_DONE, disk.clock, 5000 * MS);
+        disk_drop_reply(&disk, 10);
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 4);
+        check();
+}
+
+/* So a commit after a long time without one is not slow. */
+Test(storage, removes_many_forgotten_replies_in_several_commits) {
+        static struct row rows[5000];
+        struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
+        size_t n_commits = 0;
+
+        for (uint64_t i = 0; i < N_ROWS(rows); i++)
+                rows[i] = (struct row){ .type = ROW_REPLY,
+                                        .reply = { .number = i + 1, .deadline_ns = 5000 * MS } };
+        cr_assert_eq(storage_commit(disk.storage, &batch), 0);
+
+        batch = (struct storage_batch){ .now = disk.now, .forgotten_reply = N_ROWS(rows) };
+        do {
+                cr_assert_eq(storage_commit(disk.storage, &batch), 0);
+                disk_close(&disk);
+                cr_assert_eq(disk_open(&disk), 0);
+                n_commits++;
+        } while (disk.loaded.n_lines > 0);
+        cr_expect_eq(n_commits, 5);
+}
+
 Test(storage, stores_every_outcome_that_is_remembered) {
         for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
                 if (outcome != OUTCOME_VALUE && outcome != OUTCOME_PAGE)
-                        disk_reply(&disk, outcome, outcome, disk.clock, 5000 * MS);
+                        disk_reply(&disk, 1 + outcome, outcome, disk.clock, 5000 * MS);
         COMMIT(&disk);
         check();
 }
@@ -223,7 +259,7 @@ Test(storage, does_not_load_expired_replies) {
         disk.now.wall_ms += 500 + 1; /* rounded up */
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect_eq(disk.loaded.n_lines, 1);
-        cr_expect_str_eq(disk.loaded.lines[0].name, "reply 00000002");
+        cr_expect_str_eq(disk.loaded.lines[0].name, "reply 0000000000000002");
 }
 
 Test(storage, stores_the_clock_and_the_number_of_disconnects) {
@@ -248,7 +284,7 @@ Test(storage, keeps_many_batches_of_many_rows) {
                         else
                                 disk_put(&disk, key, value);
                 }
-                disk_reply(&disk, (uint32_t)i % 40, OUTCOME_DONE, disk.clock, 5000 * MS);
+                disk_reply(&disk, 1 + (uint64_t)i % 40, OUTCOME_DONE, disk.clock, 5000 * MS);
                 COMMIT(&disk);
         }
         check();
@@ -326,7 +362,7 @@ Test(storage, reports_progress_of_loading) {
         for (uint32_t i = 0; i < 250; i++) {
                 for (uint32_t j = 0; j < N_ROWS(rows); j++)
                         rows[j] = (struct row){ .type = ROW_REPLY,
-                                                .reply = { .slot = i * 1000 + j, .deadline_ns = 1 } };
+                                                .reply = { .number = i * 1000 + j + 1, .deadline_ns = 1 } };
                 cr_assert_eq(storage_commit(disk.storage, &batch), 0);
         }
         disk_close(&disk);

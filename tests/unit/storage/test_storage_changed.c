@@ -46,6 +46,7 @@ static const char *const changes[] = {
         "UPDATE answers SET digest = zeroblob(15) WHERE slot = 3",
         "UPDATE answers SET slot = 300 WHERE slot = 3",
         "UPDATE answers SET slot = 3 + (1 << 32) WHERE slot = 3",
+        "UPDATE answers SET slot = -3 WHERE slot = 3",
         "DELETE FROM answers WHERE slot = 3",
         "UPDATE notifications SET sequence = sequence + 100",
         "UPDATE notifications SET version_wall_ms = version_wall_ms + 1",

@@ -42,7 +42,7 @@ static void make_batch(struct disk *disk, int i) {
                 disk_remove(disk, S("large"));
         if (i % 4 == 0)
                 disk_watch(disk, (struct slice){ (uint8_t *)large, 3 }, S("key-1"), (uint64_t)i);
-        disk_reply(disk, (uint32_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
+        disk_reply(disk, 1 + (uint64_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
 }
 
 static void count(struct tally *tally, int r) {

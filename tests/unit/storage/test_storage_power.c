@@ -159,7 +159,7 @@ static void make_batch(struct disk *disk, int i) {
         }
         if (i % 3 == 1)
                 disk_set(disk, S("large"), (struct slice){ (uint8_t *)large, sizeof(large) });
-        disk_reply(disk, (uint32_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
+        disk_reply(disk, 1 + (uint64_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
 }
 
 /* The content of the disk after a power failure: one of the possible subsets. */

@@ -57,7 +57,7 @@ Test(storage_room, file_size_is_bounded_for_constant_data) {
         limit(ROOM);
         for (int i = 0; i < N_COMMITS; i++) {
                 disk_put(&disk, i % 3 ? "a" : "b", i % 2 ? "odd" : "even");
-                disk_reply(&disk, (uint32_t)i % 10, OUTCOME_DONE, disk.clock, INT64_C(5000000000));
+                disk_reply(&disk, 1 + (uint64_t)i % 10, OUTCOME_DONE, disk.clock, INT64_C(5000000000));
                 COMMIT(&disk);
         }
         limit(no_limit);
