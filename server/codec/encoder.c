@@ -12,8 +12,9 @@
 
 /* Payloads in the sdk dialect, NUL-terminated. */
 static const struct slice outcome_payloads[N_OUTCOMES] = {
-#define REPLY_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
-#define ERROR_PAYLOAD(symbol, name, verbs, text)    [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
+#define REPLY_PAYLOAD(symbol, name, verbs, built_from, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
+#define ERROR_PAYLOAD(symbol, name, verbs, log, text)                                                       \
+        [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
         OUTCOMES(REPLY_PAYLOAD, ERROR_PAYLOAD)
 #undef REPLY_PAYLOAD
 #undef ERROR_PAYLOAD
@@ -67,7 +68,10 @@ static void add_version(struct encoder *encoder, struct message *message, struct
                      (struct slice){ (const uint8_t *)encoder->version, length });
 }
 
-/* Return the constant payload of an outcome. Those of two outcomes depend on the dialect (PROTOCOL.md "Dialects"). */
+/*
+ * Return the constant payload of an outcome. Those of two outcomes depend on the dialect
+ * (PROTOCOL.md "Dialects").
+ */
 static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
         if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
                 return SLICE_LITERAL("-1\r\n");
@@ -87,16 +91,17 @@ static void append_page(struct buf *payload, const struct scan_page *page) {
 }
 
 static struct slice reply_payload(struct encoder *encoder, const struct reply *reply) {
-        switch (reply->outcome) {
-        case OUTCOME_VALUE:
+        switch (outcomes[reply->outcome].built_from) {
+        case PAYLOAD_ENTRY:
                 resp3_append_blob(&encoder->payload, entry_value(reply->entry));
                 return buf_slice(&encoder->payload);
-        case OUTCOME_PAGE:
+        case PAYLOAD_PAGE:
                 append_page(&encoder->payload, reply->page);
                 return buf_slice(&encoder->payload);
-        default:
-                return outcome_payload(encoder, reply->outcome);
+        case PAYLOAD_CONSTANT:
+                break;
         }
+        return outcome_payload(encoder, reply->outcome);
 }
 
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {

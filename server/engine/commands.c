@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/assert.h"
 #include "base/time_units.h"
 #include "engine/disconnect.h"
 #include "engine/persistence.h"
@@ -55,14 +56,20 @@ static bool is_expired(const struct request_step *step, struct entry *entry) {
         return keyspace_deadline(&step->engine->keyspace, entry) <= step->now.mono_ns;
 }
 
-/* For reads: return the key's entry, or NULL if it has none or the entry has expired. Does not remove an expired entry. */
+/*
+ * For reads: return the key's entry, or NULL if it has none or the entry has expired. Does not
+ * remove an expired entry.
+ */
 static struct entry *look_up(const struct request_step *step) {
         struct entry *entry = keyspace_find(&step->engine->keyspace, step->key_hash, step->request->key);
 
         return entry && !is_expired(step, entry) ? entry : NULL;
 }
 
-/* For writes: find the key's entry; NULL if it has none. Removes an expired entry first. Returns 0 or -ENOMEM. */
+/*
+ * For writes: find the key's entry; NULL if it has none. Removes an expired entry first. Returns 0
+ * or -ENOMEM.
+ */
 static int find_current(struct request_step *step, struct entry **ret_entry) {
         struct entry *entry = keyspace_find(&step->engine->keyspace, step->key_hash, step->request->key);
         int r;
@@ -162,7 +169,10 @@ static int64_t px_deadline(const struct request_step *step) {
         return deadline_ns;
 }
 
-/* Return whether the notification of this SET fits into a packet. Its topic contains the key in base16. */
+/*
+ * Return whether the notification of this SET fits into a packet. Its topic contains the key in
+ * base16.
+ */
 static bool fits_packet(const struct packet_limits *limits, const struct request *request) {
         return limits->max_bytes == 0 || limits->notification_bytes + 2 * (uint64_t)request->key.length +
                                                          resp3_blob_length(request->value.length) <=
@@ -170,8 +180,8 @@ static bool fits_packet(const struct packet_limits *limits, const struct request
 }
 
 /*
- * Return the maximum length of the payload of the reply to this request. 0 means no limit. 1 means that no payload fits: every
- * payload is longer than 1 byte.
+ * Return the maximum length of the payload of the reply to this request. 0 means no limit. 1 means
+ * that no payload fits: every payload is longer than 1 byte.
  */
 static uint64_t max_payload_bytes(const struct packet_limits *limits, const struct request *request) {
         uint64_t n_bytes =
@@ -301,7 +311,9 @@ static void execute_vdel(struct request_step *step) {
         delete_key(step, &step->request->value);
 }
 
-/* Return whether a registration of this cost exceeds what the registrations of one client may use. */
+/*
+ * Return whether a registration of this cost exceeds what the registrations of one client may use.
+ */
 static bool exceeds_client_quota(const struct engine *engine, const struct request *request, uint64_t cost) {
         struct watch_usage used = engine_client_usage(engine, request->client);
         struct watch_usage max = engine_client_usage_max(engine);
@@ -409,10 +421,14 @@ static void execute_scan(struct request_step *step) {
 
 void command_execute(struct request_step *step) {
         static void (*const commands[N_VERBS])(struct request_step *) = {
-#define VERB_FUNCTION(symbol, name, ...) [VERB_##symbol] = execute_##name,
-                VERBS(VERB_FUNCTION)
-#undef VERB_FUNCTION
+                [VERB_SET] = execute_set,
+                [VERB_GET] = execute_get,
+                [VERB_DEL] = execute_del,
+                [VERB_VDEL] = execute_vdel,
+                [VERB_KEYNOTIFY] = execute_keynotify,
+                [VERB_SCAN] = execute_scan,
         };
 
+        ASSERT(commands[step->request->verb]);
         commands[step->request->verb](step);
 }

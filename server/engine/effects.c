@@ -40,14 +40,14 @@ static void reset_notifications(struct effects *effects) {
 }
 
 void reply_deinit(struct reply *reply) {
-        switch (reply->outcome) {
-        case OUTCOME_VALUE:
+        switch (outcomes[reply->outcome].built_from) {
+        case PAYLOAD_ENTRY:
                 entry_unref(reply->entry);
                 break;
-        case OUTCOME_PAGE:
+        case PAYLOAD_PAGE:
                 scan_page_free(reply->page);
                 break;
-        default:
+        case PAYLOAD_CONSTANT:
                 break;
         }
         *reply = (struct reply){ 0 };

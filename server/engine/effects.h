@@ -8,8 +8,9 @@
 #include "engine/watch.h"
 
 /*
- * The effects of the steps of one batch: rows for storage, and notifications in the order of the changes. Effects hold
- * references: entries and registrations in them stay valid until effects_reset().
+ * The effects of the steps of one batch: rows for storage, and notifications in the order of the
+ * changes. Effects hold references: entries and registrations in them stay valid until
+ * effects_reset().
  */
 
 /* The reply to one request. */
@@ -19,8 +20,8 @@ struct reply {
         bool is_insertion; /* SET of a key that did not exist, even if storing failed; for metrics */
         bool is_repeated;  /* a remembered reply: the request was executed before */
         struct version version;
-        struct entry *entry;    /* OUTCOME_VALUE */
-        struct scan_page *page; /* OUTCOME_PAGE */
+        struct entry *entry;    /* PAYLOAD_ENTRY */
+        struct scan_page *page; /* PAYLOAD_PAGE */
 };
 
 /* A change of a key that has registrations. */
@@ -66,14 +67,16 @@ void effects_deinit(struct effects *effects);
 void reply_deinit(struct reply *reply);
 
 /*
- * Make room for the change of a key and the notifications of its registrations. watchers: from watch_of_key(); may be NULL.
- * Returns 0 or -ENOMEM. After 0, the next effects_change() with these watchers cannot fail.
+ * Make room for the change of a key and the notifications of its registrations. watchers: from
+ * watch_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_change() with these
+ * watchers cannot fail.
  */
 int effects_reserve_change(struct effects *effects, const struct registration *watchers);
 
 /*
- * Add the row of a changed entry, and a notification for each registration of its key. Takes over the row's references.
- * version: of the new entry; if the key was deleted or has expired, of the former entry.
+ * Add the row of a changed entry, and a notification for each registration of its key. Takes over
+ * the row's references. version: of the new entry; if the key was deleted or has expired, of the
+ * former entry.
  */
 void effects_change(struct effects *effects, struct row row, struct registration *watchers,
                     struct version version);
@@ -81,7 +84,10 @@ void effects_change(struct effects *effects, struct row row, struct registration
 /* Make room for one action of the plugin. Returns 0 or -ENOMEM. */
 int effects_reserve_track(struct effects *effects);
 
-/* Add an action of the plugin, after effects_reserve_track(). Ignores connection 0, which means unknown. */
+/*
+ * Add an action of the plugin, after effects_reserve_track(). Ignores connection 0, which means
+ * unknown.
+ */
 void effects_track(struct effects *effects, uint64_t connection, enum track_action action);
 
 /* Make room for one row. Returns 0 or -ENOMEM. */
@@ -91,8 +97,8 @@ int effects_reserve_row(struct effects *effects);
 void effects_row(struct effects *effects, struct row row);
 
 /*
- * Call after engine_undo() of a batch whose commit failed. Removes all effects except the KICK_CONNECTION actions, which
- * the pipeline has added: the undo does not restore the registrations of these connections, so their clients must register
- * again.
+ * Call after engine_undo() of a batch whose commit failed. Removes all effects except the
+ * KICK_CONNECTION actions, which the pipeline has added: the undo does not restore the
+ * registrations of these connections, so their clients must register again.
  */
 void effects_fail(struct effects *effects);

@@ -185,6 +185,7 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
 }
 
 static struct remembered_reply remembered_reply_of(const struct reply *reply) {
+        ASSERT(outcomes[reply->outcome].built_from == PAYLOAD_CONSTANT); /* no other payload is stored */
         return (struct remembered_reply){
                 .version_wall_ms = reply->version.wall_ms,
                 .version_counter = reply->version.counter,

@@ -18,13 +18,14 @@ enum {
 #undef VERB_BIT_IF_FENCED
 };
 
-static const struct outcome_properties {
-        const char *name;
-        unsigned int verbs;
-} outcomes[N_OUTCOMES] = {
-#define OUTCOME_PROPERTIES(symbol, name, verbs, ...) [OUTCOME_##symbol] = { name, verbs },
-        OUTCOMES(OUTCOME_PROPERTIES, OUTCOME_PROPERTIES)
-#undef OUTCOME_PROPERTIES
+const struct outcome_properties outcomes[N_OUTCOMES] = {
+#define REPLY_PROPERTIES(symbol, name, verbs, built_from, payload)                                          \
+        [OUTCOME_##symbol] = { name, verbs, PAYLOAD_##built_from, OUTCOME_UNLOGGED },
+#define ERROR_PROPERTIES(symbol, name, verbs, log, text)                                                    \
+        [OUTCOME_##symbol] = { name, verbs, PAYLOAD_CONSTANT, log },
+        OUTCOMES(REPLY_PROPERTIES, ERROR_PROPERTIES)
+#undef REPLY_PROPERTIES
+#undef ERROR_PROPERTIES
 };
 
 const char *outcome_name(enum outcome outcome) {

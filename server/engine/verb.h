@@ -11,9 +11,10 @@
  *
  *   X(symbol, name, access, n_arguments_min, n_arguments_max, flags)
  *
- * The symbol is also the word on the wire. The name is the word in metrics and log lines, and commands.c defines the function
- * execute_NAME(). The access is what a policy must grant. The verb itself does not count as an argument. The decoder of
- * SET (codec/invocation.c) checks the number of its options.
+ * The symbol is also the word on the wire. The name is the word in metrics and log lines. The table
+ * in command_execute() (commands.c) has the function of each verb. The access is what a policy must
+ * grant. The verb itself does not count as an argument. The decoder of SET (codec/invocation.c)
+ * checks the number of its options.
  */
 #define VERBS(X)                                                                                            \
         X(SET, set, ACCESS_WRITE, 2, SIZE_MAX, VERB_IS_FENCED | VERB_IS_REMEMBERED | VERB_NEEDS_TIMESTAMP)  \

@@ -58,11 +58,17 @@ static size_t reply_bytes(const struct pending_reply *pending) {
         const struct reply *reply = &pending->reply;
         size_t n_bytes = pending->response_topic.length + pending->correlation_data.length;
 
-        if (reply->outcome == OUTCOME_VALUE)
+        switch (outcomes[reply->outcome].built_from) {
+        case PAYLOAD_ENTRY:
                 n_bytes += entry_value(reply->entry).length;
-        if (reply->outcome == OUTCOME_PAGE)
+                break;
+        case PAYLOAD_PAGE:
                 for (size_t i = 0; i < reply->page->n_entries; i++)
                         n_bytes += entry_key(reply->page->entries[i]).length;
+                break;
+        case PAYLOAD_CONSTANT:
+                break;
+        }
         return n_bytes;
 }
 

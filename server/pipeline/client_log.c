@@ -4,30 +4,6 @@
 
 #include "protocol/topics.h"
 
-/* All errors except those of a failed commit, which is logged once per batch. */
-static const struct {
-        bool is_refusal;
-        enum log_level level; /* LOG_WARNING: the operator should investigate the store or the client */
-} outcomes[N_OUTCOMES] = {
-        [OUTCOME_SYNTAX_ERROR] = { true, LOG_INFO },
-        [OUTCOME_UNKNOWN_COMMAND] = { true, LOG_INFO },
-        [OUTCOME_WRONG_NUMBER_OF_ARGUMENTS] = { true, LOG_INFO },
-        [OUTCOME_EMPTY_KEY] = { true, LOG_INFO },
-        [OUTCOME_MISSING_TIMESTAMP] = { true, LOG_INFO },
-        [OUTCOME_MALFORMED_TIMESTAMP] = { true, LOG_INFO },
-        [OUTCOME_TIMESTAMP_TOO_FAR] = { true, LOG_WARNING },
-        [OUTCOME_FENCE_TOO_FAR] = { true, LOG_WARNING },
-        [OUTCOME_NOT_AUTHORIZED] = { true, LOG_WARNING },
-        [OUTCOME_FENCE_REQUIRED] = { true, LOG_INFO },
-        [OUTCOME_FENCE_TOO_OLD] = { true, LOG_INFO },
-        [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = { true, LOG_INFO },
-        [OUTCOME_CLIENT_UNKNOWN] = { true, LOG_INFO },
-        [OUTCOME_QUOTA_EXCEEDED] = { true, LOG_WARNING },
-        [OUTCOME_VALUE_TOO_LARGE] = { true, LOG_WARNING },
-        [OUTCOME_REPLY_TOO_LARGE] = { true, LOG_WARNING },
-        [OUTCOME_OUT_OF_MEMORY] = { true, LOG_ERROR },
-};
-
 /* Four fields of the request, and up to four limits, each with its present value. */
 #define N_FIELDS_MAX 12
 struct fields {
@@ -84,7 +60,7 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
                         enum outcome outcome, struct now now) {
         struct fields fields = { 0 };
 
-        if (!outcomes[outcome].is_refusal)
+        if (outcomes[outcome].log_level == OUTCOME_UNLOGGED)
                 return;
 
         add_request(&fields, request, outcome_name(outcome));
@@ -122,8 +98,8 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
         default:
                 break;
         }
-        log_limited_fields(limit_of(log, engine, request->client), outcomes[outcome].level,
-                           "request refused", fields.list);
+        log_limited_fields(limit_of(log, engine, request->client),
+                           (enum log_level)outcomes[outcome].log_level, "request refused", fields.list);
 }
 
 void client_log_fault(struct client_log *log, const struct engine *engine,

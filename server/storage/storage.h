@@ -7,12 +7,13 @@
 #include "storage/pending_notification.h"
 
 /*
- * Interface of a storage: load all rows once, then commit batches, each atomically. There are two implementations:
- * storage_memory_new(), and storage_sqlite_open() of storage/sqlite/sqlite.h.
+ * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
+ * implementations: storage_memory_new(), and storage_sqlite_open() of storage/sqlite/sqlite.h.
  *
- * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call it.
- * storage_commit() changes neither the batch nor the entries and registrations of its rows. It reads the names of these
- * registrations from the engine, so the engine must not execute a step meanwhile.
+ * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread
+ * may call it. storage_commit() changes neither the batch nor the entries and registrations of its
+ * rows. It reads the names of these registrations from the engine, so the engine must not execute a
+ * step meanwhile.
  */
 struct storage;
 
@@ -43,11 +44,14 @@ struct storage_census {
 };
 
 /*
- * Receives the stored data. Each callback returns 0 or -errno. After an error storage_load() stops and returns the error.
- * Arguments are borrowed for the call.
+ * Receives the stored data. Each callback returns 0 or -errno. After an error storage_load() stops
+ * and returns the error. Arguments are borrowed for the call.
  */
 struct storage_sink {
-        /* Called first, once. For an empty storage the header has a new digest key and instance id, and clock 0. */
+        /*
+         * Called first, once. For an empty storage the header has a new digest key and instance id,
+         * and clock 0.
+         */
         int (*header)(void *userdata, const struct storage_header *header);
 
         int (*entry)(void *userdata, const struct entry_fields *fields);
@@ -62,7 +66,9 @@ struct storage_sink {
         int (*reply)(void *userdata, uint64_t number, const struct digest *digest,
                      struct remembered_reply reply, int64_t deadline_ns);
 
-        /* Called in ascending order of sequence. The callback may keep the entry with entry_ref(). */
+        /*
+         * Called in ascending order of sequence. The callback may keep the entry with entry_ref().
+         */
         int (*notification)(void *userdata, const struct pending_notification *notification);
 
         /* Called after every 100,000 rows, to log the progress. May be NULL. */
@@ -85,23 +91,26 @@ struct storage_batch {
         size_t n_notifications;
         uint64_t delivered; /* remove the stored notifications up to this sequence */
 
-        /* Remove the stored replies up to this number. A storage may leave some of them to later commits. */
+        /*
+         * Remove the stored replies up to this number. A storage may leave some of them to later
+         * commits.
+         */
         uint64_t forgotten_reply;
 
         struct now now; /* time of the batch, to convert its deadlines to stored times */
 };
 
 /*
- * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller must also set
- * persistence_digest and key_states. The members for notifications are NULL or 0, so that the commit does not change what is
- * stored of them; the caller may set them.
+ * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller
+ * must also set persistence_digest and key_states. The members for notifications are NULL or 0, so
+ * that the commit does not change what is stored of them; the caller may set them.
  */
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
                                         struct now now);
 
 /*
- * The operations of a storage. A commit stores persistent entries, all registrations, all remembered replies, and all
- * notifications. It removes an entry that is no longer persistent.
+ * The operations of a storage. A commit stores persistent entries, all registrations, all
+ * remembered replies, and all notifications. It removes an entry that is no longer persistent.
  */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink, struct now now);
@@ -118,7 +127,8 @@ struct storage {
 };
 
 /*
- * Pass everything that is stored to the sink. The cause of an error other than -ENOMEM is logged. Returns:
+ * Pass everything that is stored to the sink. The cause of an error other than -ENOMEM is logged.
+ * Returns:
  *
  *     0           loaded
  *     -ENOMEM     out of memory
@@ -142,8 +152,9 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
 
 /*
- * Return true if the wall clock was stepped since the last commit: the stored deadlines would be wrong after a restart. The
- * caller must then commit a batch, which may have no rows. Call about once a second.
+ * Return true if the wall clock was stepped since the last commit: the stored deadlines would be
+ * wrong after a restart. The caller must then commit a batch, which may have no rows. Call about
+ * once a second.
  */
 bool storage_needs_commit(const struct storage *storage, struct now now);
 
@@ -153,5 +164,8 @@ bool storage_is_volatile(const struct storage *storage);
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);
 
-/* Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or -ENOMEM. */
+/*
+ * Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at
+ * once. Returns 0 or -ENOMEM.
+ */
 int storage_memory_new(struct storage **ret_storage);

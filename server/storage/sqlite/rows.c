@@ -184,8 +184,7 @@ int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, u
             digest.length != sizeof(reply.digest) ||
             outcome_from_name(column_bytes(statement, 2), &outcome) < 0)
                 return -EBADMSG;
-        /* The payload of these replies is not stored, so they are never remembered. */
-        if (outcome == OUTCOME_VALUE || outcome == OUTCOME_PAGE)
+        if (outcomes[outcome].built_from != PAYLOAD_CONSTANT) /* never remembered */
                 return -EBADMSG;
 
         memcpy(&reply.digest, digest.data, sizeof(reply.digest));

@@ -19,7 +19,7 @@ static struct world world;
 static struct client_log client_log;
 
 static void refuse(const char *client, unsigned n) {
-        static const enum outcome outcomes[] = { OUTCOME_NOT_AUTHORIZED, OUTCOME_SYNTAX_ERROR,
+        static const enum outcome refusals[] = { OUTCOME_NOT_AUTHORIZED, OUTCOME_SYNTAX_ERROR,
                                                  OUTCOME_QUOTA_EXCEEDED };
         struct invocation invocation = { .request = GET("key"), .fault = REQUEST_FAULT_NONE + 1 };
 
@@ -32,7 +32,7 @@ static void refuse(const char *client, unsigned n) {
                 client_log_invalid_response_topic(&client_log, world.engine, &invocation.request);
                 break;
         default:
-                client_log_refusal(&client_log, world.engine, &invocation.request, outcomes[n % 5],
+                client_log_refusal(&client_log, world.engine, &invocation.request, refusals[n % 5],
                                    world.now);
         }
 }
