@@ -78,15 +78,6 @@ static void trace(const struct world *world, const char *direction, const struct
                     (const char *)message_property(message, COMPANION_PROPERTY_MAC).data);
 }
 
-/* A planted fault: an old WELCOME looks like the reply to the latest HELLO. */
-static void seal_for_last_hello(const struct pipeline *pipeline, struct message *welcome) {
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
-
-        companion_box_seal(welcome->response_topic, pipeline->hello.key, nonce,
-                           (uint8_t *)welcome->payload.data);
-        welcome->correlation_data = slice_from_string(pipeline->hello.correlation.text);
-}
-
 static uint64_t n_dropped(const struct world *world) {
         const struct counters *counters = pipeline_counters(world->pipeline);
 
@@ -143,9 +134,6 @@ static void deliver(struct world *world, size_t n) {
         for (; n > 0 && broker->n_unacknowledged < broker->n_waiting; n--) {
                 struct message *message = broker->waiting[broker->n_unacknowledged++];
 
-                if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
-                    slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
-                        seal_for_last_hello(world->pipeline, message);
                 trace(world, ">", message);
                 if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                         truth_begin_attempt(&world->truth);

@@ -42,7 +42,7 @@ enum planted {
         PLANTED_REPEATED,         /* the plugin delivers a repeated DELIVER again */
         PLANTED_NOT_HANDED_OVER,  /* the plugin acknowledges a DELIVER, and drops it */
         PLANTED_LOST_PENDING,     /* the disk loses pending notifications */
-        PLANTED_OLD_WELCOME,      /* the WELCOME of an earlier HELLO is accepted for the latest */
+        PLANTED_OLD_WELCOME,      /* the plugin replies to HELLO with the WELCOME of the previous HELLO */
         PLANTED_OLD_POLICY,       /* a changed policy does not reach the pipeline */
         PLANTED_LONG_LIFE,        /* the disk adds an hour to each deadline */
         PLANTED_LOST_PAGE,        /* a client ignores the keys of a page */

@@ -54,6 +54,16 @@ static void append_welcome(const struct world *world, struct buf *text) {
         companion_welcome_append(text, &welcome);
 }
 
+/* A planted fault: replace the text by that of the previous WELCOME, and keep the new one for the next HELLO. */
+static void exchange_welcome(struct sim_broker *broker, struct buf *text) {
+        struct buf previous = broker->welcome;
+
+        broker->welcome = *text;
+        *text = previous;
+        if (text->length == 0)
+                buf_append_slice(text, buf_slice(&broker->welcome)); /* the first HELLO */
+}
+
 static void welcome(struct world *world, const struct message *message) {
         struct message reply = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
                                  .correlation_data = message->correlation_data,
@@ -65,11 +75,11 @@ static void welcome(struct world *world, const struct message *message) {
 
         ASSERT(companion_hello_read(message->payload, &hello) == 0);
         append_welcome(world, &text);
+        if (IS_PLANTED(PLANTED_OLD_WELCOME))
+                exchange_welcome(&world->broker, &text);
         ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
         companion_box_seal(buf_slice(&text), hello.key, nonce, box);
         reply.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
-        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the plain text, to seal it again for another HELLO */
-                reply.response_topic = buf_slice(&text);
         broker_send_to_store(world, &reply);
         buf_deinit(&text);
 }

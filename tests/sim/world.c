@@ -237,7 +237,7 @@ static void choose_faults(struct world *world) {
 
         for (size_t i = 0; i < sizeof(world->faults) / sizeof(bool); i++)
                 faults[i] = random_chance(&world->random, 35);
-        if (IS_PLANTED(PLANTED_OLD_WELCOME)) { /* the fault needs a rare event */
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) { /* the fault needs several HELLOs */
                 world->faults.kills = world->faults.link_drops = world->faults.broker_restarts = true;
                 world->broker.has_plugin = true;
         }

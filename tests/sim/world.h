@@ -68,7 +68,8 @@ struct sim_broker {
         size_t n_connections, owners_capacity;
         uint64_t *ended; /* tracked connections that have ended, until UNTRACK or HELLO */
         size_t n_ended, ended_capacity;
-        bool is_repeating; /* DISCONNECTED will be repeated */
+        bool is_repeating;  /* DISCONNECTED will be repeated */
+        struct buf welcome; /* the text of the last WELCOME, for PLANTED_OLD_WELCOME */
 };
 
 struct sim_client {
