@@ -175,6 +175,15 @@ static int replace_reserved(mosquitto_property *list, const struct companion_mac
         return 0;
 }
 
+/*
+ * A request at QoS 0 or 2 gets an error, for which the store needs only the properties. Drop the payload: at QoS 2 it would
+ * wait in the store's MQTT library until PUBREL, where no limit applies. The broker frees the payload that it has passed.
+ */
+static void drop_payload(struct mosquitto_evt_message *request) {
+        request->payload = NULL;
+        request->payloadlen = 0;
+}
+
 static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *request,
                         const struct request_properties *properties, const char *client_id) {
         bool is_list_new = !request->properties;
@@ -182,8 +191,10 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
         struct companion_mac mac;
         int r;
 
-        if (request->qos != 1)
+        if (request->qos != 1) {
+                drop_payload(request);
                 return properties->has_reserved ? replace_reserved(request->properties, NULL, NULL) : 0;
+        }
 
         r = connections_open(plugin, request->client, client_id, &connection);
         if (r < 0)

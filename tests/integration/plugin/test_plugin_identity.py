@@ -271,6 +271,19 @@ def test_requests_at_another_qos_get_no_identity(site, peer, qos, user):
     assert request.user == [pair for pair in user if pair[0] in "ac"]
 
 
+@pytest.mark.parametrize("user", [[], [("statestore-mac", "x")]], ids=len)
+@pytest.mark.parametrize("qos", [0, 2])
+def test_the_payload_of_a_request_at_another_qos_does_not_reach_the_store(site, peer, qos, user):
+    client = site.connect()
+
+    client.send(client.encode_publish(INVOKE, b"x" * 100_000, qos=qos, user=user, CorrelationData=b"1"))
+    if qos == 2:
+        client.send(b"\x62\x02\x00\x01")  # PUBREL
+
+    request = peer.next_request()
+    assert (request.payload, request.correlation) == (b"", b"1")
+
+
 @pytest.mark.parametrize("topic", [INVOKE, f"clients/{SERVICE}", f"clients/{SERVICE}/x/command/notify/y",
                                    f"clients/{SERVICE}x", "a/+", "a/#", "", "$SYS/x", "a" + 100 * "/a"], ids=lambda topic: topic[:40])
 def test_a_forbidden_response_topic_disconnects_only_its_sender(site, peer, topic):
