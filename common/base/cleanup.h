@@ -12,6 +12,13 @@
  */
 #define CLEANUP(function) __attribute__((cleanup(function)))
 
+/* Define `name` for CLEANUP: it calls function(variable), unless the variable is NULL. */
+#define CLEANUP_FUNCTION(name, type, function)                                                              \
+        static inline void name(type *variable) {                                                           \
+                if (*variable)                                                                              \
+                        function(*variable);                                                                \
+        }
+
 /* Return the pointer's value and set the pointer to NULL, to pass ownership on. */
 #define take_ptr(pointer)                                                                                   \
         ({                                                                                                  \

@@ -49,9 +49,7 @@ static void generate_secrets(struct pipeline_config *config) {
         random_fill(config->companion_secret, sizeof(config->companion_secret));
 }
 
-static void storage_cleanup(struct storage **storage) {
-        storage_close(*storage);
-}
+CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)
 
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks) {
@@ -67,7 +65,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
-        CLEANUP(storage_cleanup) struct storage *storage = NULL;
+        CLEANUP(cleanup_storage) struct storage *storage = NULL;
         int r;
 
         r = companion_mac_init();

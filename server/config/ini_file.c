@@ -125,13 +125,10 @@ static bool read_line(struct ini_file *file, char line[LINE_SIZE], size_t *ret_l
         return c != EOF || length > 0;
 }
 
-static void close_stream(FILE **stream) {
-        if (*stream)
-                fclose(*stream);
-}
+CLEANUP_FUNCTION(cleanup_stream, FILE *, fclose)
 
 void ini_file_read(const char *name, const struct ini_sink *sink) {
-        CLEANUP(close_stream) FILE *stream = fopen(name, "re");
+        CLEANUP(cleanup_stream) FILE *stream = fopen(name, "re");
         struct ini_file file = { .name = name, .stream = stream, .sink = sink };
         char line[LINE_SIZE];
         size_t length;

@@ -37,10 +37,7 @@ static void rule_free(struct fault_rule *rule) {
         free(rule);
 }
 
-static void rule_cleanup(struct fault_rule **rule) {
-        if (*rule)
-                rule_free(*rule);
-}
+CLEANUP_FUNCTION(cleanup_rule, struct fault_rule *, rule_free)
 
 void fault_rules_clear(struct fault_rules *rules) {
         while (rules->first) {
@@ -157,7 +154,7 @@ static int read_rule(struct fault_rule *rule, const struct slice *words, size_t 
 
 int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,
                     uint64_t *ret_number, const char **ret_problem) {
-        CLEANUP(rule_cleanup) struct fault_rule *rule = NULL;
+        CLEANUP(cleanup_rule) struct fault_rule *rule = NULL;
         struct fault_rule **end = &rules->first;
         int r;
 

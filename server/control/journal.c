@@ -31,10 +31,7 @@ static void exchange_free(struct exchange *exchange) {
         free(exchange);
 }
 
-static void exchange_cleanup(struct exchange **exchange) {
-        if (*exchange)
-                exchange_free(*exchange);
-}
+CLEANUP_FUNCTION(cleanup_exchange, struct exchange *, exchange_free)
 
 static struct exchange **slot(const struct journal *journal, uint64_t index) {
         return &journal->exchanges[index % JOURNAL_SLOTS];
@@ -77,7 +74,7 @@ static struct slice copied_slice(const struct exchange *exchange, size_t *offset
 }
 
 static struct exchange *exchange_new(const struct journal_request *request) {
-        CLEANUP(exchange_cleanup) struct exchange *exchange = calloc(1, sizeof(*exchange));
+        CLEANUP(cleanup_exchange) struct exchange *exchange = calloc(1, sizeof(*exchange));
         size_t offset = 0;
 
         if (!exchange)

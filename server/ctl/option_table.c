@@ -28,13 +28,8 @@ static bool has_wrong_escape(const char *text) {
         return false;
 }
 
-static void cleanup_parts(CURLU **parts) {
-        curl_url_cleanup(*parts);
-}
-
-static void cleanup_text(char **text) {
-        curl_free(*text);
-}
+CLEANUP_FUNCTION(cleanup_parts, CURLU *, curl_url_cleanup)
+CLEANUP_FUNCTION(cleanup_text, char *, curl_free)
 
 /* Read a part, which may be absent. False: decoding failed, or out of memory. */
 static bool read_part(CURLU *parts, CURLUPart part, char **ret_text) {

@@ -23,10 +23,7 @@ __attribute__((format(printf, 2, 3))) static void describe(struct store_metrics_
         va_end(arguments);
 }
 
-static void cleanup_easy(CURL **easy) {
-        if (*easy)
-                curl_easy_cleanup(*easy);
-}
+CLEANUP_FUNCTION(cleanup_easy, CURL *, curl_easy_cleanup)
 
 /* Append received data. libcurl ends the transfer if the return value differs from n. */
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {

@@ -130,15 +130,8 @@ static void free_client(struct mqtt_client *client) {
         mosquitto_lib_cleanup();
 }
 
-static void cleanup_client(struct mqtt_client **client) {
-        if (*client)
-                free_client(*client);
-}
-
-static void cleanup_library(struct mosquitto **library) {
-        if (*library)
-                mosquitto_destroy(*library);
-}
+CLEANUP_FUNCTION(cleanup_client, struct mqtt_client *, free_client)
+CLEANUP_FUNCTION(cleanup_library, struct mosquitto *, mosquitto_destroy)
 
 static int set_options(struct mosquitto *library, const struct mqtt_client_config *config) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;

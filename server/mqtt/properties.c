@@ -114,12 +114,8 @@ void mqtt_incoming_deinit(struct mqtt_incoming *incoming) {
                 free(incoming->owned[--incoming->n_owned]);
 }
 
-static void free_properties(mosquitto_property **properties) {
-        mosquitto_property_free_all(properties);
-}
-
 int mqtt_properties_new(mosquitto_property **ret_properties, const struct message *message) {
-        CLEANUP(free_properties) mosquitto_property *properties = NULL;
+        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
         int r;
 
         r = mosquitto_property_add_byte(&properties, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0);

@@ -92,9 +92,7 @@ static const char *read_members(const json_t *object, struct key_record *record)
         return NULL;
 }
 
-static void cleanup_json(json_t **json) {
-        json_decref(*json);
-}
+CLEANUP_FUNCTION(cleanup_json, json_t *, json_decref)
 
 int key_record_read_object(struct key_record *record, const json_t *object, const char **ret_fault) {
         const char *fault = object ? read_members(object, record) : "the line is not JSON";
