@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/standard_descriptors.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
-
-/*
- * Open the standard descriptors that are closed. Otherwise the socket to the broker could become descriptor 1, and output
- * would be written to the broker. With O_PATH, reading and writing still fail.
- */
-static void open_standard_descriptors(void) {
-        int fd;
-
-        do
-                fd = open("/dev/null", O_PATH);
-        while (fd >= 0 && fd <= STDERR_FILENO);
-        close(fd);
-}
 
 static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
         return file ? input_read_file(file, bytes) : input_read_word(word, hex, bytes);
@@ -80,7 +66,7 @@ int main(int n_arguments, char **arguments) {
         struct options options;
         enum exit_code code = EXIT_DONE;
 
-        open_standard_descriptors();
+        standard_descriptors_open(O_PATH); /* reading and writing still fail */
         signal(SIGPIPE, SIG_IGN);
         log_set_printer(complain_of_event);
 
