@@ -31,7 +31,7 @@ struct remembered_reply {
 struct dedup_record {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
-        struct dedup_record *next, *previous; /* all records in the order of their numbers; utlist */
+        struct dedup_record *next, *previous; /* in the order of their numbers; utlist */
         struct dedup_record *newer, *older;   /* records of the same group; utlist */
         struct remembered_reply reply;
         uint64_t number;
@@ -53,7 +53,7 @@ struct dedup_group {
 struct dedup {
         struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
         struct dedup_record *oldest;
-        struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: replies that an earlier run stored */
+        struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: restored replies */
         uint64_t n_records, n_records_max;
         uint64_t n_dropped_early; /* replies forgotten before their deadline, or never remembered */
         uint64_t last_number;
@@ -80,7 +80,7 @@ bool dedup_is_expired(const struct dedup_record *record, int64_t now_ns);
 struct reply_row {
         struct digest digest;
         struct remembered_reply reply;
-        int64_t deadline_ns; /* remember the reply until then; monotonic, rounded up to whole seconds */
+        int64_t deadline_ns; /* monotonic; rounded up to whole seconds */
         uint64_t number;
 };
 

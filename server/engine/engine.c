@@ -14,8 +14,9 @@
 #include "engine/revocation.h"
 
 /*
- * A reply is remembered for the request's Message Expiry Interval, but at least REMEMBER_MIN_S and at most
- * ENGINE_REMEMBERED_MAX_S. Without an interval: REMEMBER_DEFAULT_S (PROTOCOL.md "Repeated requests").
+ * A reply is remembered for the request's Message Expiry Interval, but at least REMEMBER_MIN_S and
+ * at most ENGINE_REMEMBERED_MAX_S. Without an interval: REMEMBER_DEFAULT_S (PROTOCOL.md "Repeated
+ * requests").
  */
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
@@ -89,7 +90,10 @@ void engine_set_policy(struct engine *engine, const struct policy *policy) {
         engine->config.policy = policy;
 }
 
-/* Check 10 of PROTOCOL.md "Errors". SCAN is authorized if the client may read any key; it lists only readable keys. */
+/*
+ * Check 10 of PROTOCOL.md "Errors". SCAN is authorized if the client may read any key; it lists
+ * only readable keys.
+ */
 static bool is_authorized(const struct engine *engine, const struct request *request) {
         const struct policy *policy = engine->config.policy;
         uint64_t budget = POLICY_STEPS_MAX;
@@ -137,11 +141,13 @@ struct request_digests {
 };
 
 /*
- * Return the digests. A KEYNOTIFY that is sent again after its registration has ended must be executed again, so its digest
- * must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
+ * Return the digests. A KEYNOTIFY that is sent again after its registration has ended must be
+ * executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP
+ * includes two values:
  * - the connection, because the end of the connection ends the registration;
- * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the connection is
- *   open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
+ * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration
+ *   while the connection is open. If the connection is unknown: disconnect_epoch, because any event
+ *   may have ended the registration.
  */
 static struct request_digests identify(const struct engine *engine, const struct request *request) {
         uint64_t scope[2] = { request->connection,
@@ -164,8 +170,9 @@ static struct request_digests identify(const struct engine *engine, const struct
 }
 
 /*
- * Return whether a repeat of this request gets the remembered reply instead of being executed. False for a request
- * without a timestamp whose Correlation Data may not be unique: a new request with the same content would look like a repeat.
+ * Return whether a repeat of this request gets the remembered reply instead of being executed.
+ * False for a request without a timestamp whose Correlation Data may not be unique: a new request
+ * with the same content would look like a repeat.
  */
 static bool is_deduplicated(const struct request *request) {
         return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
@@ -202,9 +209,10 @@ static void reply_as_remembered(struct reply *reply, struct remembered_reply rem
 }
 
 /*
- * Return whether to remember the reply of this executed request. Do not remember replies to requests that the policy does not
- * grant: a client without grants must not use up the disk, or the memory for remembered replies. The errors of clock skew come
- * before the check of the policy, so check the policy here.
+ * Return whether to remember the reply of this executed request. Do not remember replies to
+ * requests that the policy does not grant: a client without grants must not use up the disk, or the
+ * memory for remembered replies. The errors of clock skew come before the check of the policy, so
+ * check the policy here.
  */
 static bool must_remember_reply(const struct request_step *step) {
         enum outcome outcome = step->reply->outcome;
@@ -214,7 +222,10 @@ static bool must_remember_reply(const struct request_step *step) {
         return outcome != OUTCOME_NOT_AUTHORIZED && outcome != OUTCOME_OUT_OF_MEMORY;
 }
 
-/* Drop the record from memory and storage. If there is no memory for the row, the storage removes the reply later. */
+/*
+ * Drop the record from memory and storage. If there is no memory for the row, the storage removes
+ * the reply later.
+ */
 static void drop_record(const struct request_step *step, struct dedup_record *record) {
         if (effects_reserve_row(step->effects) == 0)
                 effects_row(step->effects, (struct row){ .type = ROW_REPLY_DROPPED,

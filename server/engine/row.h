@@ -14,7 +14,7 @@ enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
         ROW_REPLY,         /* a remembered reply */
-        ROW_REPLY_DROPPED, /* only reply.number is set: forget this reply; engine_undo() does not revert it */
+        ROW_REPLY_DROPPED, /* only reply.number is set; engine_undo() does not revert it */
 };
 
 struct row {
