@@ -123,17 +123,10 @@ int server_open_link(struct server *server) {
                 .n_endpoints = server->dev_broker ? 1 : config->n_endpoints,
                 .client_id = config->client_id,
                 .keepalive_s = config->keepalive_s,
-                .credentials = {
-                        .user = config->user,
-                        .password_file = config->password_file,
-                        .tls = config->tls,
-                        .tls_ca_file = config->tls_ca_file,
-                        .tls_certificate = config->tls_certificate,
-                        .tls_key = config->tls_key,
-                        .tls_alpn = config->tls_alpn,
-                },
+                .credentials = config->credentials,
                 .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_session_discarded, on_acknowledged, on_packets_written, server },
+                .callbacks = { on_up, on_down, on_refused, on_session_discarded, on_acknowledged,
+                               on_packets_written, server },
                 .messages = { on_message, on_dropped, on_packets_read, server },
         };
         struct credentials_fault fault;

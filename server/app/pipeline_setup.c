@@ -106,7 +106,7 @@ void server_warn_of_unverified_clients(const struct server *server, enum broker_
                 log_warning(
                         "this broker does not verify clients, so the policy denies all requests: load the "
                         "plugin mosquitto_statestore.so, or see --allow-unverified");
-        else if (config->user || config->tls_certificate)
+        else if (config->credentials.user || config->credentials.tls_certificate)
                 log_warning("the broker authenticates clients, but without the plugin the store does not "
                             "learn who sent a request: a client can write as any other client; load the "
                             "plugin mosquitto_statestore.so, and set require-plugin = on");

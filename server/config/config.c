@@ -322,8 +322,8 @@ static void check_dev(struct config_reading *reading) {
 static void complete_broker(struct config_reading *reading) {
         struct config *config = reading->config;
 
-        if (config->tls_ca_file)
-                config->tls = true;
+        if (config->credentials.tls_ca_file)
+                config->credentials.tls = true;
         if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
                                             &config->endpoints, &config->n_endpoints) < 0)
                 report(reading, "--host", "out of memory");
@@ -332,19 +332,16 @@ static void complete_broker(struct config_reading *reading) {
 /* Derive values from the options, and check options that depend on each other. */
 static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
+        const char *fault, *flag;
 
         complete_broker(reading);
         check_dev(reading);
         if (config->control && config_stores_data(config))
                 report(reading, "--control",
                        "not with --data-dir: any client of the broker could delete the stored data");
-        if (!config->tls_certificate != !config->tls_key)
-                report(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
-                       "--tls-certificate and --tls-key must be given together");
-        if (config->tls_certificate && !config->tls)
-                report(reading, "--tls-certificate", "not used without --tls on or --tls-ca-file");
-        if (config->password_file && !config->user)
-                report(reading, "--password-file", "not used without --user");
+        fault = credentials_check_options(&config->credentials, &flag);
+        if (fault)
+                report(reading, flag, fault);
 
         if (config->presence_topic) {
                 config->presence_filter = presence_filter(config->presence_topic);

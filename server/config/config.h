@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/credentials.h"
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "codec/encoder.h"
@@ -27,15 +28,9 @@ struct config {
         const char *dev_listen; /* an IPv4 address */
         const char *client_id;
         uint16_t keepalive_s;
-        const char *user;          /* NULL: none */
-        const char *password_file; /* NULL: none */
-        bool tls;
-        const char *tls_ca_file;     /* NULL: the authorities of the system */
-        const char *tls_certificate; /* NULL: none */
-        const char *tls_key;         /* NULL: none */
-        const char *tls_alpn;        /* NULL: none */
-        const char *presence_topic;  /* reports disconnects on a broker without the plugin; NULL: none */
-        char *presence_filter;       /* owned: the topic filter of presence_topic */
+        struct credentials credentials;
+        const char *presence_topic; /* reports disconnects on a broker without the plugin; NULL: none */
+        char *presence_filter;      /* owned: the topic filter of presence_topic */
         const char *node_id;
         enum dialect dialect;
         uint64_t max_keys;

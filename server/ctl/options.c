@@ -167,6 +167,7 @@ static enum options_result check_stdin(const struct options *options) {
 static enum options_result check_credentials(struct options *options) {
         struct credentials *credentials = &options->credentials;
         struct credentials_fault fault;
+        const char *problem, *flag;
 
         if (!credentials->user)
                 credentials->user = options->url.user;
@@ -174,14 +175,9 @@ static enum options_result check_credentials(struct options *options) {
         if (credentials->tls_ca_file)
                 credentials->tls = true;
 
-        if (credentials->password_file && !credentials->user)
-                return usage_error(options, "--password-file", "not used without --user");
-        if (!credentials->tls_certificate != !credentials->tls_key)
-                return usage_error(options, credentials->tls_key ? "--tls-key" : "--tls-certificate",
-                                   "--tls-certificate and --tls-key must be given together");
-        if (credentials->tls_certificate && !credentials->tls)
-                return usage_error(options, "--tls-certificate",
-                                   "not used without --tls on or --tls-ca-file");
+        problem = credentials_check_options(credentials, &flag);
+        if (problem)
+                return usage_error(options, flag, problem);
         if (credentials_check_password_file(credentials, &fault) == 0 &&
             credentials_check_tls_files(credentials, &fault) == 0)
                 return OPTIONS_RUN;
@@ -217,21 +213,23 @@ static enum options_result read_store_config(struct options *options) {
  */
 static enum options_result take_broker_of_store(struct options *options) {
         struct credentials *credentials = &options->credentials;
+        const struct credentials *of_store;
 
         if (options->hosts || options->is_url_given)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
 
+        of_store = &options->store_config->credentials;
         options->hosts = options->store_config->hosts;
         if (!options->port)
                 options->port = options->store_config->port;
         if (!options->is_tls_given)
-                credentials->tls = options->store_config->tls;
+                credentials->tls = of_store->tls;
         if (!credentials->tls_ca_file)
-                credentials->tls_ca_file = options->store_config->tls_ca_file;
+                credentials->tls_ca_file = of_store->tls_ca_file;
         if (!credentials->tls_alpn)
-                credentials->tls_alpn = options->store_config->tls_alpn;
+                credentials->tls_alpn = of_store->tls_alpn;
         return OPTIONS_RUN;
 }
 

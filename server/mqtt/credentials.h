@@ -3,17 +3,7 @@
 
 #include <mosquitto.h>
 
-/* Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set. */
-struct credentials {
-        const char *user;
-        const char *password;        /* used if password_file is NULL */
-        const char *password_file;   /* first line: the password or a token; read for each connection */
-        const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
-        const char *tls_certificate; /* of the client; tls_key is its key */
-        const char *tls_key;
-        const char *tls_alpn; /* ALPN protocol name, for a port that serves several protocols */
-        bool tls;
-};
+#include "base/credentials.h"
 
 /*
  * Maximum length of each file in bytes. The files must be regular files, because they are read for each connection: a pipe can

@@ -19,7 +19,7 @@ static void check(const struct config *config) {
         ASSERT((config->dev || config->port > 0) && config->keepalive_s >= 5);
         ASSERT(slice_is_utf8(slice_from_string(config->client_id)) && config->client_id[0] != '\0');
         ASSERT(hlc_node_is_valid(slice_from_string(config->node_id)) && strlen(config->node_id) <= 256);
-        ASSERT(!config->tls_certificate == !config->tls_key);
+        ASSERT(!config->credentials.tls_certificate == !config->credentials.tls_key);
         ASSERT(config->dialect == DIALECT_SDK || config->dialect == DIALECT_DOCUMENT);
         ASSERT(config->persist <= PERSIST_CUSTOM && config->log_level <= LOG_DEBUG);
         if (config->persist_property)

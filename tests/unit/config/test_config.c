@@ -26,13 +26,13 @@ Test(config, has_a_default_for_every_option) {
         cr_expect_eq(config.max_remembered_bytes, UINT64_C(32) << 20);
         cr_expect_eq(config.registration_timeout_ms, 3600 * 1000);
         cr_expect_eq(config.log_level, LOG_INFO);
-        cr_expect_not(config.tls);
-        cr_expect_null(config.user);
-        cr_expect_null(config.password_file);
-        cr_expect_null(config.tls_ca_file);
-        cr_expect_null(config.tls_certificate);
-        cr_expect_null(config.tls_key);
-        cr_expect_null(config.tls_alpn);
+        cr_expect_not(config.credentials.tls);
+        cr_expect_null(config.credentials.user);
+        cr_expect_null(config.credentials.password_file);
+        cr_expect_null(config.credentials.tls_ca_file);
+        cr_expect_null(config.credentials.tls_certificate);
+        cr_expect_null(config.credentials.tls_key);
+        cr_expect_null(config.credentials.tls_alpn);
         cr_expect_null(config.presence_topic);
         cr_expect_null(config.ready_file);
         cr_expect_null(config.seed_file);
@@ -61,12 +61,12 @@ static const struct {
         { "keepalive", "10000ms", FIELD(keepalive_s), UINT16, NULL, 10 },
         { "keepalive", "65535s", FIELD(keepalive_s), UINT16, NULL, 65535 },
         { "keepalive", "2m", FIELD(keepalive_s), UINT16, NULL, 120 },
-        { "user", "u", FIELD(user), TEXT, "u", 0 },
-        { "tls", "on", FIELD(tls), BOOLEAN, NULL, true },
-        { "tls", "off", FIELD(tls), BOOLEAN, NULL, false },
-        { "tls-ca-file", "ca.pem", FIELD(tls_ca_file), TEXT, "ca.pem", 0 },
-        { "tls-ca-file", "ca.pem", FIELD(tls), BOOLEAN, NULL, true },
-        { "tls-alpn", "mqtt", FIELD(tls_alpn), TEXT, "mqtt", 0 },
+        { "user", "u", FIELD(credentials.user), TEXT, "u", 0 },
+        { "tls", "on", FIELD(credentials.tls), BOOLEAN, NULL, true },
+        { "tls", "off", FIELD(credentials.tls), BOOLEAN, NULL, false },
+        { "tls-ca-file", "ca.pem", FIELD(credentials.tls_ca_file), TEXT, "ca.pem", 0 },
+        { "tls-ca-file", "ca.pem", FIELD(credentials.tls), BOOLEAN, NULL, true },
+        { "tls-alpn", "mqtt", FIELD(credentials.tls_alpn), TEXT, "mqtt", 0 },
         { "require-plugin", "on", FIELD(require_plugin), BOOLEAN, NULL, true },
         { "presence-topic", "gone/{client}", FIELD(presence_topic), TEXT, "gone/{client}", 0 },
         { "presence-topic", "$SYS/+/{client}/#", FIELD(presence_topic), TEXT, "$SYS/+/{client}/#", 0 },
@@ -192,9 +192,9 @@ Test(config, accepts_certificate_with_key_and_password_with_user) {
         struct config config;
 
         cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
-        cr_expect_str_eq(config.tls_certificate, "c");
-        cr_expect_str_eq(config.tls_key, "k");
-        cr_expect_str_eq(config.password_file, "p");
+        cr_expect_str_eq(config.credentials.tls_certificate, "c");
+        cr_expect_str_eq(config.credentials.tls_key, "k");
+        cr_expect_str_eq(config.credentials.password_file, "p");
         config_deinit(&config);
 }
 

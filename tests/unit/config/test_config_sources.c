@@ -381,7 +381,7 @@ Test(reload, applies_live_options_and_reports_others) {
         cr_expect_eq(config.max_keys, 2);
         cr_expect_eq(config.max_bytes, 5);
         cr_expect_eq(config.port, 1);
-        cr_expect_null(config.user);
+        cr_expect_null(config.credentials.user);
         cr_expect_not_null(strstr(printed, "[store] max-keys has changed\"\n"));
         cr_expect_not_null(strstr(printed, "[store] max-bytes has changed\"\n"));
         cr_expect_not_null(strstr(printed, "[broker] port has changed: this needs a restart\"\n"));

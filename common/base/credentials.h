@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+/* Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set. */
+struct credentials {
+        const char *user;
+        const char *password;        /* used if password_file is NULL */
+        const char *password_file;   /* first line: the password or a token; read for each connection */
+        const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
+        const char *tls_certificate; /* of the client; tls_key is its key */
+        const char *tls_key;
+        const char *tls_alpn; /* ALPN protocol name, for a port that serves several protocols */
+        bool tls;
+};
+
+/* Check the options together. Returns NULL, or what is wrong with the option *ret_flag, for people. */
+const char *credentials_check_options(const struct credentials *credentials, const char **ret_flag);
