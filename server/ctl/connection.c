@@ -91,8 +91,8 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void on_connected(void *userdata, int reason, bool session_present,
-                         const mosquitto_property *properties) {
+static void connection_on_connected(void *userdata, int reason, bool session_present,
+                                    const mosquitto_property *properties) {
         struct connection *connection = userdata;
         const char *const *topics = connection->config.topics;
         int n_topics = 0;
@@ -122,7 +122,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
                                                                 : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
 }
 
-static void on_subscribed(void *userdata, int n_granted, const int *granted) {
+static void connection_on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct connection *connection = userdata;
 
         connection->has_event = true;
@@ -148,7 +148,8 @@ static const char *disconnect_advice(int reason) {
         }
 }
 
-static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
+static void connection_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason,
+                                       const char *text) {
         struct connection *connection = userdata;
 
         connection->has_event = true;
@@ -172,18 +173,18 @@ static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reas
                 BROKER_FAIL(connection, "lost the connection to ", ": %s", text);
 }
 
-static void on_message(void *userdata, const struct message *message) {
+static void connection_on_message(void *userdata, const struct message *message) {
         struct connection *connection = userdata;
 
         connection->has_event = true;
         connection->config.message(connection->config.userdata, message);
 }
 
-static void on_dropped(void *userdata) {
+static void connection_on_dropped(void *userdata) {
         connection_fail(userdata, "%s", strerror(ENOMEM));
 }
 
-static void on_acknowledged(void *userdata, int id, int reason) {
+static void connection_on_acknowledged(void *userdata, int id, int reason) {
         struct connection *connection = userdata;
 
         connection->has_event = true;
@@ -299,12 +300,14 @@ static int make_client(struct connection *connection) {
                 .receive_maximum = config->receive_maximum ? config->receive_maximum : UINT16_MAX,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { .connected = on_connected,
-                               .subscribed = on_subscribed,
-                               .disconnected = on_disconnected,
-                               .acknowledged = on_acknowledged,
+                .callbacks = { .connected = connection_on_connected,
+                               .subscribed = connection_on_subscribed,
+                               .disconnected = connection_on_disconnected,
+                               .acknowledged = connection_on_acknowledged,
                                .userdata = connection },
-                .messages = { .message = on_message, .dropped = on_dropped, .userdata = connection },
+                .messages = { .message = connection_on_message,
+                              .dropped = connection_on_dropped,
+                              .userdata = connection },
         };
 
         return mqtt_client_new(&connection->client, &connection->loop, &client_config);

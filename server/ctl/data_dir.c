@@ -218,7 +218,8 @@ static int64_t deadline_of(const struct data_dir *directory, const struct key_re
         return deadline_ns;
 }
 
-static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {
+static enum exit_code import_record_offline(void *userdata, const struct key_record *record,
+                                            int64_t now_ms) {
         struct data_dir *directory = userdata;
         struct entry_fields fields = { .key = buf_slice(&record->key),
                                        .value = buf_slice(&record->value),
@@ -246,7 +247,7 @@ enum exit_code command_import_offline(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        code = input_import(run->options->words[0], import_record, &directory);
+        code = input_import(run->options->words[0], import_record_offline, &directory);
         stored = store_batch(&directory);
         return code == EXIT_DONE ? stored : code;
 }

@@ -52,7 +52,7 @@ static const struct slice reply_properties[] = {
 
 /* 1. Callbacks of the connection */
 
-static void on_message(void *userdata, const struct message *message) {
+static void session_on_message(void *userdata, const struct message *message) {
         struct session *session = userdata;
         struct slice correlation = { session->correlation, CORRELATION_LENGTH };
 
@@ -76,7 +76,7 @@ static void on_message(void *userdata, const struct message *message) {
                 connection_fail(session->connection, "%s", strerror(ENOMEM));
 }
 
-static void on_acknowledged(void *userdata, int packet_id, int reason) {
+static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
         struct session *session = userdata;
 
         if (packet_id != session->packet_id)
@@ -199,7 +199,7 @@ enum connection_result session_request(struct session *session, const struct ses
                 return CONNECTION_OK;
         }
 
-        if (result == CONNECTION_OK) { /* on_acknowledged() has ended the wait */
+        if (result == CONNECTION_OK) { /* session_on_acknowledged() has ended the wait */
                 connection_set_problem(
                         session->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
@@ -338,8 +338,8 @@ int session_new(struct session **ret_session, const struct session_config *confi
         session->clock.node = slice_from_string(config->options->client_id);
         connection_config.topics = session->topics;
         connection_config.user_properties = reply_properties;
-        connection_config.message = on_message;
-        connection_config.acknowledged = on_acknowledged;
+        connection_config.message = session_on_message;
+        connection_config.acknowledged = session_on_acknowledged;
         connection_config.userdata = session;
         connection_config.interrupted = config->interrupted;
         /* A client that waits for notifications may not write for a long time: notice meanwhile that stdout was closed. */

@@ -123,7 +123,7 @@ static void append_text(struct buf *line, const struct printed_change *change, b
         buf_append_string(line, "\n");
 }
 
-static void on_notification(void *userdata, const struct message *message) {
+static void watch_on_notification(void *userdata, const struct message *message) {
         CLEANUP(deinit_change) struct printed_change change = { 0 };
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const struct options *options = ((const struct watch *)userdata)->options;
@@ -312,7 +312,7 @@ enum exit_code command_watch(struct command_run *run) {
         const struct options *options = run->options;
         struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
         struct session_config config = { .options = options,
-                                         .notification = on_notification,
+                                         .notification = watch_on_notification,
                                          .userdata = &watch,
                                          .interrupted = &interrupted };
         enum exit_code code = EXIT_USAGE;

@@ -17,7 +17,7 @@ void seed_init(struct seed *seed, const char *name, struct slice text) {
         *seed = (struct seed){ .name = name, .text = text, .line = 1 };
 }
 
-static int fail_to_read(struct seed *seed, int error) {
+static int seed_fail_to_read(struct seed *seed, int error) {
         snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_STRING(seed->name), strerror(error));
         return -error;
 }
@@ -25,7 +25,7 @@ static int fail_to_read(struct seed *seed, int error) {
 int seed_open(struct seed *seed, const char *name) {
         seed_init(seed, name, (struct slice){ 0 });
         seed->file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
-        return seed->file ? 0 : fail_to_read(seed, errno);
+        return seed->file ? 0 : seed_fail_to_read(seed, errno);
 }
 
 void seed_deinit(struct seed *seed) {
@@ -36,7 +36,7 @@ void seed_deinit(struct seed *seed) {
                 fclose(seed->file);
 }
 
-static int fail(struct seed *seed, uint64_t line, const char *reason) {
+static int seed_fail(struct seed *seed, uint64_t line, const char *reason) {
         snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s", LOG_STRING(seed->name), line,
                  reason);
         return -EBADMSG;
@@ -45,7 +45,7 @@ static int fail(struct seed *seed, uint64_t line, const char *reason) {
 int seed_reject(struct seed *seed, struct slice reason) {
         struct log_text text = log_text(reason);
 
-        return fail(seed, seed->record_line, text.text);
+        return seed_fail(seed, seed->record_line, text.text);
 }
 
 static bool at_end(const struct seed *seed) {
@@ -75,7 +75,7 @@ static int read_file_line(struct seed *seed) {
                 return 0;
         length = getline(&seed->file_line, &seed->file_line_capacity, seed->file);
         if (length < 0 && !feof(seed->file)) {
-                fail_to_read(seed, errno);
+                seed_fail_to_read(seed, errno);
                 return -EBADMSG;
         }
         seed->text = (struct slice){ (const uint8_t *)seed->file_line, length < 0 ? 0 : (size_t)length };
@@ -108,7 +108,7 @@ static int next_line(struct seed *seed, struct key_record *record) {
         line = slice_split(rest, '\n', &rest);
         r = key_record_read(record, line, &fault);
         if (r < 0)
-                return r == -EBADMSG ? fail(seed, seed->line, fault) : r;
+                return r == -EBADMSG ? seed_fail(seed, seed->line, fault) : r;
 
         seed->position += line.length;
         return 1;
@@ -149,7 +149,7 @@ static int read_member(struct seed *seed, struct key_record *record) {
         if (*key == '\0')
                 fault = "a non-empty key was expected";
         if (fault)
-                return fail(seed, seed->record_line, fault);
+                return seed_fail(seed, seed->record_line, fault);
         if (buf_failed(&record->key) || buf_failed(&record->value))
                 return -ENOMEM;
 
@@ -168,20 +168,20 @@ static int read_object(struct seed *seed) {
         seed->is_ended = seed->is_ended || take(seed, ']');
         if (seed->is_ended) {
                 skip(seed);
-                return at_end(seed) ? 0 : fail(seed, seed->line, "unexpected text after the list");
+                return at_end(seed) ? 0 : seed_fail(seed, seed->line, "unexpected text after the list");
         }
         if (!is_first && !take(seed, ','))
-                return fail(seed, seed->line, "',' or ']' was expected");
+                return seed_fail(seed, seed->line, "',' or ']' was expected");
         skip(seed);
 
         seed->object = json_loadb((const char *)seed->text.data + seed->position,
                                   seed->text.length - seed->position,
                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
         if (!seed->object)
-                return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
-                            "a JSON object without duplicate keys was expected");
+                return seed_fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
+                                 "a JSON object without duplicate keys was expected");
         if (!json_is_object(seed->object))
-                return fail(seed, seed->line, "a JSON object was expected");
+                return seed_fail(seed, seed->line, "a JSON object was expected");
 
         seed->record_line = seed->line;
         for (size_t i = 0; i < (size_t)error.position; i++)
@@ -206,7 +206,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
 
                 r = key_record_read_object(record, seed->object, &fault);
                 if (r < 0)
-                        return r == -EBADMSG ? fail(seed, seed->record_line, fault) : r;
+                        return r == -EBADMSG ? seed_fail(seed, seed->record_line, fault) : r;
                 return 1;
         }
         return read_member(seed, record);
