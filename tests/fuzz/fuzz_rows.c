@@ -106,7 +106,7 @@ static uint64_t add_reply(sqlite3 *db, struct slice *input) {
         reply.remembered.version_counter = (uint32_t)input_number(input, 4) & INT32_MAX;
         reply.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
         return insert(db,
-                      "INSERT INTO answers (" STORED_REPLY_COLUMNS
+                      "INSERT INTO replies (" STORED_REPLY_COLUMNS
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                       bind_reply, &reply)
                        ? stored_reply_checksum(&reply)
@@ -245,13 +245,13 @@ static const char *const changes[] = {
         "UPDATE registrations SET connection = ?1",
         "UPDATE registrations SET user = ?1",
         "DELETE FROM registrations WHERE client >= ?1",
-        "UPDATE answers SET slot = ?1 WHERE slot = (SELECT min(slot) FROM answers)",
-        "UPDATE answers SET digest = ?1",
-        "UPDATE answers SET outcome = ?1",
-        "UPDATE answers SET has_version = ?1",
-        "UPDATE answers SET version_counter = ?1",
-        "UPDATE answers SET forget_at_ms = ?1",
-        "DELETE FROM answers WHERE slot >= ?1",
+        "UPDATE replies SET slot = ?1 WHERE slot = (SELECT min(slot) FROM replies)",
+        "UPDATE replies SET digest = ?1",
+        "UPDATE replies SET outcome = ?1",
+        "UPDATE replies SET has_version = ?1",
+        "UPDATE replies SET version_counter = ?1",
+        "UPDATE replies SET forget_at_ms = ?1",
+        "DELETE FROM replies WHERE slot >= ?1",
         "UPDATE notifications SET sequence = ?1 WHERE sequence = (SELECT min(sequence) FROM notifications)",
         "UPDATE notifications SET version_wall_ms = ?1",
         "UPDATE notifications SET version_counter = ?1",

@@ -27,7 +27,6 @@
 #include "storage/sqlite/commit_check.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
-#include "storage/sqlite/schema.h"
 #include "storage/timescale.h"
 
 #define PROGRESS_ROWS 100000
@@ -177,15 +176,13 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
 
 static const struct {
         const char *name;
-        int64_t since; /* schema version */
         const char *sql;
         int (*load_row)(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
 } tables[] = {
-        { "entries", 1, "SELECT " STORED_ENTRY_COLUMNS " FROM entries", load_entry },
-        { "registrations", 1, "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations",
-          load_registration },
-        { "answers", 1, "SELECT " STORED_REPLY_COLUMNS " FROM answers ORDER BY slot", load_reply },
-        { "notifications", 2, "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence",
+        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", load_entry },
+        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", load_registration },
+        { "replies", "SELECT " STORED_REPLY_COLUMNS " FROM replies ORDER BY slot", load_reply },
+        { "notifications", "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence",
           load_notification },
 };
 
@@ -214,21 +211,6 @@ static int load_table(struct database_load *load, size_t table) {
                         load->sink->progress(load->sink->userdata, load->n_rows);
         }
         return code == SQLITE_DONE ? 0 : fail(load, code);
-}
-
-/* Read the tables that the stored schema version has. The others are created when the database is opened for writing. */
-static int load_tables(struct database_load *load) {
-        int64_t version;
-        int code, r = 0;
-
-        code = schema_read_version(load->db, &version);
-        if (code != SQLITE_OK)
-                return fail(load, code);
-
-        for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
-                if (tables[i].since <= version)
-                        r = load_table(load, i);
-        return r;
 }
 
 /*
@@ -274,8 +256,8 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
         load.timescale = timescale_resume(meta->reading_ms, meta->shift_ms, now);
         if (sink)
                 r = sink->header(sink->userdata, &meta->header);
-        if (r == 0)
-                r = load_tables(&load);
+        for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
+                r = load_table(&load, i);
         if (r < 0)
                 return r;
         if (load.rows_checksum != meta->rows_checksum)

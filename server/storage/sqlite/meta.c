@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/random.h"
 #include "protocol/hlc.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/meta.h"
 
-/*
- * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format, so
- * they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed of a
- * former hash, see stored_meta_read().
- */
+/* The rows of the table: name, type of the value, member of struct stored_meta. The other row is "checksum". */
 #define META_FIELDS(FIELD)                                                                                  \
         FIELD("digest_key", FIELD_DIGEST_KEY, header.digest_key)                                            \
         FIELD("instance_id", FIELD_TEXT, header.instance_id)                                                \
         FIELD("node_id", FIELD_TEXT, header.node_id)                                                        \
         FIELD("clock_wall_ms", FIELD_INT64, header.clock.wall_ms)                                           \
         FIELD("clock_counter", FIELD_UINT32, header.clock.counter)                                          \
-        FIELD("departures", FIELD_INT64, header.disconnect_epoch)                                           \
-        FIELD("saved_at_ms", FIELD_INT64, reading_ms)                                                       \
-        FIELD("wall_shift_ms", FIELD_INT64, shift_ms)                                                       \
+        FIELD("disconnect_epoch", FIELD_INT64, header.disconnect_epoch)                                     \
+        FIELD("reading_ms", FIELD_INT64, reading_ms)                                                        \
+        FIELD("shift_ms", FIELD_INT64, shift_ms)                                                            \
         FIELD("commits", FIELD_INT64, n_commits)                                                            \
         FIELD("rows_checksum", FIELD_INT64, rows_checksum)                                                  \
         FIELD("persistence", FIELD_INT64, header.persistence_digest)                                        \
@@ -65,13 +58,8 @@ static struct slice mac_key(const struct companion_key_state *state) {
         return (struct slice){ state->key, state->is_known ? sizeof(state->key) : 0 };
 }
 
-/*
- * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither MAC keys nor
- * persistence.
- */
-static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
+static uint64_t meta_checksum(const struct stored_meta *meta) {
         const uint64_t numbers[] = {
-                old_seed ? *old_seed : 0,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
                 meta->header.disconnect_epoch,
@@ -79,27 +67,19 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
                 meta->rows_checksum,
-                meta->header.persistence_digest, /* the last: older formats do not have it */
-        };
-        const uint64_t sequences[] = {
+                meta->header.persistence_digest,
                 meta->header.key_states.present.sequence,
                 meta->header.key_states.former.sequence,
+                meta->header.notification_sequence,
         };
-        size_t n_numbers = ARRAY_LENGTH(numbers) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
-        if (!old_seed) {
-                checksum = checksum_add_bytes(checksum, (struct slice){ meta->header.digest_key.bytes,
-                                                                        sizeof(meta->header.digest_key) });
-                checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
-                checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
-                checksum = checksum_add_numbers(checksum, sequences, ARRAY_LENGTH(sequences));
-        }
-        /* Older versions stored no notification sequence. */
-        if (meta->header.notification_sequence > 0)
-                checksum = checksum_add_numbers(checksum, &meta->header.notification_sequence, 1);
-        return checksum_add_numbers(checksum, numbers, n_numbers);
+        checksum = checksum_add_bytes(
+                checksum, (struct slice){ meta->header.digest_key.bytes, sizeof(meta->header.digest_key) });
+        checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
+        checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 static void bind_field(struct binder *binder, const struct field *field, const struct stored_meta *meta) {
@@ -126,7 +106,7 @@ static void bind_field(struct binder *binder, const struct field *field, const s
 int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
         struct binder binder = { .statement = statement };
 
-        binder_add_number(&binder, (int64_t)meta_checksum(meta, NULL));
+        binder_add_number(&binder, (int64_t)meta_checksum(meta));
         for (size_t i = 0; i < N_FIELDS; i++)
                 bind_field(&binder, &fields[i], meta);
         return binder.code;
@@ -135,8 +115,7 @@ int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
 struct meta_reader {
         struct stored_meta meta;
         uint64_t checksum;
-        bool has_digest_key, has_old_seed;
-        uint64_t old_seed;
+        size_t n_fields;
 };
 
 static int read_field(const struct field *field, sqlite3_stmt *row, struct meta_reader *reader) {
@@ -159,7 +138,6 @@ static int read_field(const struct field *field, sqlite3_stmt *row, struct meta_
         case FIELD_DIGEST_KEY:
                 if (length != field->size)
                         return SQLITE_CORRUPT;
-                reader->has_digest_key = true;
                 break;
         case FIELD_MAC_KEY:
                 if (length != 0 && length != sizeof(state->key))
@@ -178,13 +156,12 @@ static int read_row(sqlite3_stmt *row, struct meta_reader *reader) {
         if (!name)
                 return SQLITE_NOMEM;
         for (size_t i = 0; i < N_FIELDS; i++)
-                if (strcmp(name, fields[i].name) == 0)
+                if (strcmp(name, fields[i].name) == 0) {
+                        reader->n_fields++;
                         return read_field(&fields[i], row, reader);
+                }
         if (strcmp(name, "checksum") == 0)
                 reader->checksum = (uint64_t)sqlite3_column_int64(row, 1);
-        if (strcmp(name, "seed") == 0)
-                reader->has_old_seed = sscanf((const char *)sqlite3_column_text(row, 1) ?: "", "%16" SCNx64,
-                                              &reader->old_seed) == 1;
         return SQLITE_OK;
 }
 
@@ -198,8 +175,7 @@ static bool is_valid(const struct storage_header *header) {
 
 int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        /* The default is for databases of older versions, which have no row "persistence". */
-        struct meta_reader reader = { .meta.header.persistence_digest = PERSISTENCE_UNKNOWN };
+        struct meta_reader reader = { 0 };
         struct stored_meta *meta = &reader.meta;
         int code;
 
@@ -214,16 +190,7 @@ int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         if (code != SQLITE_DONE)
                 return code;
 
-        /*
-         * Older versions stored a 64-bit seed of an unkeyed hash. The replies stored with that hash cannot be found any more;
-         * they expire within ENGINE_REMEMBERED_MAX_S. So generate a new key.
-         */
-        if (!reader.has_digest_key) {
-                if (!reader.has_old_seed)
-                        return SQLITE_CORRUPT;
-                random_fill(&meta->header.digest_key, sizeof(meta->header.digest_key));
-        }
-        if (reader.checksum != meta_checksum(meta, reader.has_digest_key ? NULL : &reader.old_seed) ||
+        if (reader.n_fields != N_FIELDS || reader.checksum != meta_checksum(meta) ||
             !is_valid(&meta->header))
                 return SQLITE_CORRUPT;
 

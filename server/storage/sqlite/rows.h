@@ -40,7 +40,7 @@ int stored_registration_bind(sqlite3_stmt *statement, const struct stored_regist
 int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
                              uint64_t *ret_checksum);
 
-/* A remembered reply. Its table is named "answers". */
+/* A remembered reply. */
 struct stored_reply {
         uint64_t number;
         struct digest digest;

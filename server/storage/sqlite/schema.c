@@ -13,37 +13,32 @@
 /* WITHOUT ROWID: rows of meta, entries and registrations are found only by primary key, so one B-tree is enough. */
 static const struct {
         const char *name;
-        int64_t since; /* schema version */
         const char *sql;
 } tables[] = {
-        { "meta", 1, "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID" },
-        { "entries", 1,
-          "CREATE TABLE entries (key PRIMARY KEY NOT NULL, value NOT NULL,"
-          " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
-          " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL) WITHOUT ROWID" },
-        { "registrations", 1,
-          "CREATE TABLE registrations (client NOT NULL, key NOT NULL,"
-          " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL,"
-          " PRIMARY KEY (client, key)) WITHOUT ROWID" },
-        { "answers", 1,
-          "CREATE TABLE answers (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
+        { "meta", "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID" },
+        { "entries", "CREATE TABLE entries (key PRIMARY KEY NOT NULL, value NOT NULL,"
+                     " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
+                     " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL) WITHOUT ROWID" },
+        { "registrations", "CREATE TABLE registrations (client NOT NULL, key NOT NULL,"
+                           " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL,"
+                           " PRIMARY KEY (client, key)) WITHOUT ROWID" },
+        { "replies",
+          "CREATE TABLE replies (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
           " has_version INTEGER NOT NULL, version_wall_ms INTEGER NOT NULL,"
           " version_counter INTEGER NOT NULL, forget_at_ms INTEGER NOT NULL, checksum INTEGER NOT NULL)" },
-        { "notifications", 2,
+        { "notifications",
           "CREATE TABLE notifications (sequence INTEGER PRIMARY KEY, version_wall_ms INTEGER NOT NULL,"
           " version_counter INTEGER NOT NULL, key NOT NULL, value, recipients BLOB NOT NULL,"
           " checksum INTEGER NOT NULL)" },
 };
 #define N_TABLES ARRAY_LENGTH(tables)
 
-/* Create the tables that came after this version. */
-static int create_since(sqlite3 *db, int64_t version) {
+int schema_create(sqlite3 *db) {
         char numbers[96];
         int code = SQLITE_OK;
 
         for (size_t i = 0; i < N_TABLES && code == SQLITE_OK; i++)
-                if (tables[i].since > version)
-                        code = database_run(db, tables[i].sql);
+                code = database_run(db, tables[i].sql);
         if (code != SQLITE_OK)
                 return code;
 
@@ -52,53 +47,23 @@ static int create_since(sqlite3 *db, int64_t version) {
         return database_run(db, numbers);
 }
 
-int schema_create(sqlite3 *db) {
-        return create_since(db, 0);
-}
-
-int schema_read_version(sqlite3 *db, int64_t *ret_version) {
-        return database_read_number(db, "PRAGMA user_version", ret_version);
-}
-
-int schema_upgrade(sqlite3 *db) {
-        int64_t version;
-        int code;
-
-        code = schema_read_version(db, &version);
-        if (code != SQLITE_OK || version == SCHEMA_VERSION)
-                return code;
-
-        code = database_run(db, "BEGIN IMMEDIATE");
-        if (code == SQLITE_OK)
-                code = create_since(db, version);
-        return code == SQLITE_OK ? database_run(db, "COMMIT")
-                                 : code; /* the caller closes a failed database */
-}
-
-/* The objects of a database, compared with the tables of its version. */
+/* The objects of a database. */
 struct findings {
-        size_t n_tables;    /* tables of the version that exist unchanged */
-        size_t later_table; /* index of an existing table that only later versions have; N_TABLES: none */
+        size_t n_tables; /* that exist unchanged */
         bool has_trigger;
 };
 
-static void examine(const char *type, const char *name, const char *sql, int64_t version,
-                    struct findings *findings) {
+static void examine(const char *type, const char *name, const char *sql, struct findings *findings) {
         if (strcmp(type, "trigger") == 0)
                 findings->has_trigger = true;
-        for (size_t i = 0; i < N_TABLES; i++) {
-                if (strcmp(name, tables[i].name) != 0)
-                        continue;
-                if (tables[i].since > version)
-                        findings->later_table = i;
-                else if (strcmp(sql, tables[i].sql) == 0)
+        for (size_t i = 0; i < N_TABLES; i++)
+                if (strcmp(name, tables[i].name) == 0 && strcmp(sql, tables[i].sql) == 0)
                         findings->n_tables++;
-        }
 }
 
-static int examine_all(sqlite3 *db, int64_t version, struct findings *ret_findings) {
+static int examine_all(sqlite3 *db, struct findings *ret_findings) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        struct findings findings = { .later_table = N_TABLES };
+        struct findings findings = { 0 };
         int code;
 
         code = database_prepare(db, "SELECT type, name, coalesce(sql, '') FROM sqlite_schema", &statement);
@@ -111,7 +76,7 @@ static int examine_all(sqlite3 *db, int64_t version, struct findings *ret_findin
 
                 if (!type || !name || !sql)
                         return SQLITE_NOMEM;
-                examine(type, name, sql, version, &findings);
+                examine(type, name, sql, &findings);
         }
         if (code != SQLITE_DONE)
                 return code;
@@ -120,22 +85,14 @@ static int examine_all(sqlite3 *db, int64_t version, struct findings *ret_findin
         return SQLITE_OK;
 }
 
-static size_t n_tables_of(int64_t version) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < N_TABLES; i++)
-                n += tables[i].since <= version;
-        return n;
-}
-
 int schema_check(sqlite3 *db, const struct directory *directory) {
         int64_t version = 0;
         struct findings findings = { 0 };
         int code;
 
-        code = schema_read_version(db, &version);
+        code = database_read_number(db, "PRAGMA user_version", &version);
         if (code == SQLITE_OK)
-                code = examine_all(db, version, &findings);
+                code = examine_all(db, &findings);
         if (code != SQLITE_OK)
                 return database_errno(code) == -EBADMSG
                                ? database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(db))
@@ -146,14 +103,14 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
                                        "a newer statestored created it (schema %lld; this version supports "
                                        "%d): run that version",
                                        (long long)version, SCHEMA_VERSION);
-        if (findings.later_table < N_TABLES)
-                return database_refuse(
-                        directory, DIRECTORY_DATABASE,
-                        "its user_version is %lld, but it has the table \"%s\" of schema %lld",
-                        (long long)version, tables[findings.later_table].name,
-                        (long long)tables[findings.later_table].since);
+        if (version == 1 || version == 2)
+                return database_refuse(directory, DIRECTORY_DATABASE,
+                                       "an older statestored created it (schema %lld; this version supports "
+                                       "%d): export with the version that wrote it, and import into a new "
+                                       "directory",
+                                       (long long)version, SCHEMA_VERSION);
         /* Users may add tables, views and indices, but no triggers: a trigger could change rows within a commit. */
-        if (version < 1 || findings.n_tables != n_tables_of(version) || findings.has_trigger)
+        if (version != SCHEMA_VERSION || findings.n_tables != N_TABLES || findings.has_trigger)
                 return database_refuse(directory, DIRECTORY_DATABASE,
                                        "its tables are not those of statestored");
         return 0;

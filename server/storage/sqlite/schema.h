@@ -14,20 +14,11 @@
  * checksums of all other rows. So missing and outdated rows are detected as well as damaged rows.
  */
 
-/* Version 1 has no table notifications. */
-#define SCHEMA_VERSION 2
+/* Versions 1 and 2 were never released. */
+#define SCHEMA_VERSION 3
 
 /* Create the tables in an empty database, within the transaction of the caller. Returns an SQLite code. */
 int schema_create(sqlite3 *db);
 
-/*
- * Check that the tables are those of SCHEMA_VERSION or of an older version. Returns 0, -EBADMSG (logged) if they are not, or as
- * database_errno().
- */
+/* Check that the tables are those of SCHEMA_VERSION. Returns 0, -EBADMSG (logged) if they are not, or as database_errno(). */
 int schema_check(sqlite3 *db, const struct directory *directory);
-
-/* Read the version of the tables. Returns an SQLite code. */
-int schema_read_version(sqlite3 *db, int64_t *ret_version);
-
-/* Bring the tables of an older version to this version, in one transaction. Returns an SQLite code. */
-int schema_upgrade(sqlite3 *db);

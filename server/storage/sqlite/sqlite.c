@@ -130,8 +130,6 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         update_watermark(storage);
         r = checkpoint_at_start(storage);
         if (r == 0)
-                r = database_errno(schema_upgrade(storage->db));
-        if (r == 0)
                 r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
         return r < 0 ? report_not_writable(storage, r) : 0;
 }

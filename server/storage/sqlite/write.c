@@ -22,13 +22,13 @@ static const char *const statements_sql[] = {
         [WRITE_PUT_REGISTRATION] =
                 "REPLACE INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
         [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations WHERE client = ?1 AND key = ?2",
-        [WRITE_FIND_REPLY] = "SELECT checksum FROM answers WHERE slot = ?1",
+        [WRITE_FIND_REPLY] = "SELECT checksum FROM replies WHERE slot = ?1",
         [WRITE_PUT_REPLY] =
-                "REPLACE INTO answers (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        [WRITE_REMOVE_REPLY] = "DELETE FROM answers WHERE slot = ?1",
+                "REPLACE INTO replies (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE slot = ?1",
         /* The first rows, so that a commit after a long time without one is not slow. */
-        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM answers WHERE slot <= ?1 AND"
-                                   " slot < (SELECT min(slot) FROM answers) + ?2 RETURNING checksum",
+        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE slot <= ?1 AND"
+                                   " slot < (SELECT min(slot) FROM replies) + ?2 RETURNING checksum",
         [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",

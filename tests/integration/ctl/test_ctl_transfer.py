@@ -103,7 +103,7 @@ def test_an_import_keeps_what_the_directory_stores_beside_keys(make_site, tmp_pa
     def stored():
         with sqlite3.connect(f"file:{directory}/statestored.db?mode=ro", uri=True) as database:
             rows = dict(database.execute("SELECT name, value FROM meta"))
-        changing = {"checksum", "clock_wall_ms", "clock_counter", "saved_at_ms", "wall_shift_ms", "commits", "rows_checksum",
+        changing = {"checksum", "clock_wall_ms", "clock_counter", "reading_ms", "shift_ms", "commits", "rows_checksum",
                     "persistence"}
         return {name: value for name, value in rows.items() if name not in changing}
 
@@ -130,7 +130,7 @@ def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
 
     with sqlite3.connect(tmp_path / "data" / "statestored.db") as database:
         (reading_ms,), (version_ms,) = database.execute(
-            "SELECT value FROM meta WHERE name = 'saved_at_ms' UNION ALL SELECT version_wall_ms FROM entries")
+            "SELECT value FROM meta WHERE name = 'reading_ms' UNION ALL SELECT version_wall_ms FROM entries")
     assert version_ms == now_ms + 1
     assert reading_ms == now_ms, "the rounded time less a millisecond"
 

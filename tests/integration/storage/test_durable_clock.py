@@ -89,7 +89,7 @@ def saved(data):
     """The shift of the system clock in ms, and the number of keys, of the last commit."""
     with sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True) as database:
         return database.execute("SELECT CAST(value AS INTEGER), (SELECT count(*) FROM entries) FROM meta"
-                                " WHERE name = 'wall_shift_ms'").fetchone()
+                                " WHERE name = 'shift_ms'").fetchone()
 
 
 @pytest.mark.parametrize("first_ms", [0, -EPOCH], ids=["an hour", "out of 1970"])

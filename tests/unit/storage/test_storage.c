@@ -3,15 +3,12 @@
 /* Loading returns exactly the committed content, for all kinds of rows. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/outcome.h"
-#include "storage/sqlite/checksum.h"
-#include "storage/sqlite/meta.h"
 #include "storage/sqlite/sqlite.h"
 #include "unit/storage/disk.h"
 #include "unit/support/table.h"
@@ -397,51 +394,6 @@ Test(volatile_storage, stores_nothing_and_never_blocks) {
         cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
         cr_expect_null(storage_close(storage));
         cr_expect_null(storage_close(NULL));
-}
-
-#define EARLIER_SEED 0xab
-
-/* The checksum of the table meta in the old format: with a seed, without a digest key and persistence. */
-static int64_t earlier_checksum(const struct stored_meta *meta) {
-        const uint64_t numbers[] = {
-                EARLIER_SEED,
-                (uint64_t)meta->header.clock.wall_ms,
-                meta->header.clock.counter,
-                meta->header.disconnect_epoch,
-                (uint64_t)meta->reading_ms,
-                (uint64_t)meta->shift_ms,
-                meta->n_commits,
-                meta->rows_checksum,
-        };
-        uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
-
-        checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
-        return (int64_t)checksum_add_numbers(checksum, numbers, N_ROWS(numbers));
-}
-
-Test(storage, earlier_version_is_loaded_with_unknown_persistence) {
-        char path[96], sql[128];
-        struct stored_meta meta;
-        sqlite3 *db;
-
-        disk_put(&disk, "k", "v");
-        COMMIT(&disk);
-        disk_close(&disk);
-        disk_check(&disk);
-        cr_expect_eq(disk.header.persistence_digest, PERSISTENCE_ALL);
-        disk_close(&disk);
-
-        snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
-        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-        cr_assert_eq(stored_meta_read(db, &meta), SQLITE_OK);
-        sqlite3_close(db);
-        snprintf(sql, sizeof(sql), "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
-                 earlier_checksum(&meta));
-        disk_sql(&disk, "DELETE FROM meta WHERE name IN ('persistence', 'digest_key');"
-                        "INSERT INTO meta (name, value) VALUES ('seed', '00000000000000ab')");
-        disk_sql(&disk, sql);
-        disk_check(&disk);
-        cr_expect_eq(disk.header.persistence_digest, PERSISTENCE_UNKNOWN);
 }
 
 Test(storage, missing_watermark_renews_the_instance_id) {
