@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Damage is detected by five checks:
+ * Damage is detected by four checks:
  *
  *  1. the structures of SQLite;
  *  2. the checksum of each row;
- *  3. the sum of all checksums, which detects missing and old rows;
- *  4. the limits in the table meta: no row has a version above the clock, and no pending notification has a sequence
+ *  3. the limits in the table meta: no row has a version above the clock, and no pending notification has a sequence
  *     above notification_sequence;
- *  5. the commit watermark, which detects a database that is consistent but older than the last acknowledged
+ *  4. the commit watermark, which detects a database that is consistent but older than the last acknowledged
  *     commit.
  *
  * Some data looks inconsistent but is valid: a registration for a key that does not exist, because clients may watch such a
@@ -38,7 +37,6 @@ struct database_load {
         struct now now;
         struct timescale timescale;
         uint64_t n_rows;
-        uint64_t rows_checksum;
         struct load_result result;
 };
 
@@ -84,13 +82,13 @@ static int check_structures(const struct database_load *load) {
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
-static int load_entry(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
         struct entry_fields fields = { .deadline_ns = DEADLINE_NEVER };
         struct stored_entry entry;
         struct hlc fence;
         int r;
 
-        r = stored_entry_read(statement, &entry, ret_checksum);
+        r = stored_entry_read(statement, &entry);
         if (r < 0)
                 return r;
         if (!is_issued(load, entry.version) || (entry.fence.data && hlc_parse(entry.fence, &fence) < 0))
@@ -109,11 +107,11 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement, uint6
         return load->sink->entry(load->sink->userdata, &fields);
 }
 
-static int load_registration(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_registration(struct database_load *load, sqlite3_stmt *statement) {
         struct stored_registration registration;
         int r;
 
-        r = stored_registration_read(statement, &registration, ret_checksum);
+        r = stored_registration_read(statement, &registration);
         if (r < 0)
                 return r;
 
@@ -124,12 +122,12 @@ static int load_registration(struct database_load *load, sqlite3_stmt *statement
                                         registration.key, registration.connection);
 }
 
-static int load_reply(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         struct stored_reply reply;
         int64_t deadline_ns;
         int r;
 
-        r = stored_reply_read(statement, &reply, ret_checksum);
+        r = stored_reply_read(statement, &reply);
         if (r < 0)
                 return r;
         if (reply.remembered.has_version &&
@@ -147,12 +145,12 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement, uint6
                                  deadline_ns);
 }
 
-static int load_notification(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
         struct stored_notification stored;
         struct pending_notification notification;
         int r;
 
-        r = stored_notification_read(statement, &stored, ret_checksum);
+        r = stored_notification_read(statement, &stored);
         if (r < 0)
                 return r;
         if (!is_issued(load, stored.version) ||
@@ -177,7 +175,7 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
 static const struct {
         const char *name;
         const char *sql;
-        int (*load_row)(struct database_load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
+        int (*load_row)(struct database_load *load, sqlite3_stmt *statement);
 } tables[] = {
         { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", load_entry },
         { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", load_registration },
@@ -188,7 +186,6 @@ static const struct {
 
 static int load_table(struct database_load *load, size_t table) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        uint64_t checksum;
         int code, r;
 
         code = database_prepare(load->db, tables[table].sql, &statement);
@@ -196,7 +193,7 @@ static int load_table(struct database_load *load, size_t table) {
                 return fail(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                r = tables[table].load_row(load, statement, &checksum);
+                r = tables[table].load_row(load, statement);
                 if (r == -EBADMSG)
                         return database_refuse(load->directory, DIRECTORY_DATABASE,
                                                "a row of the table %s is damaged: \"%s\"",
@@ -205,7 +202,6 @@ static int load_table(struct database_load *load, size_t table) {
                 if (r < 0)
                         return r;
 
-                load->rows_checksum += checksum;
                 load->n_rows++;
                 if (load->n_rows % PROGRESS_ROWS == 0 && load->sink && load->sink->progress)
                         load->sink->progress(load->sink->userdata, load->n_rows);
@@ -260,9 +256,6 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
                 r = load_table(&load, i);
         if (r < 0)
                 return r;
-        if (load.rows_checksum != meta->rows_checksum)
-                return database_refuse(directory, DIRECTORY_DATABASE,
-                                       "the sum of the checksums is wrong: rows are missing or old");
 
         *ret_result = load.result;
         return 0;

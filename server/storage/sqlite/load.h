@@ -12,8 +12,7 @@ struct load_result {
 };
 
 /*
- * Pass everything to the sink, and verify that the database contains exactly what was committed: load.c lists the checks. sink
- * NULL: only verify and count. Changes nothing. Returns as storage_load(). After an error the caller must discard what the sink
+ * Pass everything to the sink, and check for damage: load.c lists the checks. sink NULL: only check and count. Changes nothing. Returns as storage_load(). After an error the caller must discard what the sink
  * received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,

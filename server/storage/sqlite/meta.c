@@ -22,7 +22,6 @@
         FIELD("reading_ms", FIELD_INT64, reading_ms)                                                        \
         FIELD("shift_ms", FIELD_INT64, shift_ms)                                                            \
         FIELD("commits", FIELD_INT64, n_commits)                                                            \
-        FIELD("rows_checksum", FIELD_INT64, rows_checksum)                                                  \
         FIELD("persistence", FIELD_INT64, header.persistence_digest)                                        \
         FIELD("mac_key", FIELD_MAC_KEY, header.key_states.present)                                          \
         FIELD("mac_sequence", FIELD_INT64, header.key_states.present.sequence)                              \
@@ -66,7 +65,6 @@ static uint64_t meta_checksum(const struct stored_meta *meta) {
                 (uint64_t)meta->reading_ms,
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
-                meta->rows_checksum,
                 meta->header.persistence_digest,
                 meta->header.key_states.present.sequence,
                 meta->header.key_states.former.sequence,

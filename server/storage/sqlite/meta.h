@@ -11,7 +11,6 @@ struct stored_meta {
         int64_t reading_ms; /* reading of the timescale at the last commit, see storage/timescale.h */
         int64_t shift_ms;   /* shift of the timescale at the last commit */
         uint64_t n_commits;
-        uint64_t rows_checksum; /* sum of the checksums of all rows */
 };
 
 /* A statement that writes the table. */

@@ -72,7 +72,7 @@ int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry)
         return binder.code;
 }
 
-int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, uint64_t *ret_checksum) {
+int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry) {
         struct stored_entry entry = {
                 .key = column_bytes(statement, 0),
                 .value = column_bytes(statement, 1),
@@ -90,7 +90,6 @@ int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, u
                 return -EBADMSG;
 
         *ret_entry = entry;
-        *ret_checksum = checksum;
         return 0;
 }
 
@@ -114,8 +113,7 @@ int stored_registration_bind(sqlite3_stmt *statement, const struct stored_regist
         return binder.code;
 }
 
-int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
-                             uint64_t *ret_checksum) {
+int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration) {
         struct stored_registration registration = {
                 .client = column_bytes(statement, 0),
                 .key = column_bytes(statement, 1),
@@ -132,7 +130,6 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
                 return -EBADMSG;
 
         *ret_registration = registration;
-        *ret_checksum = checksum;
         return 0;
 }
 
@@ -166,7 +163,7 @@ int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply)
         return binder.code;
 }
 
-int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, uint64_t *ret_checksum) {
+int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply) {
         struct stored_reply reply = {
                 .number = (uint64_t)sqlite3_column_int64(statement, 0),
                 .remembered = {
@@ -194,7 +191,6 @@ int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, u
                 return -EBADMSG;
 
         *ret_reply = reply;
-        *ret_checksum = checksum;
         return 0;
 }
 
@@ -226,8 +222,7 @@ int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notifi
         return binder.code;
 }
 
-int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification,
-                             uint64_t *ret_checksum) {
+int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification) {
         struct stored_notification notification = {
                 .sequence = (uint64_t)sqlite3_column_int64(statement, 0),
                 .version = column_version(statement, 1),
@@ -247,6 +242,5 @@ int stored_notification_read(sqlite3_stmt *statement, struct stored_notification
                 return -EBADMSG;
 
         *ret_notification = notification;
-        *ret_checksum = checksum;
         return 0;
 }

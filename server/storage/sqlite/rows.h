@@ -25,7 +25,7 @@ struct stored_entry {
 
 uint64_t stored_entry_checksum(const struct stored_entry *entry);
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry);
-int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, uint64_t *ret_checksum);
+int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry);
 
 struct stored_registration {
         struct slice client, key;
@@ -37,8 +37,7 @@ struct stored_registration {
 
 uint64_t stored_registration_checksum(const struct stored_registration *registration);
 int stored_registration_bind(sqlite3_stmt *statement, const struct stored_registration *registration);
-int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
-                             uint64_t *ret_checksum);
+int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration);
 
 /* A remembered reply. */
 struct stored_reply {
@@ -53,7 +52,7 @@ struct stored_reply {
 
 uint64_t stored_reply_checksum(const struct stored_reply *reply);
 int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply);
-int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply, uint64_t *ret_checksum);
+int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply);
 
 struct stored_notification {
         uint64_t sequence;
@@ -68,5 +67,4 @@ struct stored_notification {
 
 uint64_t stored_notification_checksum(const struct stored_notification *notification);
 int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification);
-int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification,
-                             uint64_t *ret_checksum);
+int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification);

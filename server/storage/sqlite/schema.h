@@ -10,8 +10,7 @@
  * BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and forget_at_ms by the clock of
  * timescale.h, which starts at Unix time and ignores steps of the wall clock.
  *
- * Each row has a checksum, because SQLite has none. The table meta has one checksum for all its rows, and the sum of the
- * checksums of all other rows. So missing and outdated rows are detected as well as damaged rows.
+ * Each row has a checksum, because SQLite has none. The table meta has one checksum for all its rows.
  */
 
 /* Versions 1 and 2 were never released. */

@@ -189,6 +189,9 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         meta.header.key_states = batch->key_states;
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
         meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
+        if (batch->n_notifications > 0)
+                meta.header.notification_sequence =
+                        batch->notifications[batch->n_notifications - 1].sequence;
         meta.n_commits++;
 
         errno = 0;

@@ -14,24 +14,21 @@ static const char *const statements_sql[] = {
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
         [WRITE_META] = stored_meta_write_sql,
-        [WRITE_FIND_ENTRY] = "SELECT checksum FROM entries WHERE key = ?1",
         [WRITE_PUT_ENTRY] =
                 "REPLACE INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_ENTRY] = "DELETE FROM entries WHERE key = ?1",
-        [WRITE_FIND_REGISTRATION] = "SELECT checksum FROM registrations WHERE client = ?1 AND key = ?2",
         [WRITE_PUT_REGISTRATION] =
                 "REPLACE INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
         [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations WHERE client = ?1 AND key = ?2",
-        [WRITE_FIND_REPLY] = "SELECT checksum FROM replies WHERE slot = ?1",
         [WRITE_PUT_REPLY] =
                 "REPLACE INTO replies (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE slot = ?1",
         /* The first rows, so that a commit after a long time without one is not slow. */
         [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE slot <= ?1 AND"
-                                   " slot < (SELECT min(slot) FROM replies) + ?2 RETURNING checksum",
+                                   " slot < (SELECT min(slot) FROM replies) + ?2",
         [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
+        [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1",
 };
 _Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
@@ -58,25 +55,6 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
 
         sqlite3_reset(writer->statements[which]);
         return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-/*
- * Execute `change`, which adds, replaces or removes the row that `find` selects, and update meta->rows_checksum. The caller has
- * bound the parameters of both statements. checksum: of the new row; 0: the row is removed.
- */
-static int change_row(struct sqlite_writer *writer, enum write_statement find, enum write_statement change,
-                      uint64_t checksum, struct stored_meta *meta) {
-        sqlite3_stmt *found = writer->statements[find];
-        int code = sqlite3_step(found);
-
-        if (code == SQLITE_ROW)
-                meta->rows_checksum -= (uint64_t)sqlite3_column_int64(found, 0);
-        sqlite3_reset(found);
-        if (code != SQLITE_ROW && code != SQLITE_DONE)
-                return code;
-
-        meta->rows_checksum += checksum;
-        return sqlite_writer_run(writer, change);
 }
 
 static int bind_key(sqlite3_stmt *statement, struct slice key) {
@@ -117,34 +95,27 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
         return SQLITE_OK;
 }
 
-static int put_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+static int put_entry(struct sqlite_writer *writer, const struct row *row) {
         struct stored_entry stored;
         int code;
 
         code = make_stored_entry(writer, row, &stored);
         if (code == SQLITE_OK)
-                code = bind_key(writer->statements[WRITE_FIND_ENTRY], stored.key);
-        if (code == SQLITE_OK)
                 code = stored_entry_bind(writer->statements[WRITE_PUT_ENTRY], &stored);
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ENTRY, WRITE_PUT_ENTRY,
-                                              stored_entry_checksum(&stored), meta)
-                                 : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_ENTRY) : code;
 }
 
-static int remove_entry(struct sqlite_writer *writer, const struct entry *entry, struct stored_meta *meta) {
-        int code;
+static int remove_entry(struct sqlite_writer *writer, const struct entry *entry) {
+        int code = bind_key(writer->statements[WRITE_REMOVE_ENTRY], entry_key(entry));
 
-        code = bind_key(writer->statements[WRITE_FIND_ENTRY], entry_key(entry));
-        if (code == SQLITE_OK)
-                code = bind_key(writer->statements[WRITE_REMOVE_ENTRY], entry_key(entry));
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ENTRY, WRITE_REMOVE_ENTRY, 0, meta) : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_ENTRY) : code;
 }
 
-static int write_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+static int write_entry(struct sqlite_writer *writer, const struct row *row) {
         if (is_persistent(row->entry.after))
-                return put_entry(writer, row, meta);
+                return put_entry(writer, row);
         if (is_persistent(row->entry.before))
-                return remove_entry(writer, row->entry.before, meta);
+                return remove_entry(writer, row->entry.before);
         return SQLITE_OK;
 }
 
@@ -156,8 +127,7 @@ static int bind_names(sqlite3_stmt *statement, const struct stored_registration 
         return binder.code;
 }
 
-static int write_registration(struct sqlite_writer *writer, const struct row *row,
-                              struct stored_meta *meta) {
+static int write_registration(struct sqlite_writer *writer, const struct row *row) {
         const struct registration *registration = row->registration.registration;
         bool is_added = row->registration.is_added;
         enum write_statement change = is_added ? WRITE_PUT_REGISTRATION : WRITE_REMOVE_REGISTRATION;
@@ -173,58 +143,45 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
         stored.client = buf_slice(&writer->client);
         stored.key = buf_slice(&writer->key);
 
-        code = bind_names(writer->statements[WRITE_FIND_REGISTRATION], &stored);
-        if (code == SQLITE_OK)
-                code = is_added ? stored_registration_bind(writer->statements[change], &stored)
-                                : bind_names(writer->statements[change], &stored);
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REGISTRATION, change,
-                                              is_added ? stored_registration_checksum(&stored) : 0, meta)
-                                 : code;
+        code = is_added ? stored_registration_bind(writer->statements[change], &stored)
+                        : bind_names(writer->statements[change], &stored);
+        return code == SQLITE_OK ? sqlite_writer_run(writer, change) : code;
 }
 
-static int write_reply(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+static int write_reply(struct sqlite_writer *writer, const struct row *row) {
         struct stored_reply stored = {
                 .number = row->reply.number,
                 .digest = row->reply.digest,
                 .remembered = row->reply.reply,
                 .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
         };
-        int code;
+        int code = stored_reply_bind(writer->statements[WRITE_PUT_REPLY], &stored);
 
-        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, (int64_t)stored.number);
-        if (code == SQLITE_OK)
-                code = stored_reply_bind(writer->statements[WRITE_PUT_REPLY], &stored);
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REPLY, WRITE_PUT_REPLY,
-                                              stored_reply_checksum(&stored), meta)
-                                 : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_REPLY) : code;
 }
 
-static int remove_reply(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        int64_t number = (int64_t)row->reply.number;
-        int code;
+static int remove_reply(struct sqlite_writer *writer, const struct row *row) {
+        int code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_REPLY], 1, (int64_t)row->reply.number);
 
-        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_REPLY], 1, number);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_REPLY], 1, number);
-        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REPLY, WRITE_REMOVE_REPLY, 0, meta) : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_REPLY) : code;
 }
 
-static int write_row(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
+static int write_row(struct sqlite_writer *writer, const struct row *row) {
         switch (row->type) {
         case ROW_ENTRY:
-                return write_entry(writer, row, meta);
+                return write_entry(writer, row);
         case ROW_REGISTRATION:
-                return write_registration(writer, row, meta);
+                return write_registration(writer, row);
         case ROW_REPLY:
-                return write_reply(writer, row, meta);
+                return write_reply(writer, row);
         case ROW_REPLY_DROPPED:
-                return remove_reply(writer, row, meta);
+                return remove_reply(writer, row);
         }
         return SQLITE_MISUSE;
 }
 
-static int write_notification(struct sqlite_writer *writer, const struct pending_notification *notification,
-                              struct stored_meta *meta) {
+static int write_notification(struct sqlite_writer *writer,
+                              const struct pending_notification *notification) {
         struct stored_notification stored = {
                 .sequence = notification->sequence,
                 .version = notification->version,
@@ -236,53 +193,34 @@ static int write_notification(struct sqlite_writer *writer, const struct pending
         if (notification->entry)
                 stored.value = entry_value(notification->entry);
         code = stored_notification_bind(writer->statements[WRITE_PUT_NOTIFICATION], &stored);
-        if (code != SQLITE_OK)
-                return code;
-        meta->rows_checksum += stored_notification_checksum(&stored);
-        meta->header.notification_sequence = notification->sequence;
-        return sqlite_writer_run(writer, WRITE_PUT_NOTIFICATION);
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_NOTIFICATION) : code;
 }
 
-/* Execute a statement that removes rows and returns their checksums. The caller has bound its parameters. */
-static int remove_rows(struct sqlite_writer *writer, enum write_statement which, struct stored_meta *meta) {
-        sqlite3_stmt *remove = writer->statements[which];
-        int code;
+static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered) {
+        int code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_NOTIFICATIONS], 1, (int64_t)delivered);
 
-        while ((code = sqlite3_step(remove)) == SQLITE_ROW)
-                meta->rows_checksum -= (uint64_t)sqlite3_column_int64(remove, 0);
-        sqlite3_reset(remove);
-        return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered, struct stored_meta *meta) {
-        int code;
-
-        code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_NOTIFICATIONS], 1, (int64_t)delivered);
-        return code == SQLITE_OK ? remove_rows(writer, WRITE_REMOVE_NOTIFICATIONS, meta) : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_NOTIFICATIONS) : code;
 }
 
 /* Remove more replies than the batch adds, so that their number does not grow. */
-static int remove_forgotten(struct sqlite_writer *writer, const struct storage_batch *batch,
-                            struct stored_meta *meta) {
-        sqlite3_stmt *remove = writer->statements[WRITE_REMOVE_FORGOTTEN];
-        int code;
+static int remove_forgotten(struct sqlite_writer *writer, const struct storage_batch *batch) {
+        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_FORGOTTEN] };
 
-        code = sqlite3_bind_int64(remove, 1, (int64_t)batch->forgotten_reply);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(remove, 2, 1000 + 2 * (int64_t)batch->n_rows);
-        return code == SQLITE_OK ? remove_rows(writer, WRITE_REMOVE_FORGOTTEN, meta) : code;
+        binder_add_number(&binder, (int64_t)batch->forgotten_reply);
+        binder_add_number(&binder, 1000 + 2 * (int64_t)batch->n_rows);
+        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_FORGOTTEN) : binder.code;
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      struct stored_meta *meta) {
-        int code = remove_notifications(writer, batch->delivered, meta);
+                      const struct stored_meta *meta) {
+        int code = remove_notifications(writer, batch->delivered);
 
         if (code == SQLITE_OK)
-                code = remove_forgotten(writer, batch, meta);
+                code = remove_forgotten(writer, batch);
         for (size_t i = 0; i < batch->n_rows && code == SQLITE_OK; i++)
-                code = write_row(writer, &batch->rows[i], meta);
+                code = write_row(writer, &batch->rows[i]);
         for (size_t i = 0; i < batch->n_notifications && code == SQLITE_OK; i++)
-                code = write_notification(writer, &batch->notifications[i], meta);
+                code = write_notification(writer, &batch->notifications[i]);
         if (code == SQLITE_OK)
                 code = stored_meta_bind(writer->statements[WRITE_META], meta);
         return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_META) : code;

@@ -13,13 +13,10 @@ enum write_statement {
         WRITE_COMMIT,
         WRITE_ROLLBACK,
         WRITE_META,
-        WRITE_FIND_ENTRY,
         WRITE_PUT_ENTRY,
         WRITE_REMOVE_ENTRY,
-        WRITE_FIND_REGISTRATION,
         WRITE_PUT_REGISTRATION,
         WRITE_REMOVE_REGISTRATION,
-        WRITE_FIND_REPLY,
         WRITE_PUT_REPLY,
         WRITE_REMOVE_REPLY,
         WRITE_REMOVE_FORGOTTEN,
@@ -43,9 +40,6 @@ void sqlite_writer_deinit(struct sqlite_writer *writer);
 /* Execute a statement that returns no rows. The caller has bound its parameters. Returns an SQLite code. */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
-/*
- * Write the rows, the notifications and *meta, and update rows_checksum and header.notification_sequence of *meta. Returns an
- * SQLite code.
- */
+/* Write the rows, the notifications and *meta. Returns an SQLite code. */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      struct stored_meta *meta);
+                      const struct stored_meta *meta);
