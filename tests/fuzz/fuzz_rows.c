@@ -21,6 +21,8 @@
 #define N_ROWS_MAX 6
 #define NOW        ((struct now){ .wall_ms = 1000000, .mono_ns = 1000000000 })
 
+static const struct hash_key row_hash_key = { { 8 } };
+
 static sqlite3 *open_database(void) {
         static sqlite3 *db;
 
@@ -67,23 +69,26 @@ static void add_entry(sqlite3 *db, struct slice *input) {
         static const char *const fences[] = { "1:2:c", "0001696374425000:00007:node" };
         size_t fence = input_below(input, 3);
 
+        entry.hash = row_hash_of_key(&row_hash_key, entry.key);
         entry.version.wall_ms = (int64_t)input_number(input, 6);
         entry.version.counter = (uint32_t)input_number(input, 4) & INT32_MAX;
         entry.expires = input_chance(input, 50);
         entry.expires_at_ms = (int64_t)input_number(input, 3);
         if (fence > 0)
                 entry.fence = slice_from_string(fences[fence - 1]);
-        insert(db, "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        insert(db, "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                bind_entry, &entry);
 }
 
 static void add_registration(sqlite3 *db, struct slice *input) {
         struct stored_registration registration = { .client = input_text(input), .key = input_text(input) };
 
+        registration.hash = row_hash_of_names(&row_hash_key, registration.client, registration.key);
         registration.connection = input_number(input, 8);
         if (input_chance(input, 50))
                 registration.user = input_text(input);
-        insert(db, "INSERT INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
+        insert(db,
+               "INSERT INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                bind_registration, &registration);
 }
 
@@ -126,6 +131,7 @@ static void fill(sqlite3 *db, struct slice *input) {
                                                 .instance_id = "0123456789abcdef0123456789abcdef",
                                                 .clock = { INT64_C(1) << 48, 0 },
                                                 .notification_sequence = 256 },
+                                    .row_hash_key = row_hash_key,
                                     .reading_ms = 1000000 };
         size_t n_rows = input_below(input, N_ROWS_MAX + 1);
 
@@ -223,9 +229,10 @@ static const char *const changes[] = {
         "UPDATE entries SET fence = ?1",
         "UPDATE entries SET checksum = ?1",
         "UPDATE entries SET value = (SELECT value FROM entries ORDER BY ?1 LIMIT 1)",
-        "INSERT INTO entries SELECT ?1, value, version_wall_ms, version_counter, expires_at_ms, fence, "
-        "checksum"
-        " FROM entries LIMIT 1",
+        "INSERT INTO entries SELECT hash + 1, ?1, version_wall_ms, version_counter, expires_at_ms, fence,"
+        " checksum, value FROM entries LIMIT 1",
+        "UPDATE entries SET hash = ?1",
+        "UPDATE registrations SET hash = ?1",
         "UPDATE registrations SET client = ?1 WHERE client = (SELECT min(client) FROM registrations)",
         "UPDATE registrations SET key = ?1 WHERE key = (SELECT min(key) FROM registrations)",
         "UPDATE registrations SET connection = ?1",

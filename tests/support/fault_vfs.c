@@ -63,7 +63,14 @@ static int fault_close(sqlite3_file *file) {
 static int fault_read(sqlite3_file *file, void *bytes, int length, sqlite3_int64 offset) {
         const struct fault *fault = take_fault(FAULT_READ);
 
-        return fault ? fault->code : REAL(file, xRead, bytes, length, offset);
+        if (fault)
+                return fault->code;
+        if (!is_allowed((struct fault_event){ .path = ((struct fault_file *)file)->path,
+                                              .call = FAULT_READ,
+                                              .offset = (uint64_t)offset,
+                                              .length = (uint64_t)length }))
+                return SQLITE_IOERR_READ;
+        return REAL(file, xRead, bytes, length, offset);
 }
 
 static int fault_write(sqlite3_file *file, const void *bytes, int length, sqlite3_int64 offset) {

@@ -33,12 +33,12 @@ struct fault {
         } does; /* before it fails */
 };
 
-/* An operation on a file, reported before it is executed. bytes: the data of a write. */
+/* A read, write, truncation, sync or removal, reported before it is executed. bytes: the data of a write. */
 struct fault_event {
         const char *path;
         enum fault_call call;
         const uint8_t *bytes;
-        uint64_t offset; /* of a write; for a truncation, the new length */
+        uint64_t offset; /* of a read or write; for a truncation, the new length */
         uint64_t length;
 };
 

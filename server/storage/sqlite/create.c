@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/meta.h"
 #include "storage/sqlite/schema.h"
@@ -29,6 +30,7 @@ static int initialize(const char *path) {
                 return r;
 
         storage_header_init(&meta.header);
+        random_fill(&meta.row_hash_key, sizeof(meta.row_hash_key));
         code = database_run(db, settings);
         if (code == SQLITE_OK)
                 code = schema_create(db);

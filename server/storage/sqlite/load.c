@@ -57,9 +57,6 @@ static int fail(const struct database_load *load, int code) {
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
 
-/*
- * Unlike quick_check, integrity_check finds two rows with the same primary key. It adds a few percent to the time of loading.
- */
 static int check_structures(const struct database_load *load) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         const char *finding, *line_end;
@@ -91,7 +88,9 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
         r = stored_entry_read(statement, &entry);
         if (r < 0)
                 return r;
-        if (!is_issued(load, entry.version) || (entry.fence.data && hlc_parse(entry.fence, &fence) < 0))
+        if (!is_issued(load, entry.version) ||
+            !row_hash_equal(entry.hash, row_hash_of_key(&load->result.meta.row_hash_key, entry.key)) ||
+            (entry.fence.data && hlc_parse(entry.fence, &fence) < 0))
                 return -EBADMSG;
 
         load->result.census.n_entries++;
@@ -114,6 +113,9 @@ static int load_registration(struct database_load *load, sqlite3_stmt *statement
         r = stored_registration_read(statement, &registration);
         if (r < 0)
                 return r;
+        if (!row_hash_equal(registration.hash, row_hash_of_names(&load->result.meta.row_hash_key,
+                                                                 registration.client, registration.key)))
+                return -EBADMSG;
 
         load->result.census.n_registrations++;
         if (!load->sink)
@@ -175,12 +177,14 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
 static const struct {
         const char *name;
         const char *sql;
+        int name_column; /* identifies the row in messages */
         int (*load_row)(struct database_load *load, sqlite3_stmt *statement);
 } tables[] = {
-        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", load_entry },
-        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", load_registration },
-        { "replies", "SELECT " STORED_REPLY_COLUMNS " FROM replies ORDER BY slot", load_reply },
-        { "notifications", "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence",
+        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", 1, load_entry },
+        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", 1,
+          load_registration },
+        { "replies", "SELECT " STORED_REPLY_COLUMNS " FROM replies ORDER BY slot", 0, load_reply },
+        { "notifications", "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence", 0,
           load_notification },
 };
 
@@ -198,7 +202,8 @@ static int load_table(struct database_load *load, size_t table) {
                         return database_refuse(load->directory, DIRECTORY_DATABASE,
                                                "a row of the table %s is damaged: \"%s\"",
                                                tables[table].name,
-                                               LOG_STRING((const char *)sqlite3_column_text(statement, 0)));
+                                               LOG_STRING((const char *)sqlite3_column_text(
+                                                       statement, tables[table].name_column)));
                 if (r < 0)
                         return r;
 

@@ -13,7 +13,8 @@
 
 /* The rows of the table: name, type of the value, member of struct stored_meta. The other row is "checksum". */
 #define META_FIELDS(FIELD)                                                                                  \
-        FIELD("digest_key", FIELD_DIGEST_KEY, header.digest_key)                                            \
+        FIELD("digest_key", FIELD_HASH_KEY, header.digest_key)                                              \
+        FIELD("row_hash_key", FIELD_HASH_KEY, row_hash_key)                                                 \
         FIELD("instance_id", FIELD_TEXT, header.instance_id)                                                \
         FIELD("node_id", FIELD_TEXT, header.node_id)                                                        \
         FIELD("clock_wall_ms", FIELD_INT64, header.clock.wall_ms)                                           \
@@ -33,7 +34,7 @@ enum field_type {
         FIELD_INT64,
         FIELD_UINT32,
         FIELD_TEXT,
-        FIELD_DIGEST_KEY,
+        FIELD_HASH_KEY,
         FIELD_MAC_KEY, /* of a struct companion_key_state; empty: there is no such key */
 };
 
@@ -75,6 +76,8 @@ static uint64_t meta_checksum(const struct stored_meta *meta) {
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
         checksum = checksum_add_bytes(
                 checksum, (struct slice){ meta->header.digest_key.bytes, sizeof(meta->header.digest_key) });
+        checksum = checksum_add_bytes(
+                checksum, (struct slice){ meta->row_hash_key.bytes, sizeof(meta->row_hash_key) });
         checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
         checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
         return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
@@ -93,7 +96,7 @@ static void bind_field(struct binder *binder, const struct field *field, const s
         case FIELD_TEXT:
                 binder_add_text(binder, slice_from_string(member));
                 break;
-        case FIELD_DIGEST_KEY:
+        case FIELD_HASH_KEY:
                 binder_add_blob(binder, (struct slice){ member, sizeof(meta->header.digest_key) });
                 break;
         case FIELD_MAC_KEY:
@@ -133,7 +136,7 @@ static int read_field(const struct field *field, sqlite3_stmt *row, struct meta_
                 if (length >= field->size || (length > 0 && memchr(bytes, '\0', length)))
                         return SQLITE_CORRUPT;
                 break;
-        case FIELD_DIGEST_KEY:
+        case FIELD_HASH_KEY:
                 if (length != field->size)
                         return SQLITE_CORRUPT;
                 break;

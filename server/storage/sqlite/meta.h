@@ -8,6 +8,7 @@
 /* The content of the table meta. Each commit writes the whole table. */
 struct stored_meta {
         struct storage_header header;
+        struct hash_key row_hash_key; /* see rows.h; random, never changes */
         int64_t reading_ms; /* reading of the timescale at the last commit, see storage/timescale.h */
         int64_t shift_ms;   /* shift of the timescale at the last commit */
         uint64_t n_commits;

@@ -2,6 +2,7 @@
 
 #include "storage/sqlite/rows.h"
 
+#include <endian.h>
 #include <errno.h>
 
 #include "base/array.h"
@@ -43,6 +44,29 @@ static void add_version(struct binder *binder, struct version version) {
         binder_add_number(binder, version.counter);
 }
 
+/* The database does not depend on the byte order of the machine. */
+static uint64_t with_slot_0(uint64_t hash) {
+        return le64toh(hash) / ROW_SLOTS * ROW_SLOTS;
+}
+
+bool row_hash_equal(uint64_t stored, uint64_t hash) {
+        return stored / ROW_SLOTS == hash / ROW_SLOTS;
+}
+
+uint64_t row_hash_of_key(const struct hash_key *hash_key, struct slice key) {
+        return with_slot_0(hash_bytes(hash_key, key));
+}
+
+uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client, struct slice key) {
+        const struct slice names[] = { client, key };
+        struct digest digests[ARRAY_LENGTH(names)], digest;
+        uint64_t hash;
+
+        digest = hash_parts(hash_key, names, ARRAY_LENGTH(names), digests);
+        memcpy(&hash, digest.bytes, sizeof(hash));
+        return with_slot_0(hash);
+}
+
 uint64_t stored_entry_checksum(const struct stored_entry *entry) {
         const uint64_t numbers[] = {
                 (uint64_t)entry->version.wall_ms,
@@ -63,29 +87,31 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry) {
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
         struct binder binder = { .statement = statement };
 
+        binder_add_number(&binder, (int64_t)entry->hash);
         binder_add_bytes(&binder, entry->key);
-        binder_add_bytes(&binder, entry->value);
         add_version(&binder, entry->version);
         binder_add_optional_number(&binder, entry->expires, entry->expires_at_ms);
         binder_add_optional(&binder, entry->fence);
         binder_add_number(&binder, (int64_t)stored_entry_checksum(entry));
+        binder_add_bytes(&binder, entry->value);
         return binder.code;
 }
 
 int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry) {
         struct stored_entry entry = {
-                .key = column_bytes(statement, 0),
-                .value = column_bytes(statement, 1),
+                .hash = (uint64_t)sqlite3_column_int64(statement, 0),
+                .key = column_bytes(statement, 1),
                 .version = column_version(statement, 2),
                 .expires = sqlite3_column_type(statement, 4) != SQLITE_NULL,
                 .expires_at_ms = sqlite3_column_int64(statement, 4),
+                .value = column_bytes(statement, 7),
         };
         uint64_t checksum;
 
         if (sqlite3_column_type(statement, 5) != SQLITE_NULL)
                 entry.fence = column_bytes(statement, 5);
         checksum = stored_entry_checksum(&entry);
-        if (!has_expected_type(statement, 0, entry.key) || !has_expected_type(statement, 1, entry.value) ||
+        if (!has_expected_type(statement, 1, entry.key) || !has_expected_type(statement, 7, entry.value) ||
             !is_version(statement, 2) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
@@ -105,6 +131,7 @@ uint64_t stored_registration_checksum(const struct stored_registration *registra
 int stored_registration_bind(sqlite3_stmt *statement, const struct stored_registration *registration) {
         struct binder binder = { .statement = statement };
 
+        binder_add_number(&binder, (int64_t)registration->hash);
         binder_add_bytes(&binder, registration->client);
         binder_add_bytes(&binder, registration->key);
         binder_add_number(&binder, (int64_t)registration->connection);
@@ -115,18 +142,19 @@ int stored_registration_bind(sqlite3_stmt *statement, const struct stored_regist
 
 int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration) {
         struct stored_registration registration = {
-                .client = column_bytes(statement, 0),
-                .key = column_bytes(statement, 1),
-                .connection = (uint64_t)sqlite3_column_int64(statement, 2),
-                .user = column_bytes(statement, 3),
+                .hash = (uint64_t)sqlite3_column_int64(statement, 0),
+                .client = column_bytes(statement, 1),
+                .key = column_bytes(statement, 2),
+                .connection = (uint64_t)sqlite3_column_int64(statement, 3),
+                .user = column_bytes(statement, 4),
         };
         uint64_t checksum = stored_registration_checksum(&registration);
 
         if (registration.client.length > UINT16_MAX ||
-            !has_expected_type(statement, 0, registration.client) ||
-            !has_expected_type(statement, 1, registration.key) ||
-            !has_expected_type(statement, 3, registration.user) ||
-            checksum != (uint64_t)sqlite3_column_int64(statement, 4))
+            !has_expected_type(statement, 1, registration.client) ||
+            !has_expected_type(statement, 2, registration.key) ||
+            !has_expected_type(statement, 4, registration.user) ||
+            checksum != (uint64_t)sqlite3_column_int64(statement, 5))
                 return -EBADMSG;
 
         *ret_registration = registration;

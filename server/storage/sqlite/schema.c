@@ -10,18 +10,17 @@
 #include "base/cleanup.h"
 #include "storage/sqlite/database.h"
 
-/* WITHOUT ROWID: rows of meta, entries and registrations are found only by primary key, so one B-tree is enough. */
 static const struct {
         const char *name;
         const char *sql;
 } tables[] = {
         { "meta", "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID" },
-        { "entries", "CREATE TABLE entries (key PRIMARY KEY NOT NULL, value NOT NULL,"
+        { "entries", "CREATE TABLE entries (hash INTEGER PRIMARY KEY, key NOT NULL,"
                      " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
-                     " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL) WITHOUT ROWID" },
-        { "registrations", "CREATE TABLE registrations (client NOT NULL, key NOT NULL,"
-                           " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL,"
-                           " PRIMARY KEY (client, key)) WITHOUT ROWID" },
+                     " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL, value NOT NULL)" },
+        { "registrations",
+          "CREATE TABLE registrations (hash INTEGER PRIMARY KEY, client NOT NULL, key NOT NULL,"
+          " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL)" },
         { "replies",
           "CREATE TABLE replies (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
           " has_version INTEGER NOT NULL, version_wall_ms INTEGER NOT NULL,"

@@ -10,6 +10,10 @@
  * BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and forget_at_ms by the clock of
  * timescale.h, which starts at Unix time and ignores steps of the wall clock.
  *
+ * A comparison in a B-tree reads all of the row that it compares, with its overflow pages. So each table is ordered by an
+ * integer. An entry and a registration are found by a hash of their names: rows.h. The names are in the row, and come before the
+ * value, because SQLite reads a row only up to the last column that it needs.
+ *
  * Each row has a checksum, because SQLite has none. The table meta has one checksum for all its rows.
  */
 

@@ -130,7 +130,8 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         update_watermark(storage);
         r = checkpoint_at_start(storage);
         if (r == 0)
-                r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
+                r = database_errno(sqlite_writer_init(&storage->writer, storage->db,
+                                                      &storage->meta.row_hash_key, timescale));
         return r < 0 ? report_not_writable(storage, r) : 0;
 }
 

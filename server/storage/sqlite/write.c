@@ -8,18 +8,26 @@
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
 
+/* In all slots of the hash ?1, whose slot is 0. */
+#define WHERE_ENTRY        " WHERE hash BETWEEN ?1 AND ?1 + 15 AND key = ?2"
+#define WHERE_REGISTRATION " WHERE hash BETWEEN ?1 AND ?1 + 15 AND client = ?2 AND key = ?3"
+_Static_assert(ROW_SLOTS == 16, "the number in the statements");
+
 static const char *const statements_sql[] = {
         /* IMMEDIATE takes the write lock at once: a busy database fails before any row is written. */
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
         [WRITE_META] = stored_meta_write_sql,
-        [WRITE_PUT_ENTRY] =
-                "REPLACE INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        [WRITE_REMOVE_ENTRY] = "DELETE FROM entries WHERE key = ?1",
-        [WRITE_PUT_REGISTRATION] =
-                "REPLACE INTO registrations (" STORED_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
-        [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations WHERE client = ?1 AND key = ?2",
+        [WRITE_UPDATE_ENTRY] = "UPDATE entries"
+                               " SET version_wall_ms = ?3, version_counter = ?4, expires_at_ms = ?5,"
+                               " fence = ?6, checksum = ?7, value = ?8" WHERE_ENTRY,
+        [WRITE_INSERT_ENTRY] =
+                "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [WRITE_REMOVE_ENTRY] = "DELETE FROM entries" WHERE_ENTRY,
+        [WRITE_INSERT_REGISTRATION] = "INSERT INTO registrations (" STORED_REGISTRATION_COLUMNS
+                                      ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations" WHERE_REGISTRATION,
         [WRITE_PUT_REPLY] =
                 "REPLACE INTO replies (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE slot = ?1",
@@ -32,10 +40,11 @@ static const char *const statements_sql[] = {
 };
 _Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale) {
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key,
+                       struct timescale timescale) {
         int code = SQLITE_OK;
 
-        *writer = (struct sqlite_writer){ .timescale = timescale };
+        *writer = (struct sqlite_writer){ .timescale = timescale, .row_hash_key = *row_hash_key };
         for (size_t i = 0; i < N_WRITE_STATEMENTS && code == SQLITE_OK; i++)
                 code = database_prepare(db, statements_sql[i], &writer->statements[i]);
         return code;
@@ -57,11 +66,16 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int bind_key(sqlite3_stmt *statement, struct slice key) {
-        struct binder binder = { .statement = statement };
+/* Insert a row into the first free slot of its hash. The other parameters are bound. */
+static int insert(struct sqlite_writer *writer, enum write_statement which, uint64_t hash) {
+        int code = SQLITE_CONSTRAINT_PRIMARYKEY;
 
-        binder_add_bytes(&binder, key);
-        return binder.code;
+        for (uint64_t slot = 0; slot < ROW_SLOTS && code == SQLITE_CONSTRAINT_PRIMARYKEY; slot++) {
+                code = sqlite3_bind_int64(writer->statements[which], 1, (int64_t)(hash + slot));
+                if (code == SQLITE_OK)
+                        code = sqlite_writer_run(writer, which);
+        }
+        return code;
 }
 
 static bool is_persistent(const struct entry *entry) {
@@ -75,6 +89,7 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
                 .key = entry_key(entry),
                 .value = entry_value(entry),
                 .version = entry_version(entry),
+                .hash = row_hash_of_key(&writer->row_hash_key, entry_key(entry)),
         };
         struct hlc fence;
 
@@ -96,19 +111,29 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
 }
 
 static int put_entry(struct sqlite_writer *writer, const struct row *row) {
+        sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
         struct stored_entry stored;
         int code;
 
         code = make_stored_entry(writer, row, &stored);
         if (code == SQLITE_OK)
-                code = stored_entry_bind(writer->statements[WRITE_PUT_ENTRY], &stored);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_ENTRY) : code;
+                code = stored_entry_bind(update, &stored);
+        if (code == SQLITE_OK)
+                code = sqlite_writer_run(writer, WRITE_UPDATE_ENTRY);
+        if (code != SQLITE_OK || sqlite3_changes(sqlite3_db_handle(update)) > 0)
+                return code;
+
+        code = stored_entry_bind(writer->statements[WRITE_INSERT_ENTRY], &stored);
+        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_ENTRY, stored.hash) : code;
 }
 
 static int remove_entry(struct sqlite_writer *writer, const struct entry *entry) {
-        int code = bind_key(writer->statements[WRITE_REMOVE_ENTRY], entry_key(entry));
+        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_ENTRY] };
+        struct slice key = entry_key(entry);
 
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_ENTRY) : code;
+        binder_add_number(&binder, (int64_t)row_hash_of_key(&writer->row_hash_key, key));
+        binder_add_bytes(&binder, key);
+        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_ENTRY) : binder.code;
 }
 
 static int write_entry(struct sqlite_writer *writer, const struct row *row) {
@@ -119,18 +144,18 @@ static int write_entry(struct sqlite_writer *writer, const struct row *row) {
         return SQLITE_OK;
 }
 
-static int bind_names(sqlite3_stmt *statement, const struct stored_registration *stored) {
-        struct binder binder = { .statement = statement };
+static int remove_registration(struct sqlite_writer *writer, const struct stored_registration *stored) {
+        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_REGISTRATION] };
 
+        binder_add_number(&binder, (int64_t)stored->hash);
         binder_add_bytes(&binder, stored->client);
         binder_add_bytes(&binder, stored->key);
-        return binder.code;
+        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_REGISTRATION) : binder.code;
 }
 
+/* An added registration replaces the one with the same names, if there is one. */
 static int write_registration(struct sqlite_writer *writer, const struct row *row) {
         const struct registration *registration = row->registration.registration;
-        bool is_added = row->registration.is_added;
-        enum write_statement change = is_added ? WRITE_PUT_REGISTRATION : WRITE_REMOVE_REGISTRATION;
         struct stored_registration stored = { .connection = registration->connection,
                                               .user = registration->user };
         int code;
@@ -142,10 +167,13 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
                 return SQLITE_NOMEM;
         stored.client = buf_slice(&writer->client);
         stored.key = buf_slice(&writer->key);
+        stored.hash = row_hash_of_names(&writer->row_hash_key, stored.client, stored.key);
 
-        code = is_added ? stored_registration_bind(writer->statements[change], &stored)
-                        : bind_names(writer->statements[change], &stored);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, change) : code;
+        code = remove_registration(writer, &stored);
+        if (code != SQLITE_OK || !row->registration.is_added)
+                return code;
+        code = stored_registration_bind(writer->statements[WRITE_INSERT_REGISTRATION], &stored);
+        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_REGISTRATION, stored.hash) : code;
 }
 
 static int write_reply(struct sqlite_writer *writer, const struct row *row) {

@@ -13,9 +13,10 @@ enum write_statement {
         WRITE_COMMIT,
         WRITE_ROLLBACK,
         WRITE_META,
-        WRITE_PUT_ENTRY,
+        WRITE_UPDATE_ENTRY,
+        WRITE_INSERT_ENTRY,
         WRITE_REMOVE_ENTRY,
-        WRITE_PUT_REGISTRATION,
+        WRITE_INSERT_REGISTRATION,
         WRITE_REMOVE_REGISTRATION,
         WRITE_PUT_REPLY,
         WRITE_REMOVE_REPLY,
@@ -28,11 +29,13 @@ enum write_statement {
 struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
         struct timescale timescale;
+        struct hash_key row_hash_key;
         struct buf client, key, fence; /* of the current row */
 };
 
 /* Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case. */
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale);
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key,
+                       struct timescale timescale);
 
 /* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);

@@ -37,12 +37,15 @@ void damage_make_batch(struct disk *disk, int i) {
 }
 
 void damage_fill(struct disk *disk) {
+        static char large[200000];
         char key[32];
 
         for (int i = 0; i < 500; i++) {
                 snprintf(key, sizeof(key), "cold/%d", i);
                 disk_put(disk, key, "one of many rows that no later batch changes at all");
         }
+        memset(large, 'c', sizeof(large)); /* most pages: later batches do not write them to the log */
+        disk_set(disk, S("cold"), (struct slice){ (uint8_t *)large, sizeof(large) });
         COMMIT(disk);
 }
 
@@ -64,13 +67,16 @@ static void make_original(struct damage *damage) {
         struct disk live;
 
         disk_init(&live);
-        live.checkpoint_frames = 100;
+        live.checkpoint_frames = INT32_MAX;
         live.disconnect_epoch = 3;
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
         for (int i = 0; i < 10; i++) {
                 damage_make_batch(&live, i);
                 COMMIT(&live);
+                if (i == 7)
+                        disk_sql(&live,
+                                 "PRAGMA wal_checkpoint(PASSIVE)"); /* the next commit restarts the log */
         }
 
         for (int i = 0; i <= DAMAGE_N_LATEST; i++) {
@@ -82,6 +88,7 @@ static void make_original(struct damage *damage) {
                 content_copy(&damage->history[i], &live.committed);
                 disk_copy(&live, &damage->original);
                 damage->log_ends[i] = find_log_end(&damage->original);
+                cr_assert(i == 0 || damage->log_ends[i] > damage->log_ends[i - 1], "the log was restarted");
         }
         disk_deinit(&live);
 }

@@ -55,9 +55,11 @@ static void damage(struct disk *at) {
         uint8_t *bytes, *found;
         size_t length = disk_read(at, DATABASE, &bytes);
 
-        found = memmem(bytes, length, "key-17value", strlen("key-17value"));
+        found = memmem(bytes, length, "key-17", strlen("key-17"));
         cr_assert_not_null(found);
-        found[8] ^= 4;
+        found = memmem(found, (size_t)(bytes + length - found), "value", strlen("value"));
+        cr_assert_not_null(found);
+        *found ^= 4;
         disk_write(at, DATABASE, bytes, length);
         free(bytes);
 }

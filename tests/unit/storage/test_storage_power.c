@@ -99,7 +99,7 @@ static bool observe(void *userdata, const struct fault_event *event) {
         struct pending *pending;
 
         (void)userdata;
-        if (!file)
+        if (!file || event->call == FAULT_READ)
                 return true;
         if (n_events_remaining == 0)
                 return false;

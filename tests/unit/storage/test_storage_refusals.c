@@ -249,25 +249,6 @@ Test(storage_refusals, inconsistent_header) {
         }
 }
 
-/* SQLite would update only one of the two. */
-Test(storage_refusals, two_rows_with_the_same_primary_key) {
-        uint8_t *bytes, *key;
-        size_t length;
-
-        disk_watch(&disk, S("client"), S("key-1"), 1);
-        disk_watch(&disk, S("client"), S("key-2"), 1);
-        COMMIT(&disk);
-        disk_close(&disk);
-
-        length = disk_read(&disk, DATABASE, &bytes);
-        key = memmem(bytes, length, "key-2", strlen("key-2"));
-        cr_assert_not_null(key);
-        memcpy(key, "key-1", strlen("key-1"));
-        disk_write(&disk, DATABASE, bytes, length);
-        free(bytes);
-        expect_refused(&disk, "row not in PRIMARY KEY order for registrations");
-}
-
 static const struct {
         const char *name;
         const char *sql;
