@@ -144,8 +144,8 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
  *     -ENOSPC     no room
  *     -EIO        writing failed
  *     -ENOMEM     out of memory
- *     -ESTALE     it is unknown whether the batch is stored, for example because fsync failed. All further
- *                 commits fail. Close the storage and load it again.
+ *     -ESTALE     it is unknown whether the batch is stored, for example because a write or a sync failed. All
+ *                 further commits fail. Close the storage and load it again.
  *
  * After -ENOSPC, -EIO and -ENOMEM nothing of the batch is stored, and a later commit may succeed.
  *

@@ -153,11 +153,6 @@ ROWS = numbered(
     bytes([1, 2, 5, 1, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 9, 9, 16, 3]) + text(b"OK"),
 )
 
-WAL = numbered(
-    bytes([4, 2, 1, 1, 1, 1, 1, 1, 1, 1]), bytes(range(0, 200, 3)), bytes(range(255, 0, -2)), b"\x37\x7f\x06\x82" + bytes(60),
-    b"\x37\x7f\x06\x83\x00\x2d\xe2\x18" + bytes(200),
-)
-
 CONTROL = numbered(
     bytes([1, 0]), bytes([3, 2, 3, 9]), bytes([2, 2, 4, 2, 0, 0, 0]), bytes([4, 2, 6, 30, 9]), bytes([3, 7, 16, 0, 0, 0, 2, 200]),
     bytes([2, 1, 60, 8]) + b'{"a":1}', bytes([3, 7, 17, 26, 0, 1, 2, 9, 2, 3, 8]), bytes([5, 9, 20, 27, 21, 28, 0, 0, 9]),
@@ -205,7 +200,6 @@ TARGETS = {
     "resp3": RESP3,
     "rows": ROWS,
     "topics": TOPICS,
-    "wal": WAL,
 }
 
 

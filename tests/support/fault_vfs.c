@@ -46,7 +46,7 @@ static const struct fault *take_fault(enum fault_call call) {
 
         n_remaining = is_lasting;
         has_failed = true;
-        errno = active->code == SQLITE_FULL ? ENOSPC : EIO;
+        errno = active->error ? active->error : EIO;
         return active;
 }
 
@@ -91,7 +91,7 @@ static int fault_write(sqlite3_file *file, const void *bytes, int length, sqlite
         code = REAL(file, xWrite, bytes, length, offset);
         if (!fault)
                 return code;
-        errno = EIO;
+        errno = fault->error ? fault->error : EIO;
         return fault->code;
 }
 

@@ -25,7 +25,8 @@ enum fault_call {
 struct fault {
         const char *name;
         enum fault_call call;
-        int code; /* SQLite error code that the call returns */
+        int code;  /* SQLite error code that the call returns */
+        int error; /* errno that the call sets; 0: EIO */
         enum {
                 FAULT_DOES_NOTHING,
                 FAULT_DOES_HALF, /* writes half of the bytes */

@@ -13,7 +13,6 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "storage/sqlite/wal_check.h"
 
 int database_refuse(const struct directory *directory, const char *file, const char *format, ...) {
         char reason[256];
@@ -111,23 +110,6 @@ static int check_header(const struct directory *directory, const uint8_t *header
         return 0;
 }
 
-static int check_log(const struct directory *directory, const char *name) {
-        struct wal_summary summary;
-        int fd, r;
-
-        fd = openat(directory->fd, name, DIRECTORY_READ_FLAGS);
-        if (fd < 0)
-                return errno == ENOENT ? 0 : -errno;
-
-        r = wal_check(fd, DATABASE_PAGE_SIZE, &summary);
-        close(fd);
-        if (r != WAL_DAMAGED)
-                return r;
-        return database_refuse(directory, name,
-                               "it is damaged at byte %llu, and acknowledged commits follow",
-                               (unsigned long long)summary.damaged_offset);
-}
-
 int database_check_files(const struct directory *directory) {
         uint8_t header[100];
         ssize_t length;
@@ -156,7 +138,7 @@ int database_check_files(const struct directory *directory) {
                 return database_refuse(
                         directory, DIRECTORY_DATABASE "-journal",
                         "statestored never creates this file; remove it if the database is intact");
-        return check_log(directory, DIRECTORY_DATABASE "-wal");
+        return 0;
 }
 
 static int open_connection(sqlite3 **ret_db, const char *name, int flags) {

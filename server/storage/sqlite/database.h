@@ -27,10 +27,7 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
         sqlite3_finalize(*statement);
 }
 
-/*
- * Check the header of the database and its write-ahead log for damage, without SQLite. Returns 0, -EBADMSG (logged), or the
- * error of reading.
- */
+/* Check the header of the database for damage, without SQLite. Returns 0, -EBADMSG (logged), or the error of reading. */
 int database_check_files(const struct directory *directory);
 
 /* Open read-only or read-write. Each returns 0 or as database_errno(). database_open_to_read() logs -EBADMSG. The caller

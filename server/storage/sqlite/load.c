@@ -23,7 +23,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "protocol/hlc.h"
-#include "storage/sqlite/commit_check.h"
+#include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
 #include "storage/timescale.h"

@@ -4,8 +4,10 @@
  * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one transaction in the
  * write-ahead log of SQLite, which is synced before the commit returns (WAL, synchronous=FULL).
  *
- * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite rolls back. But
- * the log may still contain the complete transaction, which SQLite would recover after a crash. commit_check.h detects that.
+ * If a statement before COMMIT fails, nothing is stored: without cache_spill only COMMIT writes. If COMMIT fails, SQLite rolls
+ * back, but the log may contain the complete transaction, which SQLite would recover after a crash. For example the sync may
+ * have failed, or the memory for the index of the log after the sync. Only without room on the disk is the transaction certainly
+ * incomplete in the log: then SQLite could not write all of it.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -19,7 +21,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "storage/sqlite/commit_check.h"
+#include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/create.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/load.h"
@@ -153,6 +155,11 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         return 0;
 }
 
+/* Return whether this error of COMMIT is "no room": no other error shows that the log lacks the transaction. */
+static bool is_no_room(int code, int error) {
+        return error == -ENOSPC && (code == SQLITE_FULL || code == SQLITE_IOERR_WRITE);
+}
+
 /* End a transaction that failed with this code. Returns the error for storage_commit(). */
 static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_commit) {
         int r = database_errno(code);
@@ -162,9 +169,7 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
         if (!sqlite3_get_autocommit(storage->db))
                 sqlite_writer_run(&storage->writer, WRITE_ROLLBACK);
 
-        storage->is_stale = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
-                            !sqlite3_get_autocommit(storage->db) ||
-                            (at_commit && failed_commit_may_be_durable(storage->db, &storage->directory));
+        storage->is_stale = !sqlite3_get_autocommit(storage->db) || (at_commit && !is_no_room(code, r));
         if (storage->is_stale) {
                 log_error("commit to \"%s\" failed, and it is unknown whether the commit is durable: %s",
                           LOG_STRING(storage->directory.database), reason);

@@ -12,7 +12,7 @@
 #define DAMAGE_LOG           "statestored.db-wal"
 #define DAMAGE_FRAME_LENGTH  (24 + 4096)
 #define DAMAGE_HEADER_LENGTH 32 /* of the log */
-#define DAMAGE_N_LATEST      3  /* commits whose content is known */
+#define DAMAGE_N_LATEST      4  /* commits in the log */
 
 /* A file that the test changes. Owns the bytes. */
 struct damage_file {
@@ -21,10 +21,10 @@ struct damage_file {
 };
 
 struct damage {
-        /* as a killed process leaves it: earlier commits in the log, the three latest, then frames of an earlier generation */
+        /* as a killed process leaves it: commits in the log, then frames of an earlier generation */
         struct disk original;
         struct content
-                history[DAMAGE_N_LATEST + 1]; /* before each of the three commits, and after the last one */
+                history[DAMAGE_N_LATEST + 1]; /* before each of these commits, and after the last one */
         size_t log_ends[DAMAGE_N_LATEST + 1]; /* end of each commit in the log */
         struct damage_file database, log;     /* files of the original */
         struct disk disk;                     /* the directory of the damaged copy */

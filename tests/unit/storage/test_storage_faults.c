@@ -168,18 +168,27 @@ static void setup(void) {
 
 TestSuite(storage_faults, .init = setup, .timeout = 3600);
 
-static const struct fault no_room = { "no room", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_NOTHING };
-static const struct fault little_room = { "disk full after half a write", FAULT_WRITE, SQLITE_FULL,
-                                          FAULT_DOES_HALF };
-static const struct fault bad_write = { "a write error", FAULT_WRITE, SQLITE_IOERR_WRITE,
-                                        FAULT_DOES_NOTHING };
-static const struct fault half_write = { "half a write", FAULT_WRITE, SQLITE_IOERR_WRITE, FAULT_DOES_HALF };
-static const struct fault false_write = { "a complete write that reports an error", FAULT_WRITE,
-                                          SQLITE_IOERR_WRITE, FAULT_DOES_ALL };
-static const struct fault bad_sync = { "a sync error", FAULT_SYNC, SQLITE_IOERR_FSYNC, FAULT_DOES_NOTHING };
-static const struct fault bad_read = { "a read error", FAULT_READ, SQLITE_IOERR_READ, FAULT_DOES_NOTHING };
-static const struct fault bad_index = { "no room for the index", FAULT_INDEX, SQLITE_IOERR_SHMSIZE,
-                                        FAULT_DOES_NOTHING };
+static const struct fault no_room = { .name = "no room", .call = FAULT_WRITE, .code = SQLITE_FULL };
+static const struct fault little_room = { .name = "disk full after half a write",
+                                          .call = FAULT_WRITE,
+                                          .code = SQLITE_FULL,
+                                          .does = FAULT_DOES_HALF };
+static const struct fault bad_write = { .name = "a write error",
+                                        .call = FAULT_WRITE,
+                                        .code = SQLITE_IOERR_WRITE };
+static const struct fault half_write = {
+        .name = "half a write", .call = FAULT_WRITE, .code = SQLITE_IOERR_WRITE, .does = FAULT_DOES_HALF
+};
+static const struct fault false_write = { .name = "a complete write that reports an error",
+                                          .call = FAULT_WRITE,
+                                          .code = SQLITE_IOERR_WRITE,
+                                          .does = FAULT_DOES_ALL };
+static const struct fault bad_sync = { .name = "a sync error",
+                                       .call = FAULT_SYNC,
+                                       .code = SQLITE_IOERR_FSYNC };
+static const struct fault bad_read = { .name = "a read error",
+                                       .call = FAULT_READ,
+                                       .code = SQLITE_IOERR_READ };
 
 Test(storage_faults, commit_without_room_fails_and_the_next_may_succeed) {
         struct tally once = run_all(&no_room, false), lasting = run_all(&no_room, true);
@@ -198,52 +207,55 @@ Test(storage_faults, commit_with_room_for_half_of_it_fails) {
         cr_expect_eq(once.n_errors + lasting.n_errors, 0);
 }
 
-Test(storage_faults, write_error_fails_only_that_commit) {
-        struct tally once = run_all(&bad_write, false), lasting = run_all(&bad_write, true);
+/* SQLite reports these errors as write errors, and ENOSPC as SQLITE_FULL. */
+Test(storage_faults, quota_and_file_size_limit_count_as_no_room) {
+        static const struct fault limits[] = {
+                { .name = "no quota", .call = FAULT_WRITE, .code = SQLITE_IOERR_WRITE, .error = EDQUOT },
+                { .name = "file size limit",
+                  .call = FAULT_WRITE,
+                  .code = SQLITE_IOERR_WRITE,
+                  .error = EFBIG },
+                { .name = "no room", .call = FAULT_WRITE, .code = SQLITE_IOERR_WRITE, .error = ENOSPC },
+        };
 
-        cr_expect_gt(once.n_done, once.n_errors);
-        cr_expect_gt(once.n_errors, 0);
-        cr_expect_gt(lasting.n_errors, once.n_errors);
-        cr_expect_eq(once.n_no_room + once.n_stale + lasting.n_no_room + lasting.n_stale, 0);
+        for (size_t i = 0; i < N_ROWS(limits); i++) {
+                struct tally once = run_all(&limits[i], false);
+
+                cr_expect_gt(once.n_no_room, 0, ROW(limits, i));
+                cr_expect_eq(once.n_errors + once.n_stale, 0, ROW(limits, i));
+        }
 }
 
-Test(storage_faults, partial_write_fails_the_commit) {
-        struct tally once = run_all(&half_write, false), lasting = run_all(&half_write, true);
+static void expect_uncertain(const struct fault *fault) {
+        struct tally once = run_all(fault, false), lasting = run_all(fault, true);
 
-        cr_expect_gt(once.n_errors, 0);
-        cr_expect_gt(lasting.n_errors, once.n_errors);
+        cr_expect_gt(once.n_stale, 0, "%s", fault->name);
+        cr_expect_gt(lasting.n_stale, 0, "%s", fault->name);
+        cr_expect_eq(once.n_errors + once.n_no_room + lasting.n_errors + lasting.n_no_room, 0, "%s",
+                     fault->name);
 }
 
-Test(storage_faults, failed_last_write_that_reached_the_disk_makes_the_commit_uncertain) {
-        struct tally once = run_all(&false_write, false), lasting = run_all(&false_write, true);
-
-        cr_expect_gt(once.n_errors, 0);
-        cr_expect_gt(once.n_stale, 0);
-        cr_expect_gt(lasting.n_errors, 0);
+/* The log may contain the complete commit: see false_write. */
+Test(storage_faults, write_error_makes_the_commit_uncertain) {
+        expect_uncertain(&bad_write);
+        expect_uncertain(&half_write);
+        expect_uncertain(&false_write);
 }
 
-Test(storage_faults, failed_last_write_in_a_restarted_log_makes_the_commit_uncertain) {
-        struct tally once;
-
+Test(storage_faults, write_error_in_a_restarted_log_makes_the_commit_uncertain) {
         is_closed = true;
-        once = run_all(&false_write, false);
-        cr_expect_gt(once.n_errors, 0);
-        cr_expect_gt(once.n_stale, 0);
+        expect_uncertain(&false_write);
 }
 
 Test(storage_faults, sync_error_makes_the_commit_uncertain) {
-        struct tally once = run_all(&bad_sync, false), lasting = run_all(&bad_sync, true);
-
-        cr_expect_gt(once.n_stale, 0);
-        cr_expect_gt(lasting.n_stale, 0);
-        cr_expect_eq(once.n_errors + once.n_no_room + lasting.n_errors + lasting.n_no_room, 0);
+        expect_uncertain(&bad_sync);
 }
 
 static const struct fault others[] = {
-        { "an error of ftruncate", FAULT_TRUNCATE, SQLITE_IOERR_TRUNCATE, FAULT_DOES_NOTHING },
-        { "an error of fstat", FAULT_SIZE, SQLITE_IOERR_FSTAT, FAULT_DOES_NOTHING },
-        { "an error of open", FAULT_OPEN, SQLITE_CANTOPEN, FAULT_DOES_NOTHING },
-        { "an error of unlink", FAULT_DELETE, SQLITE_IOERR_DELETE, FAULT_DOES_NOTHING },
+        { .name = "an error of ftruncate", .call = FAULT_TRUNCATE, .code = SQLITE_IOERR_TRUNCATE },
+        { .name = "an error of fstat", .call = FAULT_SIZE, .code = SQLITE_IOERR_FSTAT },
+        { .name = "an error of open", .call = FAULT_OPEN, .code = SQLITE_CANTOPEN },
+        { .name = "an error of unlink", .call = FAULT_DELETE, .code = SQLITE_IOERR_DELETE },
 };
 
 Test(storage_faults, other_errors_lose_no_data) {
@@ -287,27 +299,38 @@ Test(storage_faults, read_error_fails_without_damage) {
 
 /*
  * Extending the index of the log fails after the commit was synced: SQLite reports an error, but the log
- * contains the commit.
+ * contains the commit. The second error looks as if nothing could have been written.
  */
 Test(storage_faults, commit_that_fails_after_its_sync_is_uncertain) {
+        static const struct fault faults[] = {
+                { .name = "no room for the index",
+                  .call = FAULT_INDEX,
+                  .code = SQLITE_IOERR_SHMSIZE,
+                  .error = ENOSPC },
+                { .name = "no memory for the index", .call = FAULT_INDEX, .code = SQLITE_NOMEM },
+        };
         size_t length = 5 << 20;
         uint8_t *bytes = calloc(1, length);
-        struct disk disk, killed;
-        char key[] = "k0";
 
-        disk_init(&disk);
-        cr_assert_eq(disk_open(&disk), 0);
-        disk_put(&disk, "small", "v");
-        COMMIT(&disk);
-        for (int i = 0; i < 4; i++, key[1]++)
-                disk_set(&disk, slice_from_string(key), (struct slice){ bytes, length });
-        fault_vfs_fail(&bad_index, 1, true);
-        cr_expect_eq(disk_commit(&disk), -ESTALE);
-        cr_expect(fault_vfs_clear());
+        for (size_t i = 0; i < N_ROWS(faults); i++) {
+                struct disk disk, killed;
+                char key[] = "k0";
 
-        disk_copy(&disk, &killed);
-        disk_check_like(&killed, &disk, true);
-        disk_deinit(&killed);
-        disk_deinit(&disk);
+                disk_init(&disk);
+                cr_assert_eq(disk_open(&disk), 0);
+                disk_put(&disk, "small", "v");
+                COMMIT(&disk);
+                for (int j = 0; j < 4; j++, key[1]++)
+                        disk_set(&disk, slice_from_string(key), (struct slice){ bytes, length });
+                fault_vfs_fail(&faults[i], 1, true);
+                cr_expect_eq(disk_commit(&disk), -ESTALE, ROW(faults, i));
+                cr_expect(fault_vfs_clear());
+
+                disk_copy(&disk, &killed);
+                disk_check_like(&killed, &disk, true);
+                cr_expect(content_has_entry(&killed.committed, S("k3")), ROW(faults, i));
+                disk_deinit(&killed);
+                disk_deinit(&disk);
+        }
         free(bytes);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <sqlite3.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "storage/sqlite/data_directory.h"
-
-/*
- * Two checks of commits. When the store starts, the commit watermark shows whether the database lacks commits. After a failed
- * commit, failed_commit_may_be_durable() returns whether that commit may survive a crash.
- */
 
 /*
  * The commit watermark is a file beside the database (DIRECTORY_COMMIT_WATERMARK) with the number of the last acknowledged
@@ -18,9 +11,9 @@
  * closes the storage: a commit needs only the sync of the write-ahead log. After a crash the number in the file may be too low,
  * but never too high.
  *
- * A database with fewer commits than the watermark lacks acknowledged commits: the write-ahead log was removed, its end is
- * damaged, or an older copy of the database was put back. SQLite reports no error for a damaged end: it looks like an
- * incomplete commit.
+ * A database with fewer commits than the watermark lacks acknowledged commits: the write-ahead log was removed or is
+ * damaged, or an older copy of the database was put back. SQLite reports no error for a damaged log: the log ends at the damage
+ * as at an incomplete commit.
  *
  * The file belongs to the database with the same instance id. A backup has a different instance id.
  */
@@ -37,12 +30,3 @@ int commit_watermark_open(int directory_fd);
 
 /* Write the file. Errors are ignored: the old content stays, and is still a valid lower bound. */
 void commit_watermark_write(int fd, const struct commit_watermark *commit_watermark);
-
-/*
- * Return true if the write-ahead log may contain all of a commit that failed, although SQLite has rolled it back: after a crash
- * SQLite would recover such a commit. Also returns true if this cannot be determined.
- *
- * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which contains the number of
- * frames that SQLite considers valid. db is the connection whose commit failed.
- */
-bool failed_commit_may_be_durable(sqlite3 *db, const struct directory *directory);
