@@ -11,7 +11,6 @@
  */
 
 #define DIRECTORY_DATABASE         "statestored.db"
-#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* the database while it is created */
 #define DIRECTORY_LOCK             "lock"         /* contains the process id of the owner, for messages */
 #define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* number of the last acknowledged commit */
 

@@ -22,11 +22,14 @@ static int take_census(sqlite3 *db, const struct directory *directory, struct st
         int r;
 
         r = schema_check(db, directory);
+        if (r == SCHEMA_NONE)
+                return database_refuse(directory, DIRECTORY_DATABASE, "it is empty");
         if (r == 0)
                 r = sqlite_load(db, directory, NULL, now, &result);
         if (r < 0)
                 return r;
 
+        database_keep_log(db, false);
         *ret_census = result.census;
         return 0;
 }
@@ -59,8 +62,9 @@ int storage_sqlite_find(const char *path) {
 }
 
 /*
- * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the permission to write
- * the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or another -errno, which is logged.
+ * Open the directory, lock it, and open the database. On a read-only file system, or without the permission to write the lock
+ * file, the directory stays unlocked. Returns 0, another -errno, which is logged, or -EBUSY if a store is running: the directory
+ * is open then, but not the database.
  */
 static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
         pid_t holder;
@@ -74,11 +78,7 @@ static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const 
                 return r;
         if (r < 0 && r != -EROFS && r != -EACCES)
                 return log_failure(path, r);
-
-        r = database_check_files(directory);
-        if (r == 0)
-                r = database_open_to_read(ret_db, directory);
-        return r == -EBUSY ? r : log_failure(path, r);
+        return log_failure(path, database_open(ret_db, directory->database));
 }
 
 int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
@@ -128,7 +128,7 @@ static int write_copy(sqlite3 *db, const struct directory *directory, const char
         struct storage_census census;
         int code, r;
 
-        r = database_open_file(&copied, file);
+        r = database_open(&copied, file);
         if (r < 0)
                 return r;
         code = copy_pages(db, copied);
@@ -174,7 +174,7 @@ int storage_sqlite_backup(const char *path, const char *file) {
 
         r = open_if_stopped(&db, &directory, path);
         if (r == -EBUSY)
-                r = log_failure(path, database_open_beside(&db, &directory));
+                r = log_failure(path, database_open(&db, directory.database));
         if (r < 0)
                 return r;
 
@@ -183,8 +183,10 @@ int storage_sqlite_backup(const char *path, const char *file) {
                 return log_failure(file, r);
 
         r = write_copy(db, &directory, file);
-        if (r == 0)
+        if (r == 0) {
+                database_keep_log(db, false);
                 r = sync_copy(file);
+        }
         if (r < 0)
                 directory_remove_database(AT_FDCWD, file);
         return log_failure(file, r);

@@ -13,7 +13,7 @@
 int storage_sqlite_find(const char *directory);
 
 /*
- * Read and verify everything. Changes nothing. Returns 0; -EBADMSG if the data is damaged; -EBUSY if a store is running, or if
+ * Read and verify everything. Returns 0; -EBADMSG if the data is damaged; -EBUSY if a store is running, or if
  * another process has locked the database; -ENOENT if there is no database; or the error of reading.
  */
 int storage_sqlite_check(const char *directory, struct storage_census *ret_census);

@@ -23,5 +23,13 @@
 /* Create the tables in an empty database, within the transaction of the caller. Returns an SQLite code. */
 int schema_create(sqlite3 *db);
 
-/* Check that the tables are those of SCHEMA_VERSION. Returns 0, -EBADMSG (logged) if they are not, or as database_errno(). */
+enum schema {
+        SCHEMA_CURRENT = 0,
+        SCHEMA_NONE, /* the database is empty: it has just been created */
+};
+
+/*
+ * Check that the database is of this schema, by application_id and user_version. Users may add tables, views, indices and
+ * triggers. Returns an enum schema, -EBADMSG (logged) for another database, or as database_errno().
+ */
 int schema_check(sqlite3 *db, const struct directory *directory);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one transaction in the
- * write-ahead log of SQLite, which is synced before the commit returns (WAL, synchronous=FULL).
+ * The SQLite storage. A commit is one transaction in the write-ahead log of SQLite, which is synced before the commit returns
+ * (WAL, synchronous=FULL).
  *
  * If a statement before COMMIT fails, nothing is stored: without cache_spill only COMMIT writes. If COMMIT fails, SQLite rolls
  * back, but the log may contain the complete transaction, which SQLite would recover after a crash. For example the sync may
@@ -21,8 +21,8 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "storage/sqlite/commit_watermark.h"
-#include "storage/sqlite/create.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/load.h"
 #include "storage/sqlite/schema.h"
@@ -34,7 +34,7 @@
 struct sqlite_storage {
         struct storage storage;
         struct directory directory;
-        sqlite3 *db; /* read-only until loaded, then read-write */
+        sqlite3 *db;
         struct sqlite_writer writer;
         struct stored_meta meta; /* of the last commit */
         int commit_watermark_fd;
@@ -118,15 +118,24 @@ static int report_not_writable(const struct sqlite_storage *storage, int error) 
 }
 
 static int start_writing(struct sqlite_storage *storage, struct now now) {
+        /* Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to write. */
+        static const char settings[] = "PRAGMA journal_mode = WAL;"
+                                       "PRAGMA synchronous = FULL;"
+                                       "PRAGMA cache_spill = OFF;"
+                                       "PRAGMA cache_size = -8192;"
+                                       "PRAGMA secure_delete = FAST;"
+                                       "PRAGMA wal_autocheckpoint = 0;";
         struct timescale timescale = timescale_resume(storage->meta.reading_ms, storage->meta.shift_ms, now);
         int r;
 
-        sqlite3_close(storage->db);
-        storage->db = NULL;
-        r = database_open_to_write(&storage->db, &storage->directory);
+        errno = 0;
+        r = database_errno(database_run(storage->db, settings));
+        if (r == 0 && sqlite3_db_readonly(storage->db, "main"))
+                r = -EACCES; /* SQLite opens a file that it cannot write for reading */
         if (r < 0)
                 return report_not_writable(storage, r);
 
+        database_keep_log(storage->db, false);
         sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
         update_watermark(storage);
@@ -250,7 +259,7 @@ static struct storage *sqlite_storage_close(struct storage *base) {
 
         /* After -ESTALE close without a checkpoint: the next start checks the last commit in the unchanged log. */
         if (storage->is_stale)
-                sqlite3_db_config(storage->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+                database_keep_log(storage->db, true);
         sqlite_writer_deinit(&storage->writer);
         sqlite3_close(storage->db);
         if (storage->commit_watermark_fd >= 0) {
@@ -283,30 +292,59 @@ static int lock(struct directory *directory) {
         return r;
 }
 
-/* Create the database if it does not exist. Return -EBADMSG if other files show that it was removed. */
-static int create_if_missing(const struct directory *directory) {
+/*
+ * Create an empty file if there is no database. Return -EBADMSG if other files show that the database was removed: SQLite would
+ * remove a log without a database.
+ */
+static int create_file_if_missing(const struct directory *directory) {
         static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_COMMIT_WATERMARK };
+        int fd;
 
-        if (faccessat(directory->fd, DIRECTORY_DATABASE, F_OK, 0) == 0)
+        if (directory_has(directory, DIRECTORY_DATABASE))
                 return 0;
         for (size_t i = 0; i < ARRAY_LENGTH(traces); i++)
                 if (directory_has(directory, traces[i]))
                         return database_refuse(directory, DIRECTORY_DATABASE,
-                                               "it is missing, but \"%s\" exists", traces[i]);
-        return sqlite_create(directory);
+                                               "it is missing or empty, but \"%s\" exists", traces[i]);
+        fd = directory_open_file(directory->fd, DIRECTORY_DATABASE);
+        if (fd < 0)
+                return fd;
+        close(fd);
+        return 0;
+}
+
+/* Fill an empty database, in one transaction. An interrupted one leaves the database empty, for the next start. */
+static int fill(struct sqlite_storage *storage) {
+        struct stored_meta meta = { 0 };
+        int code;
+
+        if (directory_has(&storage->directory, DIRECTORY_COMMIT_WATERMARK))
+                return database_refuse(&storage->directory, DIRECTORY_DATABASE,
+                                       "it is empty, but \"" DIRECTORY_COMMIT_WATERMARK "\" exists");
+        storage_header_init(&meta.header);
+        random_fill(&meta.row_hash_key, sizeof(meta.row_hash_key));
+        errno = 0;
+        code = database_run(storage->db,
+                            "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE");
+        if (code == SQLITE_OK)
+                code = schema_create(storage->db);
+        if (code == SQLITE_OK)
+                code = stored_meta_write(storage->db, &meta);
+        if (code == SQLITE_OK)
+                code = database_run(storage->db, "COMMIT");
+        return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);
 }
 
 static int open_database(struct sqlite_storage *storage) {
         int r;
 
-        r = create_if_missing(&storage->directory);
-        if (r < 0)
-                return r;
-        r = database_check_files(&storage->directory);
+        r = create_file_if_missing(&storage->directory);
         if (r == 0)
-                r = database_open_to_read(&storage->db, &storage->directory);
+                r = database_open(&storage->db, storage->directory.database);
         if (r == 0)
                 r = schema_check(storage->db, &storage->directory);
+        if (r == SCHEMA_NONE)
+                r = fill(storage);
         if (r < 0 && r != -EBADMSG) /* -EBADMSG is logged */
                 log_error("cannot open \"%s\": %s%s", LOG_STRING(storage->directory.database), strerror(-r),
                           directory_remedy(r));

@@ -9,7 +9,7 @@
  *
  *     0           opened
  *     -EBUSY      another process has locked the directory or the database
- *     -EBADMSG    the database is damaged, is not one of statestored, or has another schema; nothing was changed
+ *     -EBADMSG    the database is damaged, is not one of statestored, or has another schema
  *     -ENOMEM     out of memory
  *     other       the error of opening the directory or the database
  */

@@ -148,7 +148,8 @@ bool damage_examine(struct damage *damage, const char *what, size_t where) {
                 return true;
         }
 
-        cr_assert_eq(r, -EBADMSG, "%s %zu: %d", what, where, r);
+        /* -EIO: SQLite takes some numbers in the header for those of a format that it cannot write */
+        cr_assert(r == -EBADMSG || r == -EIO, "%s %zu: %d", what, where, r);
         cr_assert_eq(disk_fingerprint(&damage->disk), before, "%s %zu: refused, but changed", what, where);
         damage->n_refused++;
         return false;

@@ -52,7 +52,7 @@ void damage_place_all(struct damage *damage);
 
 /*
  * Open the copy. Returns true if it is sound; it then stays open. Returns false if it is refused; the
- * function checks that nothing was changed. `what` and `where` describe the damage in failure messages.
+ * function checks that database and log are unchanged. `what` and `where` describe the damage in failure messages.
  */
 bool damage_examine(struct damage *damage, const char *what, size_t where);
 

@@ -103,7 +103,7 @@ void disk_unlink(const struct disk *disk, const char *name);
 void disk_sql(const struct disk *disk, const char *sql);
 
 /*
- * A hash of the content of all files, to check that nothing was changed. The lock file is excluded, because
- * it contains the process id.
+ * A hash of the content of all files, to check that nothing was changed. Excluded are the lock file, which contains the process
+ * id, and what SQLite creates when it reads: the index of the log, and an empty log.
  */
 uint64_t disk_fingerprint(const struct disk *disk);

@@ -72,8 +72,12 @@ uint64_t disk_fingerprint(const struct disk *disk) {
 
                 if (name->d_name[0] == '.' || strcmp(name->d_name, "lock") == 0)
                         continue;
+                if (strcmp(name->d_name, "statestored.db-shm") == 0)
+                        continue;
                 length = disk_read(disk, name->d_name, &bytes);
-                sum += XXH3_64bits_withSeed(bytes, length, XXH3_64bits(name->d_name, strlen(name->d_name)));
+                if (length > 0)
+                        sum += XXH3_64bits_withSeed(bytes, length,
+                                                    XXH3_64bits(name->d_name, strlen(name->d_name)));
                 free(bytes);
         }
         closedir(names);

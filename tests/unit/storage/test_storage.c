@@ -287,6 +287,12 @@ Test(storage, keeps_many_batches_of_many_rows) {
         check();
 }
 
+/* Of the present directory. */
+static void remove_files(void) {
+        cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
+        cr_assert_eq(unlink("statestored.db-wal") | unlink("statestored.db-shm"), 0);
+}
+
 Test(storage, creates_a_private_directory) {
         char path[80];
         struct stat status;
@@ -302,7 +308,7 @@ Test(storage, creates_a_private_directory) {
         cr_expect_eq(status.st_mode & 0777, 0700);
         disk_close(&disk);
         cr_assert_eq(chdir(path), 0);
-        cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
+        remove_files();
         cr_assert_eq(rmdir(path), 0);
 }
 
@@ -316,7 +322,7 @@ Test(storage, opens_directories_with_any_name) {
                 disk_close(&disk);
         }
         cr_assert_eq(chdir(path), 0);
-        cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
+        remove_files();
         cr_assert_eq(rmdir(path), 0);
 }
 

@@ -37,9 +37,35 @@ Test(storage_damage, undamaged_files_are_accepted) {
         cr_assert(damage_try(&damage, "nothing", 0));
 }
 
+/* Replace the original by a store that was closed, so that there is no log. */
+static void use_closed_store(void (*change)(struct disk *live)) {
+        struct disk live;
+
+        disk_init(&live);
+        cr_assert_eq(disk_open(&live), 0);
+        damage_fill(&live);
+        change(&live);
+        COMMIT(&live);
+        disk_close(&live);
+        free(damage.database.bytes);
+        damage.database.length = disk_read(&live, DAMAGE_DATABASE, &damage.database.bytes);
+        damage.log.length = 0;
+        content_copy(&damage.history[DAMAGE_N_LATEST], &live.committed);
+        disk_deinit(&live);
+}
+
+static void add_batch(struct disk *live) {
+        damage_make_batch(live, 1);
+}
+
 Test(storage_damage, any_bit_of_the_database_header_is_detected_or_harmless) {
-        for (size_t bit = 0; bit < 8 * 100; bit++)
-                flip(&damage.database, bit);
+        use_closed_store(add_batch);
+        for (size_t bit = 0; bit < 8 * 100; bit++) {
+                damage.database.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+                damage_place(&damage, damage.database.length, 0, false);
+                damage_try(&damage, "bit", bit);
+                damage.database.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
         cr_expect_gt(damage.n_refused, 100);
 }
 
@@ -113,28 +139,16 @@ Test(storage_damage, any_sector_is_detected_or_harmless) {
         cr_expect_gt(damage.n_refused, 100);
 }
 
+static void remove_large_value(struct disk *live) {
+        disk_remove(live, S("cold"));
+}
+
 /*
  * The list of free pages contains a page in use, or is empty although pages are free. Reading does not
  * notice this; the next write would destroy data.
  */
 Test(storage_damage, free_page_list_is_detected) {
-        struct disk live;
-
-        disk_init(&live);
-        cr_assert_eq(disk_open(&live), 0);
-        damage_fill(&live);
-        for (int i = 0; i < 8; i++) {
-                damage_make_batch(&live, i);
-                COMMIT(&live);
-        }
-        disk_remove(&live, S("cold"));
-        COMMIT(&live);
-        disk_close(&live);
-        free(damage.database.bytes);
-        damage.database.length = disk_read(&live, DAMAGE_DATABASE, &damage.database.bytes);
-        damage.log.length = 0;
-        content_copy(&damage.history[DAMAGE_N_LATEST], &live.committed);
-        disk_deinit(&live);
+        use_closed_store(remove_large_value);
         cr_assert_neq(damage.database.bytes[35], 0, "no page is free");
 
         for (uint8_t page = 0; page < damage.database.length / 4096; page++) {

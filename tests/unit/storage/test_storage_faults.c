@@ -268,9 +268,10 @@ Test(storage_faults, other_errors_lose_no_data) {
 
 static const struct fault *const makings[] = { &no_room, &little_room, &bad_write, &bad_sync, &bad_read };
 
+/* A failed start leaves a directory in which the next start creates the database. */
 Test(storage_faults, database_is_created_atomically) {
         for (size_t i = 0; i < N_ROWS(makings); i++) {
-                unsigned nth = 1;
+                unsigned nth = 1, n_failed = 0;
                 bool has_failed;
 
                 do {
@@ -278,15 +279,13 @@ Test(storage_faults, database_is_created_atomically) {
 
                         disk_init(&disk);
                         fault_vfs_fail(makings[i], nth++, true);
-                        cr_expect(disk_open(&disk) < 0 || !fault_vfs_clear(), "row %zu: %s, call %u", i,
-                                  makings[i]->name, nth - 1);
+                        n_failed += disk_open(&disk) < 0;
                         has_failed = fault_vfs_clear();
                         disk_close(&disk);
                         disk_check(&disk);
-                        cr_expect_not(disk_has(&disk, "statestored.db.new"));
                         disk_deinit(&disk);
                 } while (has_failed);
-                cr_expect_gt(nth, 3, "row %zu: %s", i, makings[i]->name);
+                cr_expect_gt(n_failed, 2, "row %zu: %s", i, makings[i]->name);
         }
 }
 

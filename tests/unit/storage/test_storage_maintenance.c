@@ -66,24 +66,28 @@ static void damage(struct disk *at) {
 
 static void check_census(const struct disk *at) {
         struct storage_census census = { 0 };
-        uint64_t before = disk_fingerprint(at);
 
         cr_expect_eq(storage_sqlite_check(at->directory, &census), 0);
         cr_expect_eq(census.n_entries, 30);
         cr_expect_eq(census.n_registrations, 2);
         cr_expect_eq(census.n_replies, 1);
         cr_expect_eq(census.n_notifications, 1);
-        cr_expect_eq(disk_fingerprint(at), before);
 }
 
-Test(storage_maintenance, check_counts_rows_and_changes_nothing) {
+Test(storage_maintenance, check_counts_rows_and_loses_nothing) {
         struct disk killed;
+        uint64_t before;
 
         disk_copy(&disk, &killed);
         check_census(&killed);
+        disk_check(&killed);
         disk_deinit(&killed);
+
         disk_close(&disk);
+        before = disk_fingerprint(&disk);
         check_census(&disk);
+        cr_expect_eq(disk_fingerprint(&disk), before);
+        disk_check(&disk);
 }
 
 Test(storage_maintenance, check_refuses_a_running_store) {
@@ -158,15 +162,13 @@ Test(storage_maintenance, backup_of_a_stopped_store) {
         check_restored(&disk.committed, disk.header.instance_id);
 }
 
-Test(storage_maintenance, backup_of_a_killed_store_changes_nothing) {
+Test(storage_maintenance, backup_of_a_killed_store) {
         struct disk killed;
-        uint64_t before;
 
         disk_copy(&disk, &killed);
-        before = disk_fingerprint(&killed);
         cr_assert_eq(storage_sqlite_backup(killed.directory, backup), 0);
-        cr_expect_eq(disk_fingerprint(&killed), before);
         check_restored(&disk.committed, disk.header.instance_id);
+        disk_check(&killed);
         disk_deinit(&killed);
 }
 

@@ -60,7 +60,6 @@ static char *refused(struct disk *at) {
         cr_expect_eq(r, -EBADMSG, "%d\n%s", r, text);
         cr_expect_eq(disk_fingerprint(at), before, "refused, but changed\n%s", text);
         cr_expect_not_null(strstr(text, at->directory), "%s", text);
-        cr_expect_not_null(strstr(text, "nothing was changed"), "%s", text);
         cr_expect_not_null(strstr(text, "restore a backup"), "%s", text);
         cr_expect_not_null(strstr(text, "statestorectl check"), "%s", text);
         return text;
@@ -78,12 +77,11 @@ static const struct {
         struct slice content;
         const char *reason;
 } foreign[] = {
-        { "nothing", S(""), "truncated" },
         { "a text",
           S("This file is not a database, but it has more than the hundred bytes of a header, which is "
             "the part that the store reads."),
-          "not a database of statestored" },
-        { "the beginning of a header", S("SQLite format 3"), "truncated" },
+          "file is not a database" },
+        { "the beginning of a header", S("SQLite format 3"), "file is not a database" },
 };
 
 Test(storage_refusals, file_that_is_not_a_database) {
@@ -258,14 +256,11 @@ static const struct {
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
         { "the former one", "PRAGMA user_version = 2", "export with the version that wrote it" },
         { "the first one", "PRAGMA user_version = 1", "export with the version that wrote it" },
-        { "zero", "PRAGMA user_version = 0", "tables are not those" },
-        { "negative", "PRAGMA user_version = -1", "tables are not those" },
-        { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
-        { "a column less", "ALTER TABLE entries DROP COLUMN fence", "tables are not those" },
-        { "a table less", "DROP TABLE registrations", "tables are not those" },
-        { "the newest table less", "DROP TABLE notifications", "tables are not those" },
-        { "a trigger", "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM replies; END",
-          "tables are not those" },
+        { "zero", "PRAGMA user_version = 0", "an older statestored created it" },
+        { "another application", "PRAGMA application_id = 1", "not a database of statestored" },
+        { "a column less", "ALTER TABLE entries DROP COLUMN fence", "no such column: fence" },
+        { "a table less", "DROP TABLE registrations", "no such table: registrations" },
+        { "no header", "DELETE FROM meta", "the table meta is damaged" },
 };
 
 /* The schema differs in the database, or only in the log. */
@@ -294,6 +289,29 @@ Test(storage_refusals, other_schema) {
         }
 }
 
+/* A start that was interrupted leaves such a file. */
+Test(storage_refusals, empty_database_is_filled) {
+        struct disk other;
+
+        disk_init(&other);
+        disk_write(&other, DATABASE, "", 0);
+        disk_check(&other);
+        disk_close(&other);
+        disk_unlink(&other, "acknowledged");
+        disk_unlink(&other, DATABASE);
+        disk_sql(&other, "PRAGMA journal_mode = WAL");
+        disk_check(&other);
+        disk_put(&other, "key", "value");
+        COMMIT(&other);
+        disk_close(&other);
+
+        /* Here the database was replaced: there was a commit. */
+        disk_unlink(&other, DATABASE);
+        disk_sql(&other, "PRAGMA journal_mode = WAL");
+        expect_refused(&other, "it is empty");
+        disk_deinit(&other);
+}
+
 Test(storage_refusals, additional_views_and_indices_are_accepted) {
         disk_close(&disk);
         disk_sql(&disk, "CREATE VIEW locks AS SELECT key FROM entries WHERE fence IS NOT NULL;"
@@ -315,17 +333,6 @@ Test(storage_refusals, changed_journal_mode_is_accepted) {
         cr_expect(disk_has(&disk, DATABASE "-wal"));
         disk_close(&disk);
         disk_check(&disk);
-}
-
-Test(storage_refusals, rollback_journal) {
-        struct disk copy;
-
-        disk_copy(&disk, &copy);
-        disk_write(&copy, DATABASE "-journal", "journal", strlen("journal"));
-        expect_refused(&copy, DATABASE "-journal");
-        disk_unlink(&copy, DATABASE "-journal");
-        disk_check(&copy);
-        disk_deinit(&copy);
 }
 
 /* SQLite finds the damage when it opens the database, before the schema is checked. */

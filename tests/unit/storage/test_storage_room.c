@@ -104,7 +104,7 @@ Test(storage_room, start_fails_on_a_full_disk) {
         COMMIT(&disk);
         disk_close(&disk);
         limit(1);
-        cr_expect_eq(disk_open(&disk), -EIO);
+        cr_expect_eq(disk_open(&disk), -ENOSPC);
         limit(no_limit);
         disk_check(&disk);
 }
