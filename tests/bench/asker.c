@@ -18,6 +18,7 @@ void asker_connect(struct asker *asker, uint64_t port, uint32_t number) {
         snprintf(asker->id, sizeof(asker->id), "bench-%" PRIu32, number);
         snprintf(asker->response_topic, sizeof(asker->response_topic),
                  "clients/%s/services/statestore/_any_/command/invoke/response", asker->id);
+        asker->reply_address = slice_from_string(asker->response_topic);
         peer_connect(&asker->peer, port, asker->id);
         peer_subscribe(&asker->peer, asker->response_topic);
 }
@@ -41,7 +42,7 @@ void asker_ask(struct asker *asker, const struct slice *words, size_t n_words, s
         peer_publish(&asker->peer, &(struct message){
                                            .topic = asker->topic,
                                            .payload = buf_slice(&asker->payload),
-                                           .response_topic = slice_from_string(asker->response_topic),
+                                           .response_topic = asker->reply_address,
                                            .correlation_data = correlation,
                                            .has_expiry = true,
                                            .expiry_s = EXPIRY_S,

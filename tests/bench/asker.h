@@ -6,7 +6,9 @@
 /* A client of the store that sends the same properties as the Go, Rust and .NET clients of AIO. */
 struct asker {
         struct peer peer;
-        struct slice topic; /* of requests; TOPIC_INVOKE unless the caller replaces it; borrowed */
+        /* The caller may replace these two slices. Borrowed. */
+        struct slice topic;         /* of requests: TOPIC_INVOKE */
+        struct slice reply_address; /* the Response Topic of requests: response_topic */
         char id[32];
         char response_topic[96];
         struct buf payload, timestamp;

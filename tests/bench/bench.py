@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run all measurements; started by run.sh.
 
-usage: bench.py [--quick] [--only SECTION[,SECTION]]
+usage: bench.py [--quick] [--only SECTION[,SECTION]] [--max-packet BYTES]
 """
 
 import argparse
@@ -34,7 +34,11 @@ class Effort:
 
     n_rounds: int = 5
     n_load_rounds: int = 9
-    n_flood_rounds: int = 5
+    n_flood_rounds: int = 3
+    n_unread_rounds: int = 1  # of them also beside the same flood at full speed to a topic without subscribers
+    n_flood_keys: int = 20_000
+    patience_ms: int = 5_000  # a request beside a flood without a reply counts as this latency
+    max_packet_bytes: int = 1 << 20  # of the broker, in floods
     n_turns: int = 18  # of each subject in a round
     turn_ms: int = 50
     warm_up_ms: int = 20  # of each turn; a reply to one of 64 clients with 4 outstanding requests takes 16 ms
@@ -49,8 +53,9 @@ class Effort:
     disk: Path = BUILD
 
 
-QUICK = Effort(n_rounds=3, n_load_rounds=3, n_flood_rounds=1, n_turns=3, measure_ms=250, n_counted=2000, n_redis=5000,
-               n_keys=100_000, n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_replies=False)
+QUICK = Effort(n_rounds=3, n_load_rounds=3, n_flood_rounds=1, n_unread_rounds=0, n_flood_keys=1000, patience_ms=200,
+               n_turns=3, measure_ms=250, n_counted=2000, n_redis=5000, n_keys=100_000, n_resident=100_000,
+               n_stored=50_000, n_watcher_sizes=2, waits_for_replies=False)
 
 SECTIONS = {
     "responders": through_broker.responders,
@@ -73,7 +78,10 @@ def main():
     parser = argparse.ArgumentParser(prog="run.sh")
     parser.add_argument("--quick", action="store_true", help="check only that the measurements work, in about a minute")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {', '.join(SECTIONS)}")
+    parser.add_argument("--max-packet", type=int, default=Effort.max_packet_bytes,
+                        help="largest packet in floods, in bytes")
     arguments = parser.parse_args()
+    effort = dataclasses.replace(QUICK if arguments.quick else Effort(), max_packet_bytes=arguments.max_packet)
     begin = time.monotonic()
     busy = os.getloadavg()[0]
 
@@ -83,7 +91,7 @@ def main():
     figures = Figures()
     with tempfile.TemporaryDirectory() as directory:
         for name in arguments.only.split(","):
-            SECTIONS[name](figures, directory, QUICK if arguments.quick else Effort())
+            SECTIONS[name](figures, directory, effort)
 
     figures.line("load_at_start", busy, "1")
     figures.line("took", time.monotonic() - begin, "s")

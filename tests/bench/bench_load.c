@@ -31,7 +31,7 @@ struct subject {
 };
 
 struct options {
-        uint64_t n_rounds, n_turns, warm_up_ms, measure_ms;
+        uint64_t n_rounds, n_turns, warm_up_ms, measure_ms, patience_ms;
 };
 
 static struct usage usage_of(const struct subject *subject) {
@@ -48,8 +48,8 @@ static void add_usage(struct usage *sum, const struct usage *begin, const struct
 }
 
 /* Wait for the first reply of the turn: without an reply there is no latency to print. */
-static void await_reply(struct load *load, uint64_t n_replies) {
-        int64_t until_ns = stopwatch_ns() + LOAD_PATIENCE_NS;
+static void await_reply(struct load *load, uint64_t n_replies, int64_t patience_ns) {
+        int64_t until_ns = stopwatch_ns() + patience_ns;
 
         while (load->n_replies == n_replies && load->n_outstanding > 0 && stopwatch_ns() < until_ns)
                 load_run(load, stopwatch_ns() + NS_PER_MS);
@@ -58,6 +58,7 @@ static void await_reply(struct load *load, uint64_t n_replies) {
 static void take_turn(struct subject *subject, const struct options *options) {
         struct load *load = &subject->load;
         bool is_counted = load->options.n_requests_max > 0;
+        int64_t patience_ns = (int64_t)options->patience_ms * NS_PER_MS;
         struct usage begin, end;
 
         load_start(load);
@@ -67,13 +68,13 @@ static void take_turn(struct subject *subject, const struct options *options) {
         load->latencies_ns.n_values = subject->n_latencies;
         begin = usage_of(subject);
         load_run(load, is_counted ? INT64_MAX : stopwatch_ns() + (int64_t)options->measure_ms * NS_PER_MS);
-        await_reply(load, begin.n_replies);
+        await_reply(load, begin.n_replies, patience_ns);
         end = usage_of(subject);
         add_usage(&subject->used, &begin, &end);
         subject->n_latencies = load->latencies_ns.n_values;
 
         load_stop(load);
-        load_run(load, stopwatch_ns() + LOAD_PATIENCE_NS);
+        load_run(load, stopwatch_ns() + patience_ns);
 }
 
 static void print_percentile(const struct samples *latencies_ns, const char *name, double share) {
@@ -143,7 +144,11 @@ int main(int n_arguments, char **arguments) {
         struct load_options load_options = {
                 .n_clients = 1, .depth = 1, .n_keys = 10000, .get_percent = 50
         };
-        struct options options = { .n_rounds = 1, .n_turns = 1, .warm_up_ms = 300, .measure_ms = 2000 };
+        struct options options = { .n_rounds = 1,
+                                   .n_turns = 1,
+                                   .warm_up_ms = 300,
+                                   .measure_ms = 2000,
+                                   .patience_ms = LOAD_PATIENCE_NS / NS_PER_MS };
         struct subject subjects[ARGUMENT_TEXTS_MAX] = { 0 };
         struct argument_texts texts = { 0 };
         const char *order = "uniform";
@@ -162,6 +167,7 @@ int main(int n_arguments, char **arguments) {
                                { "turns", ARGUMENT_NUMBER, &options.n_turns },
                                { "warm-up-ms", ARGUMENT_NUMBER, &options.warm_up_ms },
                                { "measure-ms", ARGUMENT_NUMBER, &options.measure_ms },
+                               { "patience-ms", ARGUMENT_NUMBER, &options.patience_ms },
                                { 0 },
                        });
         load_options.order = key_order_from_string(order);

@@ -29,6 +29,17 @@ void peer_flush(struct peer *peer) {
         buf_reset(&peer->out);
 }
 
+void peer_flush_some(struct peer *peer) {
+        ssize_t n = send(peer->fd, peer->out.data, peer->out.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+                fail("cannot write to the broker: %m");
+        if (n <= 0)
+                return;
+        peer->out.length -= (size_t)n;
+        memmove(peer->out.data, peer->out.data + n, peer->out.length);
+}
+
 static size_t receive(struct peer *peer, uint8_t *bytes, size_t size) {
         ssize_t n;
 
@@ -69,7 +80,7 @@ void peer_connect(struct peer *peer, uint64_t port, const char *client_id) {
         };
         int on = 1;
 
-        *peer = (struct peer){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+        *peer = (struct peer){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .qos = 1 };
         if (peer->fd < 0 || connect(peer->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
             setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
                 fail("no connection to the broker: %m");
@@ -92,7 +103,7 @@ void peer_subscribe(struct peer *peer, const char *filter) {
 void peer_publish(struct peer *peer, const struct message *message) {
         if (++peer->last_id == 0)
                 peer->last_id = 1;
-        wire_append_publish(&peer->out, message, peer->last_id);
+        wire_append_publish(&peer->out, message, peer->qos, peer->last_id, peer->properties);
 }
 
 static void handle(struct peer *peer, const struct wire_packet *packet, peer_message *message,
@@ -105,6 +116,11 @@ static void handle(struct peer *peer, const struct wire_packet *packet, peer_mes
                 wire_read_publish(packet, &arrived, &id);
                 wire_append_puback(&peer->out, id);
                 message(userdata, &arrived);
+                break;
+        case WIRE_PUBREC:
+                wire_append_pubrel(&peer->out, wire_id(packet));
+                break;
+        case WIRE_PUBCOMP:
                 break;
         case WIRE_PUBACK:
                 if (wire_reason(packet) >= 0x80)

@@ -13,6 +13,9 @@
 struct peer {
         int fd;
         uint16_t last_id;
+        uint8_t qos; /* of each PUBLISH; 1 unless the caller changes it */
+        struct slice
+                properties; /* further user properties of each PUBLISH, from wire_append_user_property(); borrowed */
         struct buf in;  /* the received part of an incomplete packet */
         struct buf out; /* not written yet */
 };
@@ -32,6 +35,9 @@ void peer_publish(struct peer *peer, const struct message *message);
 
 /* Send all queued packets. Blocks, which is harmless because the broker always reads. */
 void peer_flush(struct peer *peer);
+
+/* Send the queued packets as far as the socket takes them without waiting. */
+void peer_flush_some(struct peer *peer);
 
 /* Read the available bytes, or wait for some. Queues PUBACKs for the next peer_flush(). */
 void peer_read(struct peer *peer, peer_message *message, void *userdata);

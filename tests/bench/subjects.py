@@ -15,11 +15,12 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 
 class ConfiguredBroker(Broker):
-    """A mosquitto with the recommended configuration, conf/mosquitto.conf."""
+    """A mosquitto with the recommended configuration, conf/mosquitto.conf, except max_packet_bytes."""
 
-    def __init__(self, directory, plugin):
+    def __init__(self, directory, plugin, max_packet_bytes):
         super().__init__(directory)
         self.plugin = plugin
+        self.max_packet_bytes = max_packet_bytes
 
     def configuration(self):
         text = (REPOSITORY / "conf" / "mosquitto.conf").read_text()
@@ -28,6 +29,8 @@ class ConfiguredBroker(Broker):
             text = re.sub(r"(?m)^plugin .*", f"plugin {PLUGIN}", text)
         else:
             text = re.sub(r"(?m)^plugin.*\n", "", text)
+        if self.max_packet_bytes:
+            text = re.sub(r"(?m)^max_packet_size .*", f"max_packet_size {self.max_packet_bytes}", text)
         return text + "user root\n"  # mosquitto would change to a user that may be unable to read the plugin
 
     def starts(self):
@@ -60,11 +63,11 @@ def resident_bytes(pid):
 class Subject:
     """One responder and its broker."""
 
-    def __init__(self, name, directory, program=STATESTORED, flags=(), plugin=True):
+    def __init__(self, name, directory, program=STATESTORED, flags=(), plugin=True, max_packet_bytes=None):
         self.name = name
         directory = Path(directory) / name
         directory.mkdir()
-        self.broker = ConfiguredBroker(directory, plugin).start()
+        self.broker = ConfiguredBroker(directory, plugin, max_packet_bytes).start()
         self.responder = Responder(directory, self.broker.port, program, flags)
         begin = time.monotonic()
         self.responder.launch()

@@ -35,13 +35,18 @@ def check_replies(subject, clients, depth, values):
             raise RuntimeError(f"{subject.name} at {clients}x{depth}: {name}: {values[name]:.0f}")
 
 
-def load_by_turns(subjects, clients, depth, *arguments, under=()):
+def load_unchecked(subjects, clients, depth, *arguments, under=()):
     """Put subjects under load. Return (subject, name -> value) for each round and subject."""
     named = [word for subject in subjects
              for word in ("--subject", f"{subject.port},{subject.pid},{subject.broker.child.pid}")]
     printed = run("bench_load", *named, "--clients", clients, "--depth", depth, *arguments, under=under)
-    measured = [(subject, dict(zip(printed, values)))
-                for subject, values in zip(itertools.cycle(subjects), zip(*printed.values()))]
+    return [(subject, dict(zip(printed, values)))
+            for subject, values in zip(itertools.cycle(subjects), zip(*printed.values()))]
+
+
+def load_by_turns(subjects, clients, depth, *arguments, under=()):
+    """As load_unchecked(). A missing reply ends the run."""
+    measured = load_unchecked(subjects, clients, depth, *arguments, under=under)
     for subject, values in measured:
         check_replies(subject, clients, depth, values)
     return measured
@@ -50,6 +55,17 @@ def load_by_turns(subjects, clients, depth, *arguments, under=()):
 def load(subject, clients, depth, *arguments, under=()):
     """Put one subject under load, for one round."""
     return load_by_turns([subject], clients, depth, *arguments, under=under)[0][1]
+
+
+def load_with_patience(subject, patience_ms, *arguments):
+    """Put one subject under the load of one client with one request at a time. If a reply has not arrived after
+    patience_ms, that is the longest latency."""
+    values = load_unchecked([subject], 1, 1, "--patience-ms", patience_ms, *arguments)[0][1]
+    if values["without_reply"] or not values["max_us"]:
+        values["max_us"] = max(values["max_us"], patience_ms * 1000)
+    for name in ("p50_us", "p99_us"):
+        values[name] = values[name] or values["max_us"]
+    return values
 
 
 def fill(subject, n_keys=KEYS, *arguments):

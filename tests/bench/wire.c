@@ -4,10 +4,11 @@
 
 #include "bench/fail.h"
 
-#define CONNECT         0x10
-#define PUBLISH_AT_QOS1 0x32
-#define PUBACK          0x40
-#define SUBSCRIBE       0x82
+#define CONNECT   0x10
+#define PUBLISH   0x30
+#define PUBACK    0x40
+#define PUBREL    0x62
+#define SUBSCRIBE 0x82
 
 #define FORMAT_INDICATOR 0x01
 #define MESSAGE_EXPIRY   0x02
@@ -111,6 +112,12 @@ uint8_t wire_reason(const struct wire_packet *packet) {
         }
 }
 
+uint16_t wire_id(const struct wire_packet *packet) {
+        struct slice rest = packet->body;
+
+        return take_uint16(&rest);
+}
+
 static void read_property(struct slice *rest, struct message *message) {
         switch (*take(rest, 1).data) {
         case FORMAT_INDICATOR:
@@ -183,6 +190,18 @@ void wire_append_puback(struct buf *out, uint16_t id) {
         append_uint16(out, id);
 }
 
+void wire_append_pubrel(struct buf *out, uint16_t id) {
+        append_uint8(out, PUBREL);
+        append_length(out, 2);
+        append_uint16(out, id);
+}
+
+void wire_append_user_property(struct buf *out, struct slice name, struct slice value) {
+        append_uint8(out, USER_PROPERTY);
+        append_text(out, name);
+        append_text(out, value);
+}
+
 static size_t size_of_properties(const struct message *message, struct slice content_type) {
         size_t size = 2 + 3 + content_type.length;
 
@@ -215,23 +234,24 @@ static void append_properties(struct buf *out, const struct message *message, st
                 append_uint8(out, MESSAGE_EXPIRY);
                 append_uint32(out, message->expiry_s);
         }
-        for (size_t i = 0; i < message->n_user_properties; i++) {
-                append_uint8(out, USER_PROPERTY);
-                append_text(out, message->user_properties[i].name);
-                append_text(out, message->user_properties[i].value);
-        }
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                wire_append_user_property(out, message->user_properties[i].name,
+                                          message->user_properties[i].value);
 }
 
-void wire_append_publish(struct buf *out, const struct message *message, uint16_t id) {
+void wire_append_publish(struct buf *out, const struct message *message, uint8_t qos, uint16_t id,
+                         struct slice properties) {
         struct slice content_type = SLICE_LITERAL("application/octet-stream");
-        size_t properties_size = size_of_properties(message, content_type);
+        size_t properties_size = size_of_properties(message, content_type) + properties.length;
 
-        append_uint8(out, PUBLISH_AT_QOS1);
-        append_length(out, 2 + message->topic.length + 2 + size_of_length(properties_size) +
+        append_uint8(out, (uint8_t)(PUBLISH | qos << 1));
+        append_length(out, 2 + message->topic.length + (qos > 0 ? 2 : 0) + size_of_length(properties_size) +
                                    properties_size + message->payload.length);
         append_text(out, message->topic);
-        append_uint16(out, id);
+        if (qos > 0)
+                append_uint16(out, id);
         append_length(out, properties_size);
         append_properties(out, message, content_type);
+        buf_append_slice(out, properties);
         buf_append_slice(out, message->payload);
 }

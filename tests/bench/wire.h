@@ -12,6 +12,8 @@ enum wire_type {
         WIRE_CONNACK = 2,
         WIRE_PUBLISH = 3,
         WIRE_PUBACK = 4,
+        WIRE_PUBREC = 5,
+        WIRE_PUBCOMP = 7,
         WIRE_SUBACK = 9,
 };
 
@@ -27,12 +29,21 @@ bool wire_take(struct slice *rest, struct wire_packet *ret_packet);
 /* The reason code of CONNACK, PUBACK or SUBACK. */
 uint8_t wire_reason(const struct wire_packet *packet);
 
+/* The packet identifier of PUBREC. */
+uint16_t wire_id(const struct wire_packet *packet);
+
 /* Read a PUBLISH at QoS 1, without its user properties. Slices point into the packet. */
 void wire_read_publish(const struct wire_packet *packet, struct message *ret_message, uint16_t *ret_id);
 
 void wire_append_connect(struct buf *out, const char *client_id);
 void wire_append_subscribe(struct buf *out, const char *filter);
 void wire_append_puback(struct buf *out, uint16_t id);
+void wire_append_pubrel(struct buf *out, uint16_t id);
+void wire_append_user_property(struct buf *out, struct slice name, struct slice value);
 
-/* QoS 1, with the format indicator and content type of requests and replies. */
-void wire_append_publish(struct buf *out, const struct message *message, uint16_t id);
+/*
+ * A PUBLISH with the format indicator and content type of requests and replies. id: not used at QoS 0. properties: further
+ * properties, encoded.
+ */
+void wire_append_publish(struct buf *out, const struct message *message, uint8_t qos, uint16_t id,
+                         struct slice properties);
