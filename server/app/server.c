@@ -190,12 +190,10 @@ void server_update(struct server *server) {
                 uv_timer_start(&server->stop_timer, on_stop_timer, 0, 0);
 }
 
-static void on_desynchronized(void *userdata) {
-        struct server *server = userdata;
-
-        log_error("memory and disk may differ: stopping, so that the next start loads "
-                  "the state of the disk");
-        server_stop(server, EXIT_FAILURE);
+/* Skip all cleanup: it would publish replies, and write a checkpoint. */
+__attribute__((noreturn)) static void on_fatal(void *userdata) {
+        (void)userdata;
+        _exit(EXIT_FAILURE);
 }
 
 static void on_reload(uv_signal_t *handle, int number) {
@@ -248,7 +246,7 @@ static int create_pipeline(struct server *server) {
                                        .userdata = server,
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = on_serving,
-                                                .desynchronized = on_desynchronized,
+                                                .fatal = on_fatal,
                                                 .userdata = server };
         int r;
 

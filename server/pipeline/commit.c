@@ -59,10 +59,21 @@ static struct commit_error commit_error(int error) {
         }
 }
 
+/*
+ * Memory and storage may differ. A reply would promise what the next start may not find, and a later
+ * commit would build on it.
+ */
+__attribute__((noreturn)) static void end_process(const struct pipeline *pipeline, const char *cause) {
+        log_error("%s: the process ends, and the next start loads the stored state", cause);
+        pipeline->callbacks.fatal(pipeline->callbacks.userdata);
+}
+
 /* Roll the batch back in memory, and reply to each of its requests with an error. */
 static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
         struct commit_error cause = commit_error(error);
 
+        if (error == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
         pipeline->commit.has_failed = true;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
@@ -70,11 +81,8 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
-        /* -ESTALE: it is unknown whether the batch is stored. */
-        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0 || error == -ESTALE) {
-                pipeline->is_desynchronized = true;
-                pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
-        }
+        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
+                end_process(pipeline, "memory is too short to roll a batch back");
         outbox_roll_back(&pipeline->outbox);
         batch_fail(&pipeline->batch, cause.outcome);
         pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;

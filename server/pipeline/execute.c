@@ -171,8 +171,8 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 /* The transport must have room: the reply to a request with invalid properties is published at once. */
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
-               !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
-               !batch_is_full(&pipeline->batch) && !outbox_is_full(&pipeline->outbox);
+               !pipeline->is_publishing && publish_has_room(pipeline) && !batch_is_full(&pipeline->batch) &&
+               !outbox_is_full(&pipeline->outbox);
 }
 
 /* Test control executes only in an empty batch: it may change state that the requests of a batch have used. */

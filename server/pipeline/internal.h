@@ -76,7 +76,6 @@ struct pipeline {
         struct batch batch;
         struct commit_state commit;
         bool is_publishing;     /* the batch is not published yet, because the transport has no room */
-        bool is_desynchronized; /* memory may differ from the storage: execute nothing */
         int64_t next_tick_ns;   /* no engine tick before; set after a failed commit or tick */
 
         /*

@@ -64,8 +64,12 @@ struct pipeline_callbacks {
         /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);
 
-        /* The state in memory may differ from the stored state. Restart the process: it loads the stored state. */
-        void (*desynchronized)(void *userdata);
+        /*
+         * It is unknown whether a batch is stored, or memory was too short to roll it back. End the
+         * process at once: the next start loads the stored state. This function must not return, so
+         * that nothing is published or stored after it. The cause is logged.
+         */
+        void (*fatal)(void *userdata) __attribute__((noreturn));
 
         void *userdata;
 };

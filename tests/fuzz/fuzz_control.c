@@ -106,9 +106,9 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
-static void desynchronized(void *userdata) {
+__attribute__((noreturn)) static void fatal(void *userdata) {
         (void)userdata;
-        ASSERT(false);
+        abort();
 }
 
 static struct now read_clock(struct world *world) {
@@ -225,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         config.transport =
                 (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
-                                                        .desynchronized = desynchronized,
+                                                        .fatal = fatal,
                                                         .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, storage, world.real) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);

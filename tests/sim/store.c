@@ -22,8 +22,6 @@ void store_compare_now(const struct world *world) {
 /* 1. Commits */
 
 static int choose_result(struct world *world) {
-        if (world->is_disk_stuck)
-                return -EIO;
         if (world->is_healed)
                 return 0;
         if (world->faults.is_disk_doubtful && random_chance(&world->random, 2))
@@ -95,7 +93,6 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
         if (!is_stored)
                 truth_refuse(&world->truth, batch);
         world->is_compare_pending |= !is_stored;
-        world->is_disk_stuck |= result == -ESTALE;
 }
 
 static int commit(void *userdata, const struct storage_batch *batch) {
@@ -116,7 +113,10 @@ static void end_commit(struct world *world, struct timeline_event *event) {
 
         world->batch = NULL;
         world->work(world->work_argument);
-        pipeline_work_done(world->pipeline, 0, world_store_now(world));
+        if (setjmp(world->fatal) == 0)
+                pipeline_work_done(world->pipeline, 0, world_store_now(world));
+        else
+                world->has_ended = true;
 }
 
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
@@ -144,10 +144,11 @@ static void serving(void *userdata, enum broker_kind broker_kind) {
         ASSERT(broker_kind == BROKER_PLAIN || world->broker.has_plugin);
 }
 
-static void desynchronized(void *userdata) {
+/* The end of the process: run_until() starts the next one. */
+__attribute__((noreturn)) static void fatal(void *userdata) {
         struct world *world = userdata;
 
-        world->is_desynchronized = true;
+        longjmp(world->fatal, 1);
 }
 
 /* Plant a loss: remove or change stored data before the next start. */
@@ -254,8 +255,7 @@ void store_start(struct world *world) {
         check_trace("started");
         plant_loss(&world->disk);
         world->generation++;
-        world->is_desynchronized = false;
-        world->is_disk_stuck = false;
+        world->has_ended = false;
         world->config.run = random_next(&world->random);
         truth_restart(&world->truth, &world->disk);
         world->disk.on_commit = commit;
@@ -265,9 +265,8 @@ void store_start(struct world *world) {
                                                       .run_worker = run_worker,
                                                       .userdata = world,
                                                       .clock_ns = clock_ns };
-        world->config.callbacks = (struct pipeline_callbacks){ .serving = serving,
-                                                               .desynchronized = desynchronized,
-                                                               .userdata = world };
+        world->config.callbacks =
+                (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = world };
         ASSERT(pipeline_new(&world->pipeline, &world->config, &world->disk.storage,
                             world_store_now(world)) == 0);
         observe_turns(world);
@@ -288,7 +287,7 @@ void store_check_counters(const struct world *world) {
 
 /* A commit in flight may still be stored, or not. */
 void store_kill(struct world *world) {
-        if (world->batch && !world->is_disk_stuck && random_chance(&world->random, 50))
+        if (world->batch && random_chance(&world->random, 50))
                 store_batch(world, world->batch);
         check_trace("killed");
         world->batch = NULL;
@@ -300,7 +299,7 @@ void store_kill(struct world *world) {
 }
 
 void store_compare(struct world *world) {
-        if (!world->is_compare_pending || !world->pipeline || world->batch || world->is_desynchronized ||
+        if (!world->is_compare_pending || !world->pipeline || world->batch || world->has_ended ||
             world->pipeline->batch.effects.n_rows > 0)
                 return;
         world->is_compare_pending = false;

@@ -207,7 +207,7 @@ static void run_until(struct world *world, int64_t until_ns) {
                         event.happen(world, &event);
                         free(event.message);
                 }
-                if (world->is_desynchronized && world->pipeline)
+                if (world->has_ended && world->pipeline)
                         kill_store(world, NULL);
                 policy_observe(world);
                 store_compare(world);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <setjmp.h>
+
 #include "base/time_units.h"
 #include "pipeline/hooks.h"
 #include "pipeline/pipeline.h"
@@ -99,7 +101,8 @@ struct world {
         struct pipeline *pipeline; /* NULL: it does not run */
         uint64_t generation;       /* incremented at each start and kill of the pipeline */
         size_t n_extra_keys;       /* keys without requests, so that a scan takes several pages */
-        bool is_desynchronized;    /* memory may differ from the disk: the pipeline must be restarted */
+        jmp_buf fatal;             /* where the end of the process continues */
+        bool has_ended;            /* the process has ended itself: it must be started again */
         bool has_room;
         bool flushes_each; /* end the wake-up after each request, as a store in memory does */
         const struct storage_batch *batch; /* in commit; NULL: none */
@@ -107,7 +110,6 @@ struct world {
         void *work_argument;
         struct now commit_started;
         int disk_result;         /* of the next commits */
-        bool is_disk_stuck;      /* the disk refuses all commits until it is loaded again */
         bool is_compare_pending; /* compare memory with disk as soon as no commit is in flight */
 
         struct sim_broker broker;

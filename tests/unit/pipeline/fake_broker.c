@@ -52,10 +52,11 @@ static void serving(void *userdata, enum broker_kind broker_kind) {
         broker->n_serving++;
 }
 
-static void desynchronized(void *userdata) {
+__attribute__((noreturn)) static void fatal(void *userdata) {
         struct broker *broker = userdata;
 
-        broker->is_desynchronized = true;
+        broker->has_ended = true;
+        longjmp(broker->fatal, 1);
 }
 
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
@@ -156,9 +157,8 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
                                                .run_worker = run_worker,
                                                .userdata = broker,
                                                .clock_ns = clock_ns };
-        config.callbacks = (struct pipeline_callbacks){ .serving = serving,
-                                                        .desynchronized = desynchronized,
-                                                        .userdata = broker };
+        config.callbacks =
+                (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = broker };
         cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
 }
 
@@ -229,7 +229,8 @@ static void end_work(struct broker *broker, int result) {
         broker->work_result = result;
         broker->work(broker->work_argument);
         broker->work = NULL;
-        pipeline_work_done(broker->pipeline, 0, broker->now);
+        if (setjmp(broker->fatal) == 0)
+                pipeline_work_done(broker->pipeline, 0, broker->now);
 }
 
 void broker_finish_work(struct broker *broker) {

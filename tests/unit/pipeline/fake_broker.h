@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <setjmp.h>
+
 #include <criterion/criterion.h>
 
 #include "pipeline/pipeline.h"
@@ -51,7 +53,8 @@ struct broker {
         size_t n_stored;
         bool needs_commit;                   /* the storage needs a commit without rows */
         int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */
-        bool is_desynchronized;              /* set by desynchronized() */
+        bool has_ended;                      /* the pipeline has called fatal(): only free it */
+        jmp_buf fatal;                       /* where the test continues after fatal() */
         struct buf text;
 };
 

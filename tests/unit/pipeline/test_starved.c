@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@ struct broker_variant {
         bool has_reply[BATCH_MAX];
         struct buf notified; /* one line per notification: topic, payload */
         uint64_t n_notified, n_received;
-        bool is_desynchronized; /* without memory for a rollback the process restarts from its storage */
+        bool has_ended; /* without memory for a rollback the process ends */
+        jmp_buf fatal;  /* where the test continues then */
         uint8_t hello_key[COMPANION_KEY_SIZE];
 };
 
@@ -122,10 +124,11 @@ static void say_welcome(struct broker_variant *side, struct now now) {
         buf_deinit(&text);
 }
 
-static void desynchronized(void *userdata) {
+__attribute__((noreturn)) static void fatal(void *userdata) {
         struct broker_variant *side = userdata;
 
-        side->is_desynchronized = true;
+        side->has_ended = true;
+        longjmp(side->fatal, 1);
 }
 
 static void side_init(struct broker_variant *side, const struct script *script, bool with_plugin,
@@ -138,9 +141,8 @@ static void side_init(struct broker_variant *side, const struct script *script, 
                                                .has_room = stub_has_room,
                                                .run_worker = stub_run_worker,
                                                .userdata = side };
-        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
-                                                        .desynchronized = desynchronized,
-                                                        .userdata = side };
+        config.callbacks =
+                (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, broker_storage(), now), 0);
         if (with_plugin)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
@@ -302,8 +304,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
         finish_work(starved, *now);
         pipeline_tick(fed->pipeline, *now);
         finish_work(fed, *now);
-        if (!starved->is_desynchronized)
-                compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
+        compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
         return n;
 }
 
@@ -316,31 +317,37 @@ static const struct line probes[] = {
         { "DEL w", "c1", NULL, 0, 0, true },       { "DEL p", "c1", NULL, 0, 0, true },
 };
 
-/* Returns the number of allocations that failed. */
-static uint64_t run(const struct script *script, bool with_plugin, uint64_t n, uint64_t n_failures) {
-        const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
-        struct now now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
-        struct broker_variant starved, fed;
-        uint64_t n_failed;
+/* Run all batches of a script on both pipelines. n: for the description in `where`. */
+static void run_script(struct broker_variant *starved, struct broker_variant *fed,
+                       const struct script *script, struct now *now, uint64_t n) {
         char where[256];
 
+        for (size_t i = 0; i < script->n_lines;) {
+                snprintf(where, sizeof(where), "%s, allocation %lu, batch of \"%.20s\"", script->name, n,
+                         script->lines[i].words ? script->lines[i].words : "tick");
+                i += run_batch(starved, fed, script, i, now, where);
+        }
+}
+
+/* Returns the number of allocations that failed. The pipelines are static: longjmp() may change automatic variables. */
+static uint64_t run(const struct script *script, bool with_plugin, uint64_t n, uint64_t n_failures) {
+        static const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
+        static struct broker_variant starved, fed;
+        static struct now now;
+        uint64_t n_failed;
+
+        now = (struct now){ .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
         side_init(&starved, script, with_plugin, now);
         side_init(&fed, script, with_plugin, now);
         memory_starve(n, n_failures);
         memory_pause();
-        for (size_t i = 0; i < script->n_lines && !starved.is_desynchronized;) {
-                snprintf(where, sizeof(where), "%s, allocation %lu, batch of \"%.20s\"", script->name, n,
-                         script->lines[i].words ? script->lines[i].words : "tick");
-                i += run_batch(&starved, &fed, script, i, &now, where);
-        }
+        if (setjmp(starved.fatal) == 0)
+                run_script(&starved, &fed, script, &now, n);
         n_failed = memory_stop_failing();
 
-        cr_assert(!starved.is_desynchronized || n_failures > 1, "%s", where);
-        for (size_t i = 0; i < N_ROWS(probes) && !starved.is_desynchronized; i++) {
-                snprintf(where, sizeof(where), "%s, allocation %lu, after \"%s\"", script->name, n,
-                         probes[i].words);
-                run_batch(&starved, &fed, &probing, i, &now, where);
-        }
+        cr_assert(!starved.has_ended || n_failures > 1, "%s, allocation %lu", script->name, n);
+        if (!starved.has_ended)
+                run_script(&starved, &fed, &probing, &now, n);
         side_deinit(&starved);
         side_deinit(&fed);
         return n_failed;
