@@ -145,12 +145,17 @@ BROKER_MESSAGES = numbered(
     b"\1client\n\0" + MAC + b"x", b"\0x:1\n\0" + MAC + b"\n\1client",
 )
 
-ROWS = numbered(
-    *(bytes([2, 0]) + text(b"key") + text(b"value") + bytes([1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 9, 9])
-      + bytes([1]) + text(b"client") + text(b"key") + bytes(7) + b"\7"
-      + bytes([change, kind]) + (text(b"value") if kind > 2 else bytes(7) + b"\7")
-      for change in range(26) for kind in (change % 5,)),
-    bytes([1, 2, 5, 1, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 9, 9, 16, 3]) + text(b"OK"),
+def stored(*strings):
+    return b"".join(len(string).to_bytes(4, "little") + string for string in strings)
+
+
+STORED_FORM = numbered(
+    b"\0H" + stored(b"StateStore") + bytes(16) + stored(b"0" * 32) + bytes(8 + 4 + 8 + 8 + 9 + 9 + 4 * 8),
+    b"\1R" + stored(b"client", b"key") + bytes(8) + stored(b"user"),
+    b"\2A" + bytes(16) + stored(b"done") + b"\1" + bytes(8 + 4 + 8),
+    b"\3N" + bytes(8 + 4) + stored(b"key") + b"\1" + stored(b"value", b"recipients"),
+    b"\3N" + bytes(8 + 4) + stored(b"key") + b"\0" + stored(b""),
+    b"\1R\xff\xff\xff\xff",
 )
 
 CONTROL = numbered(
@@ -198,7 +203,7 @@ TARGETS = {
     "plugin": PLUGIN,
     "policy": POLICY,
     "resp3": RESP3,
-    "rows": ROWS,
+    "stored_form": STORED_FORM,
     "topics": TOPICS,
 }
 

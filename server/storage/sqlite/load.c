@@ -5,7 +5,7 @@
  *
  *  1. the structures of SQLite;
  *  2. the checksum of each row;
- *  3. the limits in the table meta: no row has a version above the clock, and no pending notification has a sequence
+ *  3. the limits in the header: no row has a version above the clock, and no pending notification has a sequence
  *     above notification_sequence;
  *  4. the commit watermark, which detects a database that is consistent but older than the last acknowledged
  *     commit.
@@ -28,7 +28,8 @@
 #include "storage/sqlite/rows.h"
 #include "storage/timescale.h"
 
-#define PROGRESS_ROWS 100000
+#define PROGRESS_ROWS    100000
+#define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
 struct database_load {
         sqlite3 *db;
@@ -45,7 +46,7 @@ struct database_load {
  * clock, the next version of a key could be lower than its present one.
  */
 static bool is_issued(const struct database_load *load, struct version version) {
-        return version_compare(version, load->result.meta.header.clock) <= 0;
+        return version_compare(version, load->result.header.stored.header.clock) <= 0;
 }
 
 static int fail(const struct database_load *load, int code) {
@@ -89,7 +90,7 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
         if (r < 0)
                 return r;
         if (!is_issued(load, entry.version) ||
-            !row_hash_equal(entry.hash, row_hash_of_key(&load->result.meta.row_hash_key, entry.key)) ||
+            !row_hash_equal(entry.hash, row_hash_of_key(&load->result.header.row_hash_key, entry.key)) ||
             (entry.fence.data && hlc_parse(entry.fence, &fence) < 0))
                 return -EBADMSG;
 
@@ -108,13 +109,13 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
 
 static int load_registration(struct database_load *load, sqlite3_stmt *statement) {
         struct stored_registration registration;
-        int r;
+        struct slice record;
+        uint64_t hash;
 
-        r = stored_registration_read(statement, &registration);
-        if (r < 0)
-                return r;
-        if (!row_hash_equal(registration.hash, row_hash_of_names(&load->result.meta.row_hash_key,
-                                                                 registration.client, registration.key)))
+        if (record_read(statement, ROW_SLOTS, &hash, &record) < 0 ||
+            stored_registration_read(record, &registration) < 0 ||
+            !row_hash_equal(hash, row_hash_of_names(&load->result.header.row_hash_key, registration.client,
+                                                    registration.key)))
                 return -EBADMSG;
 
         load->result.census.n_registrations++;
@@ -126,12 +127,13 @@ static int load_registration(struct database_load *load, sqlite3_stmt *statement
 
 static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         struct stored_reply reply;
+        struct slice record;
         int64_t deadline_ns;
-        int r;
+        uint64_t number;
 
-        r = stored_reply_read(statement, &reply);
-        if (r < 0)
-                return r;
+        if (record_read(statement, 1, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
+            stored_reply_read(record, &reply) < 0)
+                return -EBADMSG;
         if (reply.remembered.has_version &&
             !is_issued(load, (struct version){ reply.remembered.version_wall_ms,
                                                reply.remembered.version_counter }))
@@ -143,29 +145,27 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         load->result.census.n_replies++;
         if (!load->sink)
                 return 0;
-        return load->sink->reply(load->sink->userdata, reply.number, &reply.digest, reply.remembered,
-                                 deadline_ns);
+        return load->sink->reply(load->sink->userdata, number, &reply.digest, reply.remembered, deadline_ns);
 }
 
 static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
+        struct pending_notification notification = { 0 };
         struct stored_notification stored;
-        struct pending_notification notification;
-        int r;
+        struct slice record;
+        int r = 0;
 
-        r = stored_notification_read(statement, &stored);
-        if (r < 0)
-                return r;
-        if (!is_issued(load, stored.version) ||
-            stored.sequence > load->result.meta.header.notification_sequence)
+        if (record_read(statement, 1, &notification.sequence, &record) < 0 ||
+            stored_notification_read(record, &stored) < 0 || !is_issued(load, stored.version) ||
+            notification.sequence < 1 ||
+            notification.sequence > load->result.header.stored.header.notification_sequence)
                 return -EBADMSG;
 
         load->result.census.n_notifications++;
         if (!load->sink)
                 return 0;
-        notification = (struct pending_notification){ .sequence = stored.sequence,
-                                                      .version = stored.version,
-                                                      .key = stored.key,
-                                                      .recipients = stored.recipients };
+        notification.version = stored.version;
+        notification.key = stored.key;
+        notification.recipients = stored.recipients;
         if (stored.value.data)
                 r = entry_new(&notification.entry, stored.key, stored.value, stored.version, NULL);
         if (r == 0)
@@ -181,10 +181,9 @@ static const struct {
         int (*load_row)(struct database_load *load, sqlite3_stmt *statement);
 } tables[] = {
         { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", 1, load_entry },
-        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", 1,
-          load_registration },
-        { "replies", "SELECT " STORED_REPLY_COLUMNS " FROM replies ORDER BY slot", 0, load_reply },
-        { "notifications", "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence", 0,
+        { "registrations", "SELECT hash, checksum, record FROM registrations", 0, load_registration },
+        { "replies", "SELECT number, checksum, record FROM replies ORDER BY number", 0, load_reply },
+        { "notifications", "SELECT sequence, checksum, record FROM notifications ORDER BY sequence", 0,
           load_notification },
 };
 
@@ -219,44 +218,44 @@ static int load_table(struct database_load *load, size_t table) {
  * may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that
  * registered with the original (common/protocol/companion.h).
  */
-static int check_commit_watermark(const struct database_load *load, struct stored_meta *meta) {
+static int check_commit_watermark(const struct database_load *load, struct stored_header *stored) {
         struct commit_watermark commit_watermark;
 
         if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
-            strcmp(commit_watermark.instance_id, meta->header.instance_id) != 0) {
-                if (meta->n_commits > 0)
-                        storage_header_renew_instance(&meta->header);
+            strcmp(commit_watermark.instance_id, stored->header.instance_id) != 0) {
+                if (stored->n_commits > 0)
+                        storage_header_renew_instance(&stored->header);
                 return 0;
         }
-        if (commit_watermark.n_commits <= meta->n_commits)
+        if (commit_watermark.n_commits <= stored->n_commits)
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,
                 "its last commit is %llu, but commit %llu was acknowledged; to continue without the "
                 "missing commits, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
-                (unsigned long long)meta->n_commits, (unsigned long long)commit_watermark.n_commits);
+                (unsigned long long)stored->n_commits, (unsigned long long)commit_watermark.n_commits);
 }
 
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
                 struct now now, struct load_result *ret_result) {
         struct database_load load = { .db = db, .directory = directory, .sink = sink, .now = now };
-        struct stored_meta *meta = &load.result.meta;
+        struct stored_header *stored = &load.result.header.stored;
         int code, r;
 
-        code = stored_meta_read(db, meta);
+        code = database_header_read(db, &load.result.header);
         if (code == SQLITE_CORRUPT)
-                return database_refuse(directory, DIRECTORY_DATABASE, "the table meta is damaged");
+                return database_refuse(directory, DIRECTORY_DATABASE, "the table header is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
-        r = check_commit_watermark(&load, meta);
+        r = check_commit_watermark(&load, stored);
         if (r == 0)
                 r = check_structures(&load);
         if (r < 0)
                 return r;
 
-        load.timescale = timescale_resume(meta->reading_ms, meta->shift_ms, now);
+        load.timescale = timescale_resume(stored->reading_ms, stored->shift_ms, now);
         if (sink)
-                r = sink->header(sink->userdata, &meta->header);
+                r = sink->header(sink->userdata, &stored->header);
         for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 r = load_table(&load, i);
         if (r < 0)

@@ -111,15 +111,15 @@ static int copy_pages(sqlite3 *from, sqlite3 *to) {
 
 /* Give the copy a new instance id: it lacks later commits. */
 static int renew_instance(sqlite3 *db) {
-        struct stored_meta meta;
+        struct database_header header;
         int code;
 
-        code = stored_meta_read(db, &meta);
+        code = database_header_read(db, &header);
         if (code != SQLITE_OK)
                 return code;
 
-        storage_header_renew_instance(&meta.header);
-        code = stored_meta_write(db, &meta);
+        storage_header_renew_instance(&header.stored.header);
+        code = database_header_write(db, &header);
         return code == SQLITE_OK ? database_run(db, "PRAGMA wal_checkpoint(TRUNCATE)") : code;
 }
 

@@ -3,14 +3,12 @@
 
 #include <sqlite3.h>
 
-#include "engine/dedup.h"
+#include "engine/hash.h"
 #include "engine/keyspace.h"
 
 /*
- * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of a statement,
- * and a function that reads a structure from the columns of a statement.
- *
- * A row that is read is borrowed from its statement until the next step. The read functions return 0 or -EBADMSG.
+ * Rows. A row that is read is borrowed from its statement until the next step. The read functions return 0 or -EBADMSG, the bind
+ * functions an SQLite code.
  */
 
 /*
@@ -46,45 +44,13 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry);
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry);
 int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry);
 
-struct stored_registration {
-        uint64_t hash;
-        struct slice client, key;
-        uint64_t connection;
-        struct slice user; /* empty: none */
-};
+/*
+ * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h. record_bind() binds ?1 to ?3,
+ * record_read() reads the columns 0 to 2, in this order. n_slots: ROW_SLOTS for a hash, whose slot the checksum does not contain;
+ * 1 for a number.
+ */
+int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record);
+int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number, struct slice *ret_record);
 
-#define STORED_REGISTRATION_COLUMNS "hash, client, key, connection, user, checksum"
-
-uint64_t stored_registration_checksum(const struct stored_registration *registration);
-int stored_registration_bind(sqlite3_stmt *statement, const struct stored_registration *registration);
-int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration);
-
-/* A remembered reply. */
-struct stored_reply {
-        uint64_t number;
-        struct digest digest;
-        struct remembered_reply remembered;
-        int64_t forget_at_ms;
-};
-
-#define STORED_REPLY_COLUMNS                                                                                \
-        "slot, digest, outcome, has_version, version_wall_ms, version_counter, forget_at_ms, checksum"
-
-uint64_t stored_reply_checksum(const struct stored_reply *reply);
-int stored_reply_bind(sqlite3_stmt *statement, const struct stored_reply *reply);
-int stored_reply_read(sqlite3_stmt *statement, struct stored_reply *ret_reply);
-
-struct stored_notification {
-        uint64_t sequence;
-        struct version version;
-        struct slice key;
-        struct slice value; /* data NULL: the key was deleted or has expired */
-        struct slice recipients;
-};
-
-#define STORED_NOTIFICATION_COLUMNS                                                                         \
-        "sequence, version_wall_ms, version_counter, key, value, recipients, checksum"
-
-uint64_t stored_notification_checksum(const struct stored_notification *notification);
-int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification);
-int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification);
+/* Return the bytes of the column. data is never NULL: NULL would mean absent. */
+struct slice column_bytes(sqlite3_stmt *statement, int column);

@@ -9,18 +9,16 @@
 #include "storage/sqlite/database.h"
 
 static const char tables[] =
-        "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE header (id INTEGER PRIMARY KEY, row_hash_key BLOB NOT NULL,"
+        " checksum INTEGER NOT NULL, record BLOB NOT NULL);"
         "CREATE TABLE entries (hash INTEGER PRIMARY KEY, key NOT NULL,"
         " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
         " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL, value NOT NULL);"
-        "CREATE TABLE registrations (hash INTEGER PRIMARY KEY, client NOT NULL, key NOT NULL,"
-        " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL);"
-        "CREATE TABLE replies (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
-        " has_version INTEGER NOT NULL, version_wall_ms INTEGER NOT NULL,"
-        " version_counter INTEGER NOT NULL, forget_at_ms INTEGER NOT NULL, checksum INTEGER NOT NULL);"
-        "CREATE TABLE notifications (sequence INTEGER PRIMARY KEY, version_wall_ms INTEGER NOT NULL,"
-        " version_counter INTEGER NOT NULL, key NOT NULL, value, recipients BLOB NOT NULL,"
-        " checksum INTEGER NOT NULL);";
+        "CREATE TABLE registrations (hash INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT "
+        "NULL);"
+        "CREATE TABLE replies (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT NULL);"
+        "CREATE TABLE notifications (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
+        " record BLOB NOT NULL);";
 
 int schema_create(sqlite3 *db) {
         char numbers[96];

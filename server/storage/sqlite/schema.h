@@ -6,15 +6,15 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * The tables. Users may read them with the sqlite3 tool. Keys, values and clients are TEXT if they are UTF-8 without NUL, else
- * BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and forget_at_ms by the clock of
- * timescale.h, which starts at Unix time and ignores steps of the wall clock.
+ * The tables. Users may read entries with the sqlite3 tool: keys and values are TEXT if they are UTF-8 without NUL, else BLOB;
+ * version_wall_ms is in milliseconds since the Unix epoch; expires_at_ms is in milliseconds by the clock of timescale.h, which
+ * starts at Unix time and ignores steps of the wall clock. The rows of the other tables are records of stored_form.h.
  *
  * A comparison in a B-tree reads all of the row that it compares, with its overflow pages. So each table is ordered by an
- * integer. An entry and a registration are found by a hash of their names: rows.h. The names are in the row, and come before the
- * value, because SQLite reads a row only up to the last column that it needs.
+ * integer. An entry and a registration are found by a hash of their names: rows.h. The names come before the value, because
+ * SQLite reads a row only up to the last column that it needs.
  *
- * Each row has a checksum, because SQLite has none. The table meta has one checksum for all its rows.
+ * Each row has a checksum, because SQLite has none.
  */
 
 /* Versions 1 and 2 were never released. */

@@ -36,7 +36,7 @@ struct sqlite_storage {
         struct directory directory;
         sqlite3 *db;
         struct sqlite_writer writer;
-        struct stored_meta meta; /* of the last commit */
+        struct database_header header; /* of the last commit */
         int commit_watermark_fd;
         int checkpoint_frames;
         int n_log_frames;           /* after the last commit */
@@ -103,9 +103,9 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
 }
 
 static void update_watermark(const struct sqlite_storage *storage) {
-        struct commit_watermark commit_watermark = { .n_commits = storage->meta.n_commits };
+        struct commit_watermark commit_watermark = { .n_commits = storage->header.stored.n_commits };
 
-        memcpy(commit_watermark.instance_id, storage->meta.header.instance_id,
+        memcpy(commit_watermark.instance_id, storage->header.stored.header.instance_id,
                sizeof(commit_watermark.instance_id));
         if (storage->commit_watermark_fd >= 0)
                 commit_watermark_write(storage->commit_watermark_fd, &commit_watermark);
@@ -125,7 +125,8 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
                                        "PRAGMA cache_size = -8192;"
                                        "PRAGMA secure_delete = FAST;"
                                        "PRAGMA wal_autocheckpoint = 0;";
-        struct timescale timescale = timescale_resume(storage->meta.reading_ms, storage->meta.shift_ms, now);
+        struct timescale timescale =
+                timescale_resume(storage->header.stored.reading_ms, storage->header.stored.shift_ms, now);
         int r;
 
         errno = 0;
@@ -142,7 +143,7 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         r = checkpoint_at_start(storage);
         if (r == 0)
                 r = database_errno(sqlite_writer_init(&storage->writer, storage->db,
-                                                      &storage->meta.row_hash_key, timescale));
+                                                      &storage->header.row_hash_key, timescale));
         return r < 0 ? report_not_writable(storage, r) : 0;
 }
 
@@ -155,7 +156,7 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         r = sqlite_load(storage->db, &storage->directory, sink, now, &result);
         if (r < 0)
                 return r;
-        storage->meta = result.meta;
+        storage->header = result.header;
         r = start_writing(storage, now);
         if (r < 0)
                 return r;
@@ -193,33 +194,34 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
 }
 
 static int try_commit(struct sqlite_storage *storage, const struct storage_batch *batch) {
-        struct stored_meta meta = storage->meta;
+        struct database_header header = storage->header;
+        struct stored_header *stored = &header.stored;
         int code;
 
-        snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%.*s", (int)batch->node_id.length,
+        snprintf(stored->header.node_id, sizeof(stored->header.node_id), "%.*s", (int)batch->node_id.length,
                  (const char *)batch->node_id.data);
-        meta.header.clock = batch->clock;
-        meta.header.disconnect_epoch = batch->disconnect_epoch;
-        meta.header.persistence_digest = batch->persistence_digest;
-        meta.header.key_states = batch->key_states;
-        meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
-        meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
+        stored->header.clock = batch->clock;
+        stored->header.disconnect_epoch = batch->disconnect_epoch;
+        stored->header.persistence_digest = batch->persistence_digest;
+        stored->header.key_states = batch->key_states;
+        stored->reading_ms = timescale_read(storage->writer.timescale, batch->now);
+        stored->shift_ms = timescale_shift(storage->writer.timescale, batch->now);
         if (batch->n_notifications > 0)
-                meta.header.notification_sequence =
+                stored->header.notification_sequence =
                         batch->notifications[batch->n_notifications - 1].sequence;
-        meta.n_commits++;
+        stored->n_commits++;
 
         errno = 0;
         code = sqlite_writer_run(&storage->writer, WRITE_BEGIN);
         if (code == SQLITE_OK)
-                code = sqlite_writer_put(&storage->writer, batch, &meta);
+                code = sqlite_writer_put(&storage->writer, batch, &header);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, false);
         code = sqlite_writer_run(&storage->writer, WRITE_COMMIT);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, true);
 
-        storage->meta = meta;
+        storage->header = header;
         storage->is_checkpointed = false;
         return 0;
 }
@@ -251,7 +253,7 @@ static bool sqlite_storage_needs_commit(const struct storage *base, struct now n
         const struct sqlite_storage *storage = (const struct sqlite_storage *)base;
 
         return timescale_was_stepped(timescale_shift(storage->writer.timescale, now),
-                                     storage->meta.shift_ms);
+                                     storage->header.stored.shift_ms);
 }
 
 static struct storage *sqlite_storage_close(struct storage *base) {
@@ -315,21 +317,21 @@ static int create_file_if_missing(const struct directory *directory) {
 
 /* Fill an empty database, in one transaction. An interrupted one leaves the database empty, for the next start. */
 static int fill(struct sqlite_storage *storage) {
-        struct stored_meta meta = { 0 };
+        struct database_header header = { 0 };
         int code;
 
         if (directory_has(&storage->directory, DIRECTORY_COMMIT_WATERMARK))
                 return database_refuse(&storage->directory, DIRECTORY_DATABASE,
                                        "it is empty, but \"" DIRECTORY_COMMIT_WATERMARK "\" exists");
-        storage_header_init(&meta.header);
-        random_fill(&meta.row_hash_key, sizeof(meta.row_hash_key));
+        storage_header_init(&header.stored.header);
+        random_fill(&header.row_hash_key, sizeof(header.row_hash_key));
         errno = 0;
         code = database_run(storage->db,
                             "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE");
         if (code == SQLITE_OK)
                 code = schema_create(storage->db);
         if (code == SQLITE_OK)
-                code = stored_meta_write(storage->db, &meta);
+                code = database_header_write(storage->db, &header);
         if (code == SQLITE_OK)
                 code = database_run(storage->db, "COMMIT");
         return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);

@@ -10,7 +10,7 @@
 
 /* In all slots of the hash ?1, whose slot is 0. */
 #define WHERE_ENTRY        " WHERE hash BETWEEN ?1 AND ?1 + 15 AND key = ?2"
-#define WHERE_REGISTRATION " WHERE hash BETWEEN ?1 AND ?1 + 15 AND client = ?2 AND key = ?3"
+#define WHERE_REGISTRATION " WHERE hash BETWEEN ?1 AND ?1 + 15 AND substr(record, 1, length(?2)) = ?2"
 _Static_assert(ROW_SLOTS == 16, "the number in the statements");
 
 static const char *const statements_sql[] = {
@@ -18,24 +18,23 @@ static const char *const statements_sql[] = {
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
-        [WRITE_META] = stored_meta_write_sql,
+        [WRITE_HEADER] = database_header_write_sql,
         [WRITE_UPDATE_ENTRY] = "UPDATE entries"
                                " SET version_wall_ms = ?3, version_counter = ?4, expires_at_ms = ?5,"
                                " fence = ?6, checksum = ?7, value = ?8" WHERE_ENTRY,
         [WRITE_INSERT_ENTRY] =
                 "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         [WRITE_REMOVE_ENTRY] = "DELETE FROM entries" WHERE_ENTRY,
-        [WRITE_INSERT_REGISTRATION] = "INSERT INTO registrations (" STORED_REGISTRATION_COLUMNS
-                                      ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        [WRITE_INSERT_REGISTRATION] =
+                "INSERT INTO registrations (hash, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations" WHERE_REGISTRATION,
-        [WRITE_PUT_REPLY] =
-                "REPLACE INTO replies (" STORED_REPLY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE slot = ?1",
+        [WRITE_PUT_REPLY] = "REPLACE INTO replies (number, checksum, record) VALUES (?1, ?2, ?3)",
+        [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE number = ?1",
         /* The first rows, so that a commit after a long time without one is not slow. */
-        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE slot <= ?1 AND"
-                                   " slot < (SELECT min(slot) FROM replies) + ?2",
-        [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
-                                   ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE number <= ?1 AND"
+                                   " number < (SELECT min(number) FROM replies) + ?2",
+        [WRITE_PUT_NOTIFICATION] =
+                "INSERT INTO notifications (sequence, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1",
 };
 _Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
@@ -56,6 +55,7 @@ void sqlite_writer_deinit(struct sqlite_writer *writer) {
         buf_deinit(&writer->client);
         buf_deinit(&writer->key);
         buf_deinit(&writer->fence);
+        buf_deinit(&writer->record);
         *writer = (struct sqlite_writer){ 0 };
 }
 
@@ -144,20 +144,35 @@ static int write_entry(struct sqlite_writer *writer, const struct row *row) {
         return SQLITE_OK;
 }
 
-static int remove_registration(struct sqlite_writer *writer, const struct stored_registration *stored) {
+/* Bind the record that is in the buffer, and execute the statement. */
+static int put_record(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
+        int code = buf_failed(&writer->record)
+                           ? SQLITE_NOMEM
+                           : record_bind(writer->statements[which], number, buf_slice(&writer->record));
+
+        return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
+}
+
+static int remove_registration(struct sqlite_writer *writer, uint64_t hash, struct slice client,
+                               struct slice key) {
         struct binder binder = { .statement = writer->statements[WRITE_REMOVE_REGISTRATION] };
 
-        binder_add_number(&binder, (int64_t)stored->hash);
-        binder_add_bytes(&binder, stored->client);
-        binder_add_bytes(&binder, stored->key);
+        buf_reset(&writer->record);
+        stored_registration_append_names(&writer->record, client, key);
+        if (buf_failed(&writer->record))
+                return SQLITE_NOMEM;
+        binder_add_number(&binder, (int64_t)hash);
+        binder_add_blob(&binder, buf_slice(&writer->record));
         return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_REGISTRATION) : binder.code;
 }
 
 /* An added registration replaces the one with the same names, if there is one. */
 static int write_registration(struct sqlite_writer *writer, const struct row *row) {
         const struct registration *registration = row->registration.registration;
+        sqlite3_stmt *insertion = writer->statements[WRITE_INSERT_REGISTRATION];
         struct stored_registration stored = { .connection = registration->connection,
                                               .user = registration->user };
+        uint64_t hash;
         int code;
 
         buf_reset(&writer->client);
@@ -167,25 +182,29 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
                 return SQLITE_NOMEM;
         stored.client = buf_slice(&writer->client);
         stored.key = buf_slice(&writer->key);
-        stored.hash = row_hash_of_names(&writer->row_hash_key, stored.client, stored.key);
+        hash = row_hash_of_names(&writer->row_hash_key, stored.client, stored.key);
 
-        code = remove_registration(writer, &stored);
+        code = remove_registration(writer, hash, stored.client, stored.key);
         if (code != SQLITE_OK || !row->registration.is_added)
                 return code;
-        code = stored_registration_bind(writer->statements[WRITE_INSERT_REGISTRATION], &stored);
-        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_REGISTRATION, stored.hash) : code;
+        buf_reset(&writer->record);
+        stored_registration_append(&writer->record, &stored);
+        if (buf_failed(&writer->record))
+                return SQLITE_NOMEM;
+        code = record_bind(insertion, hash, buf_slice(&writer->record));
+        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_REGISTRATION, hash) : code;
 }
 
 static int write_reply(struct sqlite_writer *writer, const struct row *row) {
         struct stored_reply stored = {
-                .number = row->reply.number,
                 .digest = row->reply.digest,
                 .remembered = row->reply.reply,
                 .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
         };
-        int code = stored_reply_bind(writer->statements[WRITE_PUT_REPLY], &stored);
 
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_REPLY) : code;
+        buf_reset(&writer->record);
+        stored_reply_append(&writer->record, &stored);
+        return put_record(writer, WRITE_PUT_REPLY, row->reply.number);
 }
 
 static int remove_reply(struct sqlite_writer *writer, const struct row *row) {
@@ -211,17 +230,16 @@ static int write_row(struct sqlite_writer *writer, const struct row *row) {
 static int write_notification(struct sqlite_writer *writer,
                               const struct pending_notification *notification) {
         struct stored_notification stored = {
-                .sequence = notification->sequence,
                 .version = notification->version,
                 .key = notification->key,
                 .recipients = notification->recipients,
         };
-        int code;
 
         if (notification->entry)
                 stored.value = entry_value(notification->entry);
-        code = stored_notification_bind(writer->statements[WRITE_PUT_NOTIFICATION], &stored);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_PUT_NOTIFICATION) : code;
+        buf_reset(&writer->record);
+        stored_notification_append(&writer->record, &stored);
+        return put_record(writer, WRITE_PUT_NOTIFICATION, notification->sequence);
 }
 
 static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered) {
@@ -240,7 +258,7 @@ static int remove_forgotten(struct sqlite_writer *writer, const struct storage_b
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      const struct stored_meta *meta) {
+                      const struct database_header *header) {
         int code = remove_notifications(writer, batch->delivered);
 
         if (code == SQLITE_OK)
@@ -250,6 +268,6 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *
         for (size_t i = 0; i < batch->n_notifications && code == SQLITE_OK; i++)
                 code = write_notification(writer, &batch->notifications[i]);
         if (code == SQLITE_OK)
-                code = stored_meta_bind(writer->statements[WRITE_META], meta);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_META) : code;
+                code = database_header_bind(writer->statements[WRITE_HEADER], header, &writer->record);
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_HEADER) : code;
 }

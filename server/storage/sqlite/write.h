@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "storage/sqlite/meta.h"
+#include "storage/sqlite/header.h"
 #include "storage/timescale.h"
 
 /* Writes a batch within a transaction. The caller begins and ends the transaction. */
@@ -12,7 +12,7 @@ enum write_statement {
         WRITE_BEGIN,
         WRITE_COMMIT,
         WRITE_ROLLBACK,
-        WRITE_META,
+        WRITE_HEADER,
         WRITE_UPDATE_ENTRY,
         WRITE_INSERT_ENTRY,
         WRITE_REMOVE_ENTRY,
@@ -30,7 +30,7 @@ struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
         struct timescale timescale;
         struct hash_key row_hash_key;
-        struct buf client, key, fence; /* of the current row */
+        struct buf client, key, fence, record; /* of the current row */
 };
 
 /* Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case. */
@@ -43,6 +43,6 @@ void sqlite_writer_deinit(struct sqlite_writer *writer);
 /* Execute a statement that returns no rows. The caller has bound its parameters. Returns an SQLite code. */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
-/* Write the rows, the notifications and *meta. Returns an SQLite code. */
+/* Write the rows, the notifications and *header. Returns an SQLite code. */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      const struct stored_meta *meta);
+                      const struct database_header *header);

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support import stored
 from support.ctl import environment
 from support.hlc import Hlc, wall_ms
 from support.process import CTL, PATIENCE, wait_until
@@ -100,24 +101,21 @@ def test_an_import_keeps_what_the_directory_stores_beside_keys(make_site, tmp_pa
     store = site.start_store("--data-dir", directory)
     client = site.connect()
 
-    def stored():
-        with sqlite3.connect(f"file:{directory}/statestored.db?mode=ro", uri=True) as database:
-            rows = dict(database.execute("SELECT name, value FROM meta"))
-        changing = {"checksum", "clock_wall_ms", "clock_counter", "reading_ms", "shift_ms", "commits",
-                    "persistence"}
-        return {name: value for name, value in rows.items() if name not in changing}
+    def unchanging():
+        changing = {"clock_wall_ms", "clock_counter", "reading_ms", "shift_ms", "commits", "persistence"}
+        return {name: value for name, value in stored.header(directory).items() if name not in changing}
 
     def has_mac_key_after_a_commit():
         client.request("SET", "key", "value")
-        return stored()["mac_key"] and stored()["mac_sequence"]
+        return unchanging()["mac_key"] and unchanging()["mac_sequence"]
 
     wait_until(has_mac_key_after_a_commit, "the directory has a MAC key and a sequence number")
     store.stop()
-    before = stored()
+    before = unchanging()
 
     assert ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"})).returncode == 0
 
-    assert stored() == before
+    assert unchanging() == before
 
 
 def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
@@ -128,9 +126,8 @@ def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
 
     ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl({"key": "k", "value": "v"}), more=clock.environment())
 
-    with sqlite3.connect(tmp_path / "data" / "statestored.db") as database:
-        (reading_ms,), (version_ms,) = database.execute(
-            "SELECT value FROM meta WHERE name = 'reading_ms' UNION ALL SELECT version_wall_ms FROM entries")
+    (version_ms,), = stored.select(tmp_path / "data", "SELECT version_wall_ms FROM entries")
+    reading_ms = stored.header(tmp_path / "data")["reading_ms"]
     assert version_ms == now_ms + 1
     assert reading_ms == now_ms, "the rounded time less a millisecond"
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks of clients on the protocol between store and plugin: the lines of common/protocol/THREATS.md."""
 
-import contextlib
 import re
-import sqlite3
 import urllib.request
 
 import paho.mqtt.client as paho
@@ -11,7 +9,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from support import companion, hlc, resp
+from support import companion, hlc, resp, stored
 from support.broker import free_port, passwords
 from support.client import INVOKE, notify_topic
 from support.connection import NOT_AUTHORIZED
@@ -650,19 +648,13 @@ def leave_forged_will(guarded, key, connection, sequence):
     leave_will(guarded, request.payload, will_properties(request))
 
 
-def stored_mac_key(data):
-    with contextlib.closing(sqlite3.connect(data / "statestored.db")) as database:
-        [(key,)] = database.execute("SELECT CAST(value AS BLOB) FROM meta WHERE name = 'mac_key'")
-    return key
-
-
 def test_a_reader_of_the_disk_forges_requests_until_the_broker_is_restarted(guarded, tmp_path):
     guarded.start_store("--data-dir", tmp_path / "data")
     operator, spy = guarded.connect("operator"), guarded.spy()
     operator.ask("SET", "settings/admin", 1)
     connection, sequence, _ = spy.message(INVOKE).prop("statestore-mac").split(":")
     n_deleted = 0
-    while not (key := stored_mac_key(tmp_path / "data")):
+    while not (key := stored.header(tmp_path / "data")["mac_key"]):
         operator.ask("DEL", "settings/admin")  # a commit stores the watermark of the requests acknowledged before it
         operator.ask("SET", "settings/admin", 1)
         n_deleted += 1

@@ -2,7 +2,6 @@
 """A store with a data directory is killed between the commit of a change and its notification, or before it knows that the
 notification is delivered. With the plugin each notification arrives once, in order; on a plain broker at least once."""
 
-import sqlite3
 import urllib.request
 
 import pytest
@@ -10,18 +9,13 @@ import pytest
 from support.broker import free_port
 from support.client import INVOKE
 from support.process import wait_until
+from support.stored import notified_keys
 from support.wire_client import DELETED, WireClient, was_set
 
 
 @pytest.fixture
 def data(tmp_path):
     return tmp_path / "data"
-
-
-def pending(data):
-    """The keys of the stored notifications, in order."""
-    with sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True) as database:
-        return [key for key, in database.execute("SELECT key FROM notifications ORDER BY sequence")]
 
 
 def proxied_site(make_site, data, proxy_of, *lines, **more):
@@ -36,7 +30,7 @@ def commit_unpublished(proxy, data, writer, *requests):
     """Hold the messages of the store, and send these requests. Return when their changes are committed."""
     proxy.hold()
     begun = [writer.begin(*request) for request in requests]
-    wait_until(lambda: pending(data) == [request[1] for request in requests], "the changes are committed")
+    wait_until(lambda: notified_keys(data) == [request[1] for request in requests], "the changes are committed")
     return begun
 
 
@@ -53,7 +47,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     watcher.register("lock")
     writer.ask("SET", "lock", "held")
     assert watcher.changes() == [was_set("held")]
-    wait_until(lambda: pending(data) == [], "the first notification is delivered")
+    wait_until(lambda: notified_keys(data) == [], "the first notification is delivered")
 
     [release] = commit_unpublished(proxy, data, writer, ("DEL", "lock"))
     kill_before_publishing(proxy, store)
@@ -62,7 +56,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     assert writer.reply_to(release).payload == b":1\r\n"
     writer.ask("SET", "lock", "held again")
     assert watcher.changes() == [DELETED, was_set("held again")]
-    wait_until(lambda: pending(data) == [], "the notifications are delivered")
+    wait_until(lambda: notified_keys(data) == [], "the notifications are delivered")
 
 
 def test_changes_of_several_commits_are_notified_in_order_and_before_later_changes(make_site, data, proxy_of):
@@ -89,13 +83,13 @@ def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stor
     [request] = commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     proxy.hold_replies()  # the notification is published, and the store does not learn that it is delivered
     assert watcher.notification().payload.endswith(b"value\r\n")
-    assert pending(data) == ["key"]
+    assert notified_keys(data) == ["key"]
     kill_before_publishing(proxy, store)
     store.start()
 
     assert writer.reply_to(request).payload == b"+OK\r\n"
     assert watcher.changes() == []
-    wait_until(lambda: pending(data) == [], "WELCOME has said that it is delivered")
+    wait_until(lambda: notified_keys(data) == [], "WELCOME has said that it is delivered")
 
 
 def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, proxy_of):
@@ -109,7 +103,7 @@ def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, 
         store.start()
         assert writer.reply_to(request).payload == b"+OK\r\n"
         assert watcher.changes() == [was_set(n)]
-        wait_until(lambda: pending(data) == [], "the notification is delivered")
+        wait_until(lambda: notified_keys(data) == [], "the notification is delivered")
 
 
 def test_stored_notifications_for_ended_connections_are_removed(make_site, data, proxy_of):
@@ -123,7 +117,7 @@ def test_stored_notifications_for_ended_connections_are_removed(make_site, data,
     store.start()
 
     assert writer.reply_to(request).payload == b"+OK\r\n"
-    wait_until(lambda: pending(data) == [], "there is nothing to deliver")
+    wait_until(lambda: notified_keys(data) == [], "there is nothing to deliver")
 
 
 def test_stored_notifications_are_removed_after_a_broker_restart(make_site, data, proxy_of):
@@ -137,7 +131,7 @@ def test_stored_notifications_are_removed_after_a_broker_restart(make_site, data
     site.broker.start_again()
     store.start()
 
-    wait_until(lambda: pending(data) == [], "the connections have ended")
+    wait_until(lambda: notified_keys(data) == [], "the connections have ended")
     again, writer = (site.connect(kind=WireClient) for _ in range(2))
     again.register("key")
     writer.ask("SET", "key", "next")
@@ -152,7 +146,7 @@ def test_only_watched_keys_have_rows(make_site, data, proxy_of):
     proxy.hold()
     for key in "other", "watched", "another":
         writer.begin("SET", key, "value")
-    wait_until(lambda: pending(data) == ["watched"], "the changes are committed")
+    wait_until(lambda: notified_keys(data) == ["watched"], "the changes are committed")
     proxy.mend()
 
     assert watcher.changes() == [was_set("value")]
@@ -191,7 +185,7 @@ def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make
 
     assert {writer.reply_to(request).payload for request in requests} == {b"+OK\r\n"}
     assert watcher.changes() == [was_set(n) for n in range(n_changes)]
-    wait_until(lambda: pending(data) == [], "the broker has acknowledged the notifications")
+    wait_until(lambda: notified_keys(data) == [], "the broker has acknowledged the notifications")
 
 
 def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, data, proxy_of):
@@ -207,4 +201,4 @@ def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, 
     proxy.mend()  # the broker reads the notification before the PUBACKs that make room for DELIVERED
 
     assert watcher.notification().payload.endswith(b"value\r\n")
-    wait_until(lambda: pending(data) == [], "the store knows that the notification is delivered")
+    wait_until(lambda: notified_keys(data) == [], "the store knows that the notification is delivered")

@@ -4,11 +4,11 @@
 Versions only grow, and each key expires at its deadline.
 """
 
-import sqlite3
 import time
 
 import pytest
 
+from support import stored
 from support.hlc import wall_ms
 from support.process import wait_until
 from support.stepped_clock import SteppedClock
@@ -87,9 +87,9 @@ def test_time_while_stopped_is_measured_by_the_system_clock(site, store, clock):
 
 def saved(data):
     """The shift of the system clock in ms, and the number of keys, of the last commit."""
-    with sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True) as database:
-        return database.execute("SELECT CAST(value AS INTEGER), (SELECT count(*) FROM entries) FROM meta"
-                                " WHERE name = 'shift_ms'").fetchone()
+    (n_keys,), = stored.select(data, "SELECT count(*) FROM entries")
+    return stored.header(data)["shift_ms"], n_keys
+
 
 
 @pytest.mark.parametrize("first_ms", [0, -EPOCH], ids=["an hour", "out of 1970"])

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "storage/sqlite/meta.h"
+#include "storage/sqlite/header.h"
 #include "storage/sqlite/sqlite.h"
 #include "unit/storage/disk.h"
 #include "unit/support/capture.h"
@@ -209,23 +209,23 @@ static const struct {
 } inconsistent_headers[] = {
         { "a notification above the last sequence", lower_notification_sequence,
           "a row of the table notifications is damaged: \\\"2\\\"" },
-        { "a negative sequence", negate_notification_sequence, "the table meta is damaged" },
-        { "a negative clock", negate_clock, "the table meta is damaged" },
-        { "a clock that cannot advance", end_clock, "the table meta is damaged" },
-        { "an invalid node id", spoil_node_id, "the table meta is damaged" },
-        { "no instance id", clear_instance_id, "the table meta is damaged" },
+        { "a negative sequence", negate_notification_sequence, "the table header is damaged" },
+        { "a negative clock", negate_clock, "the table header is damaged" },
+        { "a clock that cannot advance", end_clock, "the table header is damaged" },
+        { "an invalid node id", spoil_node_id, "the table header is damaged" },
+        { "no instance id", clear_instance_id, "the table header is damaged" },
 };
 
 static void change_header(const struct disk *of, void (*change)(struct storage_header *header)) {
-        struct stored_meta meta;
+        struct database_header header;
         char path[128];
         sqlite3 *db;
 
         snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
         cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-        cr_assert_eq(stored_meta_read(db, &meta), SQLITE_OK);
-        change(&meta.header);
-        cr_assert_eq(stored_meta_write(db, &meta), SQLITE_OK);
+        cr_assert_eq(database_header_read(db, &header), SQLITE_OK);
+        change(&header.stored.header);
+        cr_assert_eq(database_header_write(db, &header), SQLITE_OK);
         sqlite3_close(db);
 }
 
@@ -260,7 +260,7 @@ static const struct {
         { "another application", "PRAGMA application_id = 1", "not a database of statestored" },
         { "a column less", "ALTER TABLE entries DROP COLUMN fence", "no such column: fence" },
         { "a table less", "DROP TABLE registrations", "no such table: registrations" },
-        { "no header", "DELETE FROM meta", "the table meta is damaged" },
+        { "no header", "DELETE FROM header", "the table header is damaged" },
 };
 
 /* The schema differs in the database, or only in the log. */

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the records of a data directory: their form is in server/storage/stored_form.h."""
+
+import sqlite3
+
+KEY_SIZE = 32  # of a MAC key
+
+
+class Fields:
+    """The fields of a record, one after the other."""
+
+    def __init__(self, record, kind):
+        assert record[:1] == kind
+        self.rest = record[1:]
+
+    def raw(self, length):
+        assert len(self.rest) >= length
+        found, self.rest = self.rest[:length], self.rest[length:]
+        return found
+
+    def number(self, size=8):
+        return int.from_bytes(self.raw(size), "little", signed=size == 8)
+
+    def string(self):
+        return self.raw(self.number(4))
+
+    def optional(self, read):
+        return read() if self.raw(1) == b"\1" else None
+
+
+def select(data, sql):
+    database = sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True)
+    try:
+        return database.execute(sql).fetchall()
+    finally:
+        database.close()
+
+
+def header(data):
+    """The fields of the header, by name."""
+    [(record,)] = select(data, "SELECT record FROM header")
+    fields = Fields(record, b"H")
+    readers = {
+        "node_id": fields.string, "digest_key": lambda: fields.raw(16), "instance_id": fields.string,
+        "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4), "disconnect_epoch": fields.number,
+        "persistence": fields.number, "mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),
+        "mac_sequence": fields.number, "former_mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),
+        "former_mac_sequence": fields.number, "notification_sequence": fields.number, "reading_ms": fields.number,
+        "shift_ms": fields.number, "commits": fields.number,
+    }
+    found = {name: read() for name, read in readers.items()}
+    assert fields.rest == b""
+    return found
+
+
+def notified_keys(data):
+    """The keys of the pending notifications, in order."""
+    keys = []
+    for record, in select(data, "SELECT record FROM notifications ORDER BY sequence"):
+        fields = Fields(record, b"N")
+        fields.raw(8 + 4)  # the version
+        keys.append(fields.string().decode())
+    return keys
