@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "base/time_units.h"
 
-/* A restored reply is remembered for at most this time after the start, even if its stored deadline is later. */
+/*
+ * A restored reply is remembered for at most this time after the start, even if its stored deadline
+ * is later.
+ */
 #define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * NS_PER_S)
 
 struct engine_load {

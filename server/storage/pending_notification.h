@@ -4,9 +4,10 @@
 #include "engine/keyspace.h"
 
 /*
- * The notification of one change of a key. The commit of the change stores it, and a later commit removes it when its delivery
- * is known. A notification is borrowed or owned. An owned notification has a reference to the entry, and one allocation for the
- * bytes of key and recipients. The allocation begins at key.data.
+ * The notification of one change of a key. The commit of the change stores it, and a later commit
+ * removes it when its delivery is known. A notification is borrowed or owned. An owned notification
+ * has a reference to the entry, and one allocation for the bytes of key and recipients. The
+ * allocation begins at key.data.
  */
 struct pending_notification {
         uint64_t sequence;       /* 1 to INT64_MAX; ascending in the order of the changes */

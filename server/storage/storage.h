@@ -149,10 +149,11 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
  *
  * After -ENOSPC, -EIO and -ENOMEM nothing of the batch is stored, and a later commit may succeed.
  *
- * A commit costs what its own rows cost, however large the rows of others are in the storage. A row costs a constant and its
- * bytes: for an entry those of the former and of the new one, for a registration those of its names, for a notification those
- * of its key, value and recipients, once when it is stored and once when it is removed. The storage does not limit the batch:
- * the caller limits its rows, their bytes, and the notifications that it removes.
+ * A commit costs what its own rows cost, however large the rows of others are in the storage. A row
+ * costs a constant and its bytes: for an entry those of the former and of the new one, for a
+ * registration those of its names, for a notification those of its key, value and recipients, once
+ * when it is stored and once when it is removed. The storage does not limit the batch: the caller
+ * limits its rows, their bytes, and the notifications that it removes.
  */
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
 

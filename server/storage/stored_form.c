@@ -41,7 +41,10 @@ static void append_version(struct buf *buf, struct version version) {
         append_uint32(buf, version.counter);
 }
 
-/* Reads fields one after the other. After the first fault is_bad is true, and all further fields are 0 or empty. */
+/*
+ * Reads fields one after the other. After the first fault is_bad is true, and all further fields
+ * are 0 or empty.
+ */
 struct field_reader {
         struct slice rest;
         bool is_bad;

@@ -24,8 +24,10 @@ static int64_t subtract(int64_t a, int64_t b) {
 }
 
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now) {
-        /* Round down, because keys would expire early if this clock were ahead. now.wall_ms is rounded up by less than 1 ms, so
-         * subtract 1. The shift is rounded up already. */
+        /*
+         * Round down, because keys would expire early if this clock were ahead. now.wall_ms is
+         * rounded up by less than 1 ms, so subtract 1. The shift is rounded up already.
+         */
         int64_t by_wall_ms = subtract(subtract(now.wall_ms, 1), shift_ms);
 
         return (struct timescale){

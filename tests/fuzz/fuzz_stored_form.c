@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Stored records. Arbitrary bytes are read safely, and only the bytes that the append function makes are accepted. A record of
- * arbitrary fields is read unchanged, and is refused without its end.
+ * Stored records. Arbitrary bytes are read safely, and only the bytes that the append function
+ * makes are accepted. A record of arbitrary fields is read unchanged, and is refused without its
+ * end.
  */
 
 #include <errno.h>
@@ -123,6 +124,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         buf_reset(&repeated);
         ASSERT(repeat[kind](buf_slice(&made), &repeated) == 0);
         ASSERT(slice_equal(buf_slice(&repeated), buf_slice(&made)));
+
+        buf_append(&made, "", 1);
+        ASSERT(repeat[kind](buf_slice(&made), &repeated) == -EBADMSG);
+        made.length--;
 
         cut = buf_slice(&made);
         cut.length -= 1 + input_below(&input, cut.length < 256 ? cut.length : 256);

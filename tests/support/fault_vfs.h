@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A VFS of SQLite that fails on request. It wraps the real VFS and becomes the default. Syncs are reported to the
- * observer, not executed.
+ * A VFS of SQLite that fails on request. It wraps the real VFS and becomes the default. Syncs are
+ * reported to the observer, not executed.
  */
 
 enum fault_call {
@@ -34,7 +34,10 @@ struct fault {
         } does; /* before it fails */
 };
 
-/* A read, write, truncation, sync or removal, reported before it is executed. bytes: the data of a write. */
+/*
+ * A read, write, truncation, sync or removal, reported before it is executed. bytes: the data of a
+ * write.
+ */
 struct fault_event {
         const char *path;
         enum fault_call call;
@@ -46,7 +49,10 @@ struct fault_event {
 /* Register the VFS. Call once per process. */
 void fault_vfs_register(void);
 
-/* Let the nth call of this kind fail, counted from 1 and from now on. lasts: all later calls fail too. */
+/*
+ * Let the nth call of this kind fail, counted from 1 and from now on. lasts: all later calls fail
+ * too.
+ */
 void fault_vfs_fail(const struct fault *fault, unsigned nth, bool lasts);
 
 /* Remove the fault. Returns whether any call has failed. */

@@ -27,10 +27,6 @@ void binder_add_blob(struct binder *binder, struct slice bytes) {
         add(binder, bytes, false);
 }
 
-void binder_add_text(struct binder *binder, struct slice text) {
-        add(binder, text, true);
-}
-
 void binder_add_bytes(struct binder *binder, struct slice bytes) {
         add(binder, bytes, bytes_are_text(bytes));
 }

@@ -7,7 +7,8 @@
 #include "base/bytes.h"
 
 /*
- * Binds values to the parameters of a statement in their order. Bytes are borrowed until the statement is bound again.
+ * Binds values to the parameters of a statement in their order. Bytes are borrowed until the
+ * statement is bound again.
  *
  *     struct binder binder = { .statement = statement };
  *
@@ -23,7 +24,6 @@ struct binder {
 
 void binder_add_number(struct binder *binder, int64_t number);
 void binder_add_blob(struct binder *binder, struct slice bytes);
-void binder_add_text(struct binder *binder, struct slice text);
 
 /* As TEXT if the bytes are UTF-8 without NUL, else as BLOB. */
 void binder_add_bytes(struct binder *binder, struct slice bytes);

@@ -12,7 +12,10 @@
 /* Maximum n_numbers of checksum_add_numbers(). */
 #define CHECKSUM_NUMBERS_MAX 16
 
-/* Chained checksums: the checksum of one part is the seed of the next. Independent of the byte order. */
+/*
+ * Chained checksums: the checksum of one part is the seed of the next. Independent of the byte
+ * order.
+ */
 
 static inline uint64_t checksum_add_bytes(uint64_t checksum, struct slice bytes) {
         return XXH3_64bits_withSeed(bytes.length ? bytes.data : NULL, bytes.length, checksum);

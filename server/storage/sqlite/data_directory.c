@@ -88,7 +88,10 @@ int directory_open_or_create(struct directory *directory, const char *path) {
         return 0;
 }
 
-/* Make the owner of the directory the owner of the file. Ignore errors: some network file systems do not allow it. */
+/*
+ * Make the owner of the directory the owner of the file. Ignore errors: some network file systems
+ * do not allow it.
+ */
 static void give_to_owner(int directory_fd, int fd) {
         struct stat directory, file;
 
@@ -151,7 +154,10 @@ int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_
                 return r;
         }
 
-        /* The process id is for messages only: continue without it, for instance if the disk is full. */
+        /*
+         * The process id is for messages only: continue without it, for instance if the disk is
+         * full.
+         */
         if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
                 errno = 0;
         directory->lock_fd = fd;

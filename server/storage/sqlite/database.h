@@ -22,13 +22,15 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
 }
 
 /*
- * Open an existing file, without reading it. The connection keeps the write-ahead log. Returns 0 or as database_errno(). The caller closes *ret_db.
+ * Open an existing file, without reading it. The connection keeps the write-ahead log. Returns 0 or
+ * as database_errno(). The caller closes *ret_db.
  */
 int database_open(sqlite3 **ret_db, const char *path);
 
 /*
- * Keep the write-ahead log when the connection is closed. Otherwise SQLite copies the log into the database and removes it. Keep
- * the log of a database that may be damaged: the log may have commits that SQLite does not see behind the damage.
+ * Keep the write-ahead log when the connection is closed. Otherwise SQLite copies the log into the
+ * database and removes it. Keep the log of a database that may be damaged: the log may have commits
+ * that SQLite does not see behind the damage.
  */
 void database_keep_log(sqlite3 *db, bool is_kept);
 
@@ -42,8 +44,9 @@ int database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement)
 int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /*
- * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is damaged or is not a database of a store,
- * -EBUSY, -EACCES, else -EIO. Call at once after the failure: for a failed write the function reads errno.
+ * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is damaged or is
+ * not a database of a store, -EBUSY, -EACCES, else -EIO. Call at once after the failure: for a
+ * failed write the function reads errno.
  */
 int database_errno(int code);
 

@@ -14,7 +14,10 @@ struct database_header {
 /* A statement that writes the row. */
 extern const char database_header_write_sql[];
 
-/* Bind the parameters of database_header_write_sql. The record is made in buf, and borrowed. Returns an SQLite code. */
+/*
+ * Bind the parameters of database_header_write_sql. The record is made in buf, and borrowed.
+ * Returns an SQLite code.
+ */
 int database_header_bind(sqlite3_stmt *statement, const struct database_header *header, struct buf *buf);
 
 /* Write the row. Returns an SQLite code. */

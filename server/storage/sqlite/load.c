@@ -10,9 +10,10 @@
  *  4. the commit watermark, which detects a database that is consistent but older than the last acknowledged
  *     commit.
  *
- * Some data looks inconsistent but is valid: a registration for a key that does not exist, because clients may watch such a
- * key; a fencing token above the clock, because a client may send one; and a former MAC key without a present one, or two
- * equal MAC keys, because the store uses each key independently of the other.
+ * Some data looks inconsistent but is valid: a registration for a key that does not exist, because
+ * clients may watch such a key; a fencing token above the clock, because a client may send one; and
+ * a former MAC key without a present one, or two equal MAC keys, because the store uses each key
+ * independently of the other.
  */
 
 #include "storage/sqlite/load.h"
@@ -42,8 +43,9 @@ struct database_load {
 };
 
 /*
- * Return whether the store can have issued this version: the stored clock is at or above every issued version. With a lower
- * clock, the next version of a key could be lower than its present one.
+ * Return whether the store can have issued this version: the stored clock is at or above every
+ * issued version. With a lower clock, the next version of a key could be lower than its present
+ * one.
  */
 static bool is_issued(const struct database_load *load, struct version version) {
         return version_compare(version, load->result.header.stored.header.clock) <= 0;
@@ -214,9 +216,10 @@ static int load_table(struct database_load *load, size_t table) {
 }
 
 /*
- * Check that the database has every acknowledged commit. If the watermark is missing or has another instance id, the database
- * may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that
- * registered with the original (common/protocol/companion.h).
+ * Check that the database has every acknowledged commit. If the watermark is missing or has another
+ * instance id, the database may be an older copy: give it a new instance id. When the plugin sees
+ * the new instance id, it disconnects the clients that registered with the original
+ * (common/protocol/companion.h).
  */
 static int check_commit_watermark(const struct database_load *load, struct stored_header *stored) {
         struct commit_watermark commit_watermark;

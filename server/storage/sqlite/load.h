@@ -12,8 +12,9 @@ struct load_result {
 };
 
 /*
- * Pass everything to the sink, and check for damage: load.c lists the checks. sink NULL: only check and count. Changes nothing.
- * Returns as storage_load(). After an error the caller must discard what the sink received.
+ * Pass everything to the sink, and check for damage: load.c lists the checks. sink NULL: only check
+ * and count. Changes nothing. Returns as storage_load(). After an error the caller must discard
+ * what the sink received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
                 struct now now, struct load_result *ret_result);

@@ -62,9 +62,9 @@ int storage_sqlite_find(const char *path) {
 }
 
 /*
- * Open the directory, lock it, and open the database. On a read-only file system, or without the permission to write the lock
- * file, the directory stays unlocked. Returns 0, another -errno, which is logged, or -EBUSY if a store is running: the directory
- * is open then, but not the database.
+ * Open the directory, lock it, and open the database. On a read-only file system, or without the
+ * permission to write the lock file, the directory stays unlocked. Returns 0, another -errno, which
+ * is logged, or -EBUSY if a store is running: the directory is open then, but not the database.
  */
 static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
         pid_t holder;

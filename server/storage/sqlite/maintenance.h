@@ -4,24 +4,29 @@
 #include "storage/storage.h"
 
 /*
- * Operations on the data directory of a store, for other processes. The process that has the directory open must not call them:
- * when a process closes a file, the kernel drops all POSIX locks of that process on the file, also those of SQLite. The cause
- * of an error is logged.
+ * Operations on the data directory of a store, for other processes. The process that has the
+ * directory open must not call them: when a process closes a file, the kernel drops all POSIX locks
+ * of that process on the file, also those of SQLite. The cause of an error is logged.
  */
 
-/* Check that the directory contains a database, without creating one. Returns 0, -ENOENT, or another -errno. */
+/*
+ * Check that the directory contains a database, without creating one. Returns 0, -ENOENT, or
+ * another -errno.
+ */
 int storage_sqlite_find(const char *directory);
 
 /*
- * Read and verify everything. Returns 0; -EBADMSG if the data is damaged; -EBUSY if a store is running, or if
- * another process has locked the database; -ENOENT if there is no database; or the error of reading.
+ * Read and verify everything. Returns 0; -EBADMSG if the data is damaged; -EBUSY if a store is
+ * running, or if another process has locked the database; -ENOENT if there is no database; or the
+ * error of reading.
  */
 int storage_sqlite_check(const char *directory, struct storage_census *ret_census);
 
 /*
- * Write a consistent copy to a file that does not exist yet, verify the copy, and sync it. The store may be running, and is not
- * blocked. To start a store from the copy, put the copy into an empty directory under the name of the database. The copy gets a
- * new instance id, because it lacks later commits. Returns 0, -EEXIST, -EBADMSG, -ENOENT, or another -errno. On error, an
- * incomplete copy is removed.
+ * Write a consistent copy to a file that does not exist yet, verify the copy, and sync it. The
+ * store may be running, and is not blocked. To start a store from the copy, put the copy into an
+ * empty directory under the name of the database. The copy gets a new instance id, because it lacks
+ * later commits. Returns 0, -EEXIST, -EBADMSG, -ENOENT, or another -errno. On error, an incomplete
+ * copy is removed.
  */
 int storage_sqlite_backup(const char *directory, const char *file);

@@ -20,7 +20,10 @@ static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice 
         return sqlite3_column_type(statement, column) == (bytes_are_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
-/* Return true if this column and the next one hold a version that fits in a struct entry, which has 31 bits for the counter. */
+/*
+ * Return true if this column and the next one hold a version that fits in a struct entry, which has
+ * 31 bits for the counter.
+ */
 static bool is_version(sqlite3_stmt *statement, int column) {
         int64_t counter = sqlite3_column_int64(statement, column + 1);
 

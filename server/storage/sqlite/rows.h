@@ -7,17 +7,18 @@
 #include "engine/keyspace.h"
 
 /*
- * Rows. A row that is read is borrowed from its statement until the next step. The read functions return 0 or -EBADMSG, the bind
- * functions an SQLite code.
+ * Rows. A row that is read is borrowed from its statement until the next step. The read functions
+ * return 0 or -EBADMSG, the bind functions an SQLite code.
  */
 
 /*
- * Entries and registrations are ordered by a hash of their names: of the key, or of client and key. The low bits of a stored
- * hash are a number from 0 to ROW_SLOTS - 1, so that rows with the same hash can exist beside each other: a row is searched in
- * all slots of its hash, and a new row gets the first free slot. With 60 bits of a keyed hash, a second slot is hardly ever used.
+ * Entries and registrations are ordered by a hash of their names: of the key, or of client and key.
+ * The low bits of a stored hash are a number from 0 to ROW_SLOTS - 1, so that rows with the same
+ * hash can exist beside each other: a row is searched in all slots of its hash, and a new row gets
+ * the first free slot. With 60 bits of a keyed hash, a second slot is hardly ever used.
  *
- * The hash key is used for nothing else, and clients see nothing that is derived from it: otherwise clients could choose names
- * with the same hash.
+ * The hash key is used for nothing else, and clients see nothing that is derived from it: otherwise
+ * clients could choose names with the same hash.
  */
 #define ROW_SLOTS 16
 
@@ -45,9 +46,9 @@ int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry)
 int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry);
 
 /*
- * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h. record_bind() binds ?1 to ?3,
- * record_read() reads the columns 0 to 2, in this order. n_slots: ROW_SLOTS for a hash, whose slot the checksum does not contain;
- * 1 for a number.
+ * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h.
+ * record_bind() binds ?1 to ?3, record_read() reads the columns 0 to 2, in this order. n_slots:
+ * ROW_SLOTS for a hash, whose slot the checksum does not contain; 1 for a number.
  */
 int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record);
 int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number, struct slice *ret_record);

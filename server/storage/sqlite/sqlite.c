@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The SQLite storage. A commit is one transaction in the write-ahead log of SQLite, which is synced before the commit returns
- * (WAL, synchronous=FULL).
+ * The SQLite storage. A commit is one transaction in the write-ahead log of SQLite, which is synced
+ * before the commit returns (WAL, synchronous=FULL).
  *
- * If a statement before COMMIT fails, nothing is stored: without cache_spill only COMMIT writes. If COMMIT fails, SQLite rolls
- * back, but the log may contain the complete transaction, which SQLite would recover after a crash. For example the sync may
- * have failed, or the memory for the index of the log after the sync. Only without room on the disk is the transaction certainly
- * incomplete in the log: then SQLite could not write all of it.
+ * If a statement before COMMIT fails, nothing is stored: without cache_spill only COMMIT writes. If
+ * COMMIT fails, SQLite rolls back, but the log may contain the complete transaction, which SQLite
+ * would recover after a crash. For example the sync may have failed, or the memory for the index of
+ * the log after the sync. Only without room on the disk is the transaction certainly incomplete in
+ * the log: then SQLite could not write all of it.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -57,8 +58,8 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames
 }
 
 /*
- * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a later checkpoint
- * copies all of it.
+ * Copy the log into the database. Returns as database_errno(). After an error the log stays valid,
+ * and a later checkpoint copies all of it.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
         int n_frames = -1, n_checkpointed = -1;
@@ -84,8 +85,8 @@ static void checkpoint_when_due(struct sqlite_storage *storage) {
 }
 
 /*
- * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the page cache, but
- * not on the disk. The checkpoint writes and syncs the data again.
+ * Checkpoint the log before the first commit. A sync may have failed before this start: then the
+ * log is in the page cache, but not on the disk. The checkpoint writes and syncs the data again.
  */
 static int checkpoint_at_start(struct sqlite_storage *storage) {
         int r;
@@ -118,7 +119,10 @@ static int report_not_writable(const struct sqlite_storage *storage, int error) 
 }
 
 static int start_writing(struct sqlite_storage *storage, struct now now) {
-        /* Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to write. */
+        /*
+         * Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to
+         * write.
+         */
         static const char settings[] = "PRAGMA journal_mode = WAL;"
                                        "PRAGMA synchronous = FULL;"
                                        "PRAGMA cache_spill = OFF;"
@@ -165,7 +169,10 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         return 0;
 }
 
-/* Return whether this error of COMMIT is "no room": no other error shows that the log lacks the transaction. */
+/*
+ * Return whether this error of COMMIT is "no room": no other error shows that the log lacks the
+ * transaction.
+ */
 static bool is_no_room(int code, int error) {
         return error == -ENOSPC && (code == SQLITE_FULL || code == SQLITE_IOERR_WRITE);
 }
@@ -236,7 +243,10 @@ static int sqlite_storage_commit(struct storage *base, const struct storage_batc
 
         r = try_commit(storage, batch);
         if (r == -ENOSPC && !storage->is_checkpointed) {
-                /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
+                /*
+                 * After a checkpoint SQLite overwrites the log from its start, which needs no more
+                 * room.
+                 */
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
                 if (storage->is_checkpointed)
                         r = try_commit(storage, batch);
@@ -259,7 +269,10 @@ static bool sqlite_storage_needs_commit(const struct storage *base, struct now n
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        /* After -ESTALE close without a checkpoint: the next start checks the last commit in the unchanged log. */
+        /*
+         * After -ESTALE close without a checkpoint: the next start checks the last commit in the
+         * unchanged log.
+         */
         if (storage->is_stale)
                 database_keep_log(storage->db, true);
         sqlite_writer_deinit(&storage->writer);
@@ -295,8 +308,8 @@ static int lock(struct directory *directory) {
 }
 
 /*
- * Create an empty file if there is no database. Return -EBADMSG if other files show that the database was removed: SQLite would
- * remove a log without a database.
+ * Create an empty file if there is no database. Return -EBADMSG if other files show that the
+ * database was removed: SQLite would remove a log without a database.
  */
 static int create_file_if_missing(const struct directory *directory) {
         static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_COMMIT_WATERMARK };
@@ -315,7 +328,10 @@ static int create_file_if_missing(const struct directory *directory) {
         return 0;
 }
 
-/* Fill an empty database, in one transaction. An interrupted one leaves the database empty, for the next start. */
+/*
+ * Fill an empty database, in one transaction. An interrupted one leaves the database empty, for the
+ * next start.
+ */
 static int fill(struct sqlite_storage *storage) {
         struct database_header header = { 0 };
         int code;

@@ -4,8 +4,9 @@
 #include "storage/storage.h"
 
 /*
- * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not exist. Locks the
- * directory against other processes. The cause of an error other than -ENOMEM is logged, with the file. Returns:
+ * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they
+ * do not exist. Locks the directory against other processes. The cause of an error other than
+ * -ENOMEM is logged, with the file. Returns:
  *
  *     0           opened
  *     -EBUSY      another process has locked the directory or the database
@@ -15,6 +16,8 @@
  */
 int storage_sqlite_open(struct storage **ret_storage, const char *directory);
 
-/* Like storage_sqlite_open(), with the number of log frames after which the log is checkpointed. For tests, which pass a small
- * number. */
+/*
+ * Like storage_sqlite_open(), with the number of log frames after which the log is checkpointed.
+ * For tests, which pass a small number.
+ */
 int storage_sqlite_open_with(struct storage **ret_storage, const char *directory, int checkpoint_frames);

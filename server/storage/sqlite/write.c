@@ -14,7 +14,9 @@
 _Static_assert(ROW_SLOTS == 16, "the number in the statements");
 
 static const char *const statements_sql[] = {
-        /* IMMEDIATE takes the write lock at once: a busy database fails before any row is written. */
+        /*
+         * IMMEDIATE takes the write lock at once: a busy database fails before any row is written.
+         */
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",

@@ -33,14 +33,20 @@ struct sqlite_writer {
         struct buf client, key, fence, record; /* of the current row */
 };
 
-/* Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case. */
+/*
+ * Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in
+ * any case.
+ */
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key,
                        struct timescale timescale);
 
 /* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);
 
-/* Execute a statement that returns no rows. The caller has bound its parameters. Returns an SQLite code. */
+/*
+ * Execute a statement that returns no rows. The caller has bound its parameters. Returns an SQLite
+ * code.
+ */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
 /* Write the rows, the notifications and *header. Returns an SQLite code. */

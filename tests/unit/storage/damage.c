@@ -50,8 +50,8 @@ void damage_fill(struct disk *disk) {
 }
 
 /*
- * Length of the part of the log that belongs to the commits so far. Frames after it are left from an earlier
- * generation.
+ * Length of the part of the log that belongs to the commits so far. Frames after it are left from
+ * an earlier generation.
  */
 static size_t find_log_end(const struct disk *original) {
         uint8_t *log;
@@ -148,7 +148,9 @@ bool damage_examine(struct damage *damage, const char *what, size_t where) {
                 return true;
         }
 
-        /* -EIO: SQLite takes some numbers in the header for those of a format that it cannot write */
+        /*
+         * -EIO: SQLite takes some numbers in the header for those of a format that it cannot write
+         */
         cr_assert(r == -EBADMSG || r == -EIO, "%s %zu: %d", what, where, r);
         cr_assert_eq(disk_fingerprint(&damage->disk), before, "%s %zu: refused, but changed", what, where);
         damage->n_refused++;

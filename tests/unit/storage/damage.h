@@ -4,8 +4,9 @@
 #include "unit/storage/disk.h"
 
 /*
- * Damaged copies of a data directory. A test changes bytes of a copy and opens it. Either the store loads
- * exactly the committed content, and later commits succeed, or it refuses the directory and changes nothing.
+ * Damaged copies of a data directory. A test changes bytes of a copy and opens it. Either the store
+ * loads exactly the committed content, and later commits succeed, or it refuses the directory and
+ * changes nothing.
  */
 
 #define DAMAGE_DATABASE      "statestored.db"
@@ -21,7 +22,9 @@ struct damage_file {
 };
 
 struct damage {
-        /* as a killed process leaves it: commits in the log, then frames of an earlier generation */
+        /*
+         * as a killed process leaves it: commits in the log, then frames of an earlier generation
+         */
         struct disk original;
         struct content
                 history[DAMAGE_N_LATEST + 1]; /* before each of these commits, and after the last one */
@@ -31,7 +34,10 @@ struct damage {
         unsigned int n_refused, n_sound;
 };
 
-/* Build the original. Redirects stderr to /dev/null, because the tests cause thousands of log lines. */
+/*
+ * Build the original. Redirects stderr to /dev/null, because the tests cause thousands of log
+ * lines.
+ */
 void damage_init(struct damage *damage);
 
 /* Print how many copies were refused and how many were sound. */
@@ -44,15 +50,16 @@ void damage_make_batch(struct disk *disk, int i);
 void damage_fill(struct disk *disk);
 
 /*
- * Copy the beginnings of the files to `disk`. with_watermark: with the commit watermark, as after a kill;
- * otherwise without it, as after a power failure.
+ * Copy the beginnings of the files to `disk`. with_watermark: with the commit watermark, as after a
+ * kill; otherwise without it, as after a power failure.
  */
 void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_watermark);
 void damage_place_all(struct damage *damage);
 
 /*
- * Open the copy. Returns true if it is sound; it then stays open. Returns false if it is refused; the
- * function checks that database and log are unchanged. `what` and `where` describe the damage in failure messages.
+ * Open the copy. Returns true if it is sound; it then stays open. Returns false if it is refused;
+ * the function checks that database and log are unchanged. `what` and `where` describe the damage
+ * in failure messages.
  */
 bool damage_examine(struct damage *damage, const char *what, size_t where);
 

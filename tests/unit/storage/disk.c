@@ -245,7 +245,9 @@ static struct row *add_row(struct disk *disk, enum row_type type) {
         return row;
 }
 
-/* An entry as the engine creates it. Fields that the storage does not read have arbitrary values. */
+/*
+ * An entry as the engine creates it. Fields that the storage does not read have arbitrary values.
+ */
 static struct entry *stand_in(struct slice key) {
         struct entry *entry;
 

@@ -7,9 +7,9 @@
 #include "unit/storage/content.h"
 
 /*
- * A storage in a temporary directory, and a model of its expected content. disk_set() and similar functions
- * build a batch. The model takes over the batch when disk_commit() succeeds. Contents are compared as text,
- * one line for each row.
+ * A storage in a temporary directory, and a model of its expected content. disk_set() and similar
+ * functions build a batch. The model takes over the batch when disk_commit() succeeds. Contents are
+ * compared as text, one line for each row.
  */
 
 #define S SLICE_LITERAL
@@ -47,7 +47,8 @@ void disk_init(struct disk *disk);
 void disk_deinit(struct disk *disk);
 
 /*
- * Open and load, without advancing the time. Returns 0 or the error; after an error the storage is closed.
+ * Open and load, without advancing the time. Returns 0 or the error; after an error the storage is
+ * closed.
  */
 int disk_open(struct disk *disk);
 void disk_close(struct disk *disk);
@@ -56,9 +57,9 @@ void disk_close(struct disk *disk);
 void disk_check(struct disk *disk);
 
 /*
- * Check that the storage opens and has the content that `other` has committed; with is_uncertain it may have
- * the uncertain batch too. Then commit a further batch, close, open, and check again. `other` may be `disk`
- * itself.
+ * Check that the storage opens and has the content that `other` has committed; with is_uncertain it
+ * may have the uncertain batch too. Then commit a further batch, close, open, and check again.
+ * `other` may be `disk` itself.
  */
 void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain);
 
@@ -86,14 +87,17 @@ void disk_notify(struct disk *disk, struct slice key, struct slice recipients);
 void disk_deliver(struct disk *disk, uint64_t delivered);
 
 /*
- * Commit the batch. Returns the result of storage_commit(). The model takes over the batch only if the
- * result is 0.
+ * Commit the batch. Returns the result of storage_commit(). The model takes over the batch only if
+ * the result is 0.
  */
 int disk_commit(struct disk *disk);
 
 #define COMMIT(disk) cr_assert_eq(disk_commit(disk), 0)
 
-/* Read a file of the directory. Returns its length, 0 if it does not exist. The caller frees *ret_bytes. */
+/*
+ * Read a file of the directory. Returns its length, 0 if it does not exist. The caller frees
+ * *ret_bytes.
+ */
 size_t disk_read(const struct disk *disk, const char *name, uint8_t **ret_bytes);
 void disk_write(const struct disk *disk, const char *name, const void *bytes, size_t length);
 bool disk_has(const struct disk *disk, const char *name);
@@ -103,7 +107,8 @@ void disk_unlink(const struct disk *disk, const char *name);
 void disk_sql(const struct disk *disk, const char *sql);
 
 /*
- * A hash of the content of all files, to check that nothing was changed. Excluded are the lock file, which contains the process
- * id, and what SQLite creates when it reads: the index of the log, and an empty log.
+ * A hash of the content of all files, to check that nothing was changed. Excluded are the lock
+ * file, which contains the process id, and what SQLite creates when it reads: the index of the log,
+ * and an empty log.
  */
 uint64_t disk_fingerprint(const struct disk *disk);

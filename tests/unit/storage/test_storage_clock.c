@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Deadlines across restarts and steps of the system clock. No key expires early. A key stays longer than its
- * time to live at most by the time that no clock measured.
+ * Deadlines across restarts and steps of the system clock. No key expires early. A key stays longer
+ * than its time to live at most by the time that no clock measured.
  */
 
 #include <stdio.h>
@@ -61,7 +61,10 @@ Test(timescale, rounds_deadlines_up) {
         cr_expect_eq(timescale_to_deadline(timescale, 999), -MS);
 }
 
-/* The wall clock as engine.h defines it: rounded up. The exact time is in nanoseconds, from the same origin as the monotonic clock. */
+/*
+ * The wall clock as engine.h defines it: rounded up. The exact time is in nanoseconds, from the
+ * same origin as the monotonic clock.
+ */
 static struct now now_at(int64_t time_ns, int64_t boot_ns) {
         return (struct now){ .wall_ms = (time_ns + MS - 1) / MS, .mono_ns = time_ns - boot_ns };
 }
@@ -111,7 +114,10 @@ Test(timescale, saturates_at_its_range) {
                      DEADLINE_NEVER);
 }
 
-/* SET accepts such a deadline. The wall clock is set back between two runs, so the second run continues from the last reading. */
+/*
+ * SET accepts such a deadline. The wall clock is set back between two runs, so the second run
+ * continues from the last reading.
+ */
 Test(timescale, deadline_near_its_maximum_can_leave_the_range) {
         struct now first = { .wall_ms = HOUR, .mono_ns = 0 },
                    second = { .wall_ms = 0, .mono_ns = HOUR * MS };
@@ -132,8 +138,8 @@ Test(timescale, more_than_half_a_second_is_a_step) {
 }
 
 /*
- * A key with 10 s to live is committed. Then the clock is stepped or the store is stopped, and the store is
- * started.
+ * A key with 10 s to live is committed. Then the clock is stepped or the store is stopped, and the
+ * store is started.
  */
 static const struct {
         const char *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Rows with the same hash. The linker replaces the hash functions (--wrap), so that all rows of a table have the hash 0, as if
- * their hashes collided.
- * All other tests have hashes without collisions.
+ * Rows with the same hash. The linker replaces the hash functions (--wrap), so that all rows of a
+ * table have the hash 0, as if their hashes collided. All other tests have hashes without
+ * collisions.
  */
 
 #include <errno.h>
@@ -71,7 +71,10 @@ Test(storage_collisions, rows_with_the_same_hash_exist_side_by_side) {
         cr_expect_eq(disk.loaded.n_lines, 6);
 }
 
-/* Without a collision of more than ROW_SLOTS keys by chance, no client can cause this: clients do not know the hash key. */
+/*
+ * Without a collision of more than ROW_SLOTS keys by chance, no client can cause this: clients do
+ * not know the hash key.
+ */
 Test(storage_collisions, commit_fails_without_a_free_slot) {
         char key[8];
 

@@ -89,7 +89,10 @@ Test(storage_damage, any_bit_of_the_log_is_detected_or_harmless) {
         cr_expect_gt(damage.n_refused, N_FLIPS / 10);
 }
 
-/* Return whether the content is that of a commit, and has all commits before the damaged byte of the log. */
+/*
+ * Return whether the content is that of a commit, and has all commits before the damaged byte of
+ * the log.
+ */
 static bool has_commits_before(size_t at) {
         for (size_t i = DAMAGE_N_LATEST + 1; i-- > 0;)
                 if (content_equal(&damage.disk.loaded, &damage.history[i]))
@@ -98,8 +101,8 @@ static bool has_commits_before(size_t at) {
 }
 
 /*
- * A power failure may leave an old watermark or none. SQLite then takes the damage for the end of the log: whole commits
- * are missing, but none from before the damage.
+ * A power failure may leave an old watermark or none. SQLite then takes the damage for the end of
+ * the log: whole commits are missing, but none from before the damage.
  */
 Test(storage_damage, without_watermark_a_damaged_log_loads_as_whole_commits) {
         unsigned int n_older = 0;
@@ -144,8 +147,8 @@ static void remove_large_value(struct disk *live) {
 }
 
 /*
- * The list of free pages contains a page in use, or is empty although pages are free. Reading does not
- * notice this; the next write would destroy data.
+ * The list of free pages contains a page in use, or is empty although pages are free. Reading does
+ * not notice this; the next write would destroy data.
  */
 Test(storage_damage, free_page_list_is_detected) {
         use_closed_store(remove_large_value);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each system call below SQLite fails once, or fails from then on, while batches are committed. Acknowledged
- * batches are present afterwards, and rejected batches are not, whether the process is killed or stops
- * normally.
+ * Each system call below SQLite fails once, or fails from then on, while batches are committed.
+ * Acknowledged batches are present afterwards, and rejected batches are not, whether the process is
+ * killed or stops normally.
  */
 
 #include <errno.h>
@@ -297,8 +297,8 @@ Test(storage_faults, read_error_fails_without_damage) {
 }
 
 /*
- * Extending the index of the log fails after the commit was synced: SQLite reports an error, but the log
- * contains the commit. The second error looks as if nothing could have been written.
+ * Extending the index of the log fails after the commit was synced: SQLite reports an error, but
+ * the log contains the commit. The second error looks as if nothing could have been written.
  */
 Test(storage_faults, commit_that_fails_after_its_sync_is_uncertain) {
         static const struct fault faults[] = {

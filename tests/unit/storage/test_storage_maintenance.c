@@ -204,8 +204,8 @@ Test(storage_maintenance, backup_can_replace_the_original) {
 }
 
 /*
- * Start a process that runs `act` when it reads a byte. Call before opening a database: a child that
- * inherits one would use the locks of its parent. Returns the descriptor to write the byte to.
+ * Start a process that runs `act` when it reads a byte. Call before opening a database: a child
+ * that inherits one would use the locks of its parent. Returns the descriptor to write the byte to.
  */
 static int start_other(int (*act)(void), pid_t *ret_child) {
         int go[2];
@@ -240,8 +240,8 @@ static void commit_batch(int number) {
 }
 
 /*
- * Another process makes backups while this one commits. Each backup contains whole batches only, and does
- * not block commits.
+ * Another process makes backups while this one commits. Each backup contains whole batches only,
+ * and does not block commits.
  */
 Test(storage_maintenance, backup_is_consistent) {
         int status, n_batches = 0, go;

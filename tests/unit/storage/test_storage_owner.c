@@ -18,8 +18,8 @@
 static struct disk disk;
 
 /*
- * Without root, or without other users, the directory keeps its owner, and the tests only check that all
- * operations work.
+ * Without root, or without other users, the directory keeps its owner, and the tests only check
+ * that all operations work.
  */
 static void setup(void) {
         log_set_level(LOG_ERROR);

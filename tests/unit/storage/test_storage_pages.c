@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a commit reads and writes, in pages. A row costs what its own size costs, however large its neighbours are in the
- * database: the rows of other clients.
+ * What a commit reads and writes, in pages. A row costs what its own size costs, however large its
+ * neighbours are in the database: the rows of other clients.
  */
 
 #include <stdio.h>
@@ -48,7 +48,10 @@ static void reopen(void) {
         disk_check(&disk);
 }
 
-/* The number with two digits is the first byte that differs: large and small names alternate in every order. */
+/*
+ * The number with two digits is the first byte that differs: large and small names alternate in
+ * every order.
+ */
 static struct slice large_name(size_t i) {
         memset(large[i], 'x', LARGE_SIZE);
         snprintf(large[i], LARGE_SIZE, "name-%02zu-large", i);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Power fails at every write. Of the data written since the last sync of a file, the disk has any subset of
- * the sectors. Afterwards the store loads all acknowledged commits, and reports no damage.
+ * Power fails at every write. Of the data written since the last sync of a file, the disk has any
+ * subset of the sectors. Afterwards the store loads all acknowledged commits, and reports no
+ * damage.
  */
 
 #include <errno.h>

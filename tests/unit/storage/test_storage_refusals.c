@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store refuses foreign, newer, locked and incomplete data directories, explains why, and changes
- * nothing.
+ * The store refuses foreign, newer, locked and incomplete data directories, explains why, and
+ * changes nothing.
  */
 
 #include <errno.h>
@@ -47,7 +47,10 @@ static void teardown(void) {
 
 TestSuite(storage_refusals, .init = setup, .fini = teardown);
 
-/* Check that the directory is refused with this reason, and that nothing is changed. Returns the log. */
+/*
+ * Check that the directory is refused with this reason, and that nothing is changed. Returns the
+ * log.
+ */
 static char *refused(struct disk *at) {
         uint64_t before = disk_fingerprint(at);
         struct capture capture;
