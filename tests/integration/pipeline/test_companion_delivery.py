@@ -59,8 +59,7 @@ def test_a_notification_is_the_same_with_and_without_the_plugin(client, writer, 
     assert sorted(notification.user) == [("__protVer", "1.0"), ("__srcId", "StateStore"), ("__ts", version)]
 
 
-@pytest.mark.parametrize("filters", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
-                                     ["$share/group/{topic}"]], ids=" ".join)
+@pytest.mark.parametrize("filters", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"]], ids=" ".join)
 def test_a_client_that_subscribed_gets_each_notification_once(shared_plugin_site, writer, key, filters):
     client = shared_plugin_site.connect(kind=published.GoClient)
     for each in filters:

@@ -29,8 +29,7 @@ def test_a_client_that_never_subscribed_gets_a_notification_once(peer, client):
     assert (notification.payload, notification.qos, notification.retain) == (b"payload", 1, False)
 
 
-@pytest.mark.parametrize("subscriptions", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
-                                           ["$share/group/{topic}"]])
+@pytest.mark.parametrize("subscriptions", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"]])
 def test_a_client_that_subscribed_gets_a_notification_once(peer, client, subscriptions):
     for subscription in subscriptions:
         client.subscribe(subscription.format(topic=notify_topic(client.id, "key")))
