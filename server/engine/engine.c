@@ -371,6 +371,10 @@ bool engine_has_registrations(const struct engine *engine, uint64_t connection) 
         return watch_of_connection(&engine->watch, connection);
 }
 
+bool engine_has_connections(const struct engine *engine) {
+        return watch_has_connections(&engine->watch);
+}
+
 struct watch_usage engine_client_usage(const struct engine *engine, struct slice client) {
         return watch_usage_of_client(&engine->watch, client);
 }

@@ -170,6 +170,9 @@ struct registration *engine_find_registration(const struct engine *engine, struc
                                               struct slice key);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 
+/* Whether a registration was made over a connection whose number is known: at a broker with the plugin. */
+bool engine_has_connections(const struct engine *engine);
+
 /* What the registrations of this client use. */
 struct watch_usage engine_client_usage(const struct engine *engine, struct slice client);
 

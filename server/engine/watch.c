@@ -438,6 +438,13 @@ struct registration *watch_of_connection(const struct watch *watch, uint64_t con
         return client ? client->registrations : NULL;
 }
 
+bool watch_has_connections(const struct watch *watch) {
+        for (size_t i = 0; i < WATCH_N_SHARDS; i++)
+                if (watch->connections[i])
+                        return true;
+        return false;
+}
+
 void watch_set_subscribed(struct watch *watch, struct registration *registration) {
         registration->client->is_subscribed = true;
         remove_unreachable(watch, registration->client);

@@ -119,6 +119,9 @@ struct registration *watch_next_of_key(const struct registration *registration);
 struct registration *watch_of_client(const struct watch *watch, struct slice client);
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection);
 
+/* Whether a registration has a connection other than 0. */
+bool watch_has_connections(const struct watch *watch);
+
 /* What the registrations of a client use. */
 struct watch_usage {
         uint64_t n_registrations;

@@ -404,7 +404,8 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
                 return r;
 
         link->n_outstanding++;
-        link->n_bytes_of[id] = (uint32_t)message_size(message);
+        link->n_bytes_of[id] =
+                (uint32_t)(message->broker_bytes ? message->broker_bytes : message_size(message));
         link->n_outstanding_bytes += link->n_bytes_of[id];
         *ret_id = (uint16_t)id;
         return 0;

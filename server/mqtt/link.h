@@ -105,7 +105,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
  *
  * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps a copy of each. So the
  * limits are small, and messages wait with the caller, which serves its clients in turn. Meanwhile the link reads: the requests
- * of the other clients arrive.
+ * of the other clients arrive. A message of which the broker makes copies counts with all copies (message.broker_bytes).
  *
  * A broker that handles 20,000 requests a second takes 256 replies in 13 ms.
  */

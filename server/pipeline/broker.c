@@ -68,12 +68,11 @@ void broker_identify(struct pipeline *pipeline, struct now now) {
         } else {
                 /*
                  * If the session or the plugin has disappeared, the broker was probably restarted: treat all connections as
-                 * ended. The session also disappears when it expires.
+                 * ended. The session also disappears when it expires. The plugin may have disappeared while the store did not
+                 * run: then the stored registrations have connections.
                  */
                 serve_plain(pipeline,
-                            !pipeline->is_session_present ||
-                                    pipeline->last_broker_kind == BROKER_WITH_PLUGIN,
-                            now);
+                            !pipeline->is_session_present || engine_has_connections(pipeline->engine), now);
         }
 }
 

@@ -15,13 +15,14 @@
 
 /*
  * Limits to the recipients of one frame. The broker first makes one copy of the notification for each recipient of the frame,
- * and then writes the copies. It reads no other packet meanwhile. FRAME_RECIPIENTS_MAX keeps this time short. With 1,000
- * watchers, small frames also notify the last watcher earlier than one large frame: the copies fit in the processor's cache.
- * BROKER_BYTES_MAX limits the memory of the copies. BROKER_BYTES_OVERHEAD: the memory of one copy beside its topic and
- * payload.
+ * and then writes the copies. It reads no other packet meanwhile, but it does between two frames. FRAME_RECIPIENTS_MAX and
+ * BROKER_BYTES_MAX keep this time short. With 1,000 watchers, small frames also notify the last watcher earlier than one large
+ * frame: the copies fit in the processor's cache. A frame has at least one recipient, however large its copy.
+ *
+ * BROKER_BYTES_OVERHEAD: the memory of one copy beside its topic and payload.
  */
 #define FRAME_RECIPIENTS_MAX  100
-#define BROKER_BYTES_MAX      ((uint64_t)16 << 20)
+#define BROKER_BYTES_MAX      ((size_t)1 << 20)
 #define BROKER_BYTES_OVERHEAD 1024
 
 /*
@@ -80,22 +81,22 @@ static void publish_to_client(struct pipeline *pipeline, const struct pending_no
         count_notifications(pipeline, notification, 1);
 }
 
+/* Skip connections: they ended with the broker that had the plugin. */
 static void publish_messages(struct pipeline *pipeline, const struct pending_notification *notification,
                              const struct message *message, struct slice *recipients) {
         struct recipient recipient;
 
         while (publish_has_room(pipeline) && recipients_next(recipients, &recipient))
-                publish_to_client(pipeline, notification, recipient.client, *message);
+                if (recipient.connection == 0)
+                        publish_to_client(pipeline, notification, recipient.client, *message);
 }
 
 /* 2. The plugin */
 
-/* Return the number of recipients that fit in a frame with this key and payload; at least 1. */
+/* Return the number of recipients that fit in the packet of a frame with this key and payload; at least 1. */
 static size_t n_recipients_max(const struct pipeline *pipeline, const struct message *message,
                                struct slice key) {
         uint64_t max_bytes = engine_config(pipeline->engine)->packets.max_bytes;
-        uint64_t broker_bytes =
-                message->payload.length + topic_notify_length(0, key.length) + BROKER_BYTES_OVERHEAD;
         struct message frame = *message;
         uint64_t n_bytes, n_max;
 
@@ -104,11 +105,32 @@ static size_t n_recipients_max(const struct pipeline *pipeline, const struct mes
         n_bytes = message_packet_size(&frame) + (MESSAGE_VARINT_MAX - 1) + COMPANION_FRAME_HEADER_SIZE +
                   key.length;
         n_max = n_bytes < max_bytes ? (max_bytes - n_bytes) / COMPANION_RECIPIENT_SIZE : 0;
-        if (n_max > BROKER_BYTES_MAX / broker_bytes)
-                n_max = BROKER_BYTES_MAX / broker_bytes;
         if (n_max > FRAME_RECIPIENTS_MAX)
                 n_max = FRAME_RECIPIENTS_MAX;
         return n_max > 0 ? (size_t)n_max : 1;
+}
+
+/*
+ * Remove the recipients of the next frame from the list, and append their connections. Returns their number. *ret_broker_bytes:
+ * the memory that their copies need in the broker.
+ */
+static size_t take_recipients(struct slice *recipients, size_t n_max, size_t n_bytes_without_client,
+                              struct buf *connections, size_t *ret_broker_bytes) {
+        struct slice rest = *recipients;
+        struct recipient recipient;
+        size_t n, n_bytes = 0;
+
+        for (n = 0; n < n_max && recipients_next(&rest, &recipient); n++) {
+                size_t copy_bytes = n_bytes_without_client + 2 * recipient.client_length;
+
+                if (n > 0 && n_bytes + copy_bytes > BROKER_BYTES_MAX)
+                        break;
+                n_bytes += copy_bytes;
+                companion_recipient_append(connections, recipient.connection);
+                *recipients = rest;
+        }
+        *ret_broker_bytes = n_bytes;
+        return n;
 }
 
 /* Kick the recipients of a notification that is too large: otherwise they would wait for it forever. */
@@ -145,7 +167,9 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
                           const struct message *message, struct slice *recipients) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
         size_t n, n_max = n_recipients_max(pipeline, message, notification->key);
-        struct recipient recipient;
+        size_t copy_bytes = message->payload.length + topic_notify_length(0, notification->key.length) +
+                            BROKER_BYTES_OVERHEAD;
+        struct message packet = *message;
         struct companion_frame frame = {
                 .sequence = notification->sequence,
                 .index = pipeline->outbox.n_recipients_published,
@@ -154,8 +178,7 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
                 .payload = message->payload,
         };
 
-        for (n = 0; n < n_max && recipients_next(recipients, &recipient); n++)
-                companion_recipient_append(&connections, recipient.connection);
+        n = take_recipients(recipients, n_max, copy_bytes, &connections, &packet.broker_bytes);
         pipeline->outbox.n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
                 pipeline_count_out_of_memory(pipeline);
@@ -167,7 +190,7 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
         frame.recipients = buf_slice(&connections);
         if (frame.wants_acknowledgement)
                 pipeline->delivered_deadline_ns = pipeline->execution_start_ns + DELIVERED_TIMEOUT_NS;
-        if (send_frame(pipeline, &frame, message) < 0)
+        if (send_frame(pipeline, &frame, &packet) < 0)
                 return;
         count_notifications(pipeline, notification, n);
 }
@@ -219,6 +242,7 @@ bool notifications_publish(struct pipeline *pipeline, uint64_t sequence) {
                         return false;
                 publish_change(pipeline, next);
         }
+        notifications_acknowledged(pipeline); /* no PUBACK follows if all recipients were skipped */
         return true;
 }
 
@@ -254,7 +278,8 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 }
 
 /*
- * PUBACKs have the order of the messages. So after notified_n_sent PUBACKs, the broker has received the messages sent before.
+ * PUBACKs have the order of the messages. So after notified_n_sent PUBACKs, the broker has received the messages sent before. If
+ * there are no messages without PUBACK, it has received all of them.
  */
 void notifications_acknowledged(struct pipeline *pipeline) {
         struct outbox *outbox = &pipeline->outbox;
@@ -263,7 +288,8 @@ void notifications_acknowledged(struct pipeline *pipeline) {
             pipeline->n_acknowledged < pipeline->notified_n_sent)
                 return;
 
-        outbox_deliver(outbox, pipeline->notified_sequence);
+        outbox_deliver(outbox, pipeline->n_acknowledged < pipeline->n_sent ? pipeline->notified_sequence
+                                                                           : outbox->published_sequence);
         pipeline->notified_sequence = outbox->published_sequence;
         pipeline->notified_n_sent = pipeline->n_sent;
 }

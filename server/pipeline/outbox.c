@@ -8,26 +8,27 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "protocol/topics.h"
 
 #define RECIPIENT_HEADER_SIZE 10
 
 /* 1. Recipients */
 
 /*
- * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian, client id. A client id has
- * at most 65,535 bytes, as all strings of MQTT. Check buf_failed() for lack of memory.
+ * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian; then the client id, only if the
+ * connection is 0. A client id has at most 65,535 bytes, as all strings of MQTT. Check buf_failed() for lack of memory.
  */
-static void recipients_append(struct buf *recipients, struct recipient recipient) {
+static void recipients_append(struct buf *recipients, const struct recipient *recipient) {
         uint8_t header[RECIPIENT_HEADER_SIZE];
 
-        ASSERT(recipient.client.length <= UINT16_MAX);
+        ASSERT(recipient->client_length <= UINT16_MAX);
 
         for (size_t i = 0; i < 8; i++)
-                header[i] = (uint8_t)(recipient.connection >> (56 - 8 * i));
-        header[8] = (uint8_t)(recipient.client.length >> 8);
-        header[9] = (uint8_t)recipient.client.length;
+                header[i] = (uint8_t)(recipient->connection >> (56 - 8 * i));
+        header[8] = (uint8_t)(recipient->client_length >> 8);
+        header[9] = (uint8_t)recipient->client_length;
         buf_append(recipients, header, sizeof(header));
-        buf_append_slice(recipients, recipient.client);
+        buf_append_slice(recipients, recipient->client);
 }
 
 bool recipients_next(struct slice *recipients, struct recipient *ret_recipient) {
@@ -40,12 +41,14 @@ bool recipients_next(struct slice *recipients, struct recipient *ret_recipient) 
 
         for (size_t i = 0; i < 8; i++)
                 recipient.connection = recipient.connection << 8 | rest.data[i];
-        recipient.client = (struct slice){ rest.data + RECIPIENT_HEADER_SIZE,
-                                           (size_t)rest.data[8] << 8 | rest.data[9] };
-        if (rest.length - RECIPIENT_HEADER_SIZE < recipient.client.length)
+        recipient.client_length = (size_t)rest.data[8] << 8 | rest.data[9];
+        rest = slice_skip(rest, RECIPIENT_HEADER_SIZE);
+        if (recipient.connection == 0)
+                recipient.client = (struct slice){ rest.data, recipient.client_length };
+        if (rest.length < recipient.client.length)
                 return false;
 
-        *recipients = slice_skip(rest, RECIPIENT_HEADER_SIZE + recipient.client.length);
+        *recipients = slice_skip(rest, recipient.client.length);
         *ret_recipient = recipient;
         return true;
 }
@@ -117,28 +120,35 @@ void outbox_deinit(struct outbox *outbox) {
 
 /*
  * Encode the key and the recipients of one change. *at: index of the change's first notification; on return, index of the next
- * change's first notification.
+ * change's first notification. Client ids may be long, and the topic of an ended registration must be decoded: so the names of
+ * a registration are read only if they are needed.
  */
 static int encode(const struct effects *effects, const struct hooks *hooks, size_t *at, struct buf *key,
                   struct buf *recipients) {
-        size_t change = effects->notifications[*at].change;
+        size_t first = *at, change = effects->notifications[first].change;
         CLEANUP(buf_deinit) struct buf client = { 0 };
 
         buf_reset(recipients);
         for (; *at < effects->n_notifications && effects->notifications[*at].change == change; (*at)++) {
                 const struct registration *registration = effects->notifications[*at].registration;
                 int times = hooks ? hooks->notification(hooks->userdata, registration) : 1;
+                struct recipient recipient = { .connection = registration->connection };
 
-                buf_reset(&client);
-                buf_reset(key);
-                registration_names(registration, &client, key);
+                if (*at == first || recipient.connection == 0) {
+                        buf_reset(&client);
+                        buf_reset(key);
+                        registration_names(registration, &client, key);
+                        if (buf_failed(&client) || buf_failed(key))
+                                return -ENOMEM;
+                }
+                recipient.client_length =
+                        (registration->topic_length - topic_notify_length(0, key->length)) / 2;
+                if (recipient.connection == 0)
+                        recipient.client = buf_slice(&client);
                 for (; times > 0; times--)
-                        recipients_append(recipients, (struct recipient){ registration->connection,
-                                                                          buf_slice(&client) });
-                if (buf_failed(&client) || buf_failed(key) || buf_failed(recipients))
-                        return -ENOMEM;
+                        recipients_append(recipients, &recipient);
         }
-        return 0;
+        return buf_failed(recipients) ? -ENOMEM : 0;
 }
 
 static int stage(struct outbox *outbox, const struct pending_notification *notification) {

@@ -78,10 +78,14 @@ void outbox_rewind(struct outbox *outbox);
 /* Return true at a limit: OUTBOX_ITEMS_MAX or OUTBOX_BYTES_MAX. */
 bool outbox_is_full(const struct outbox *outbox);
 
-/* A recipient of a notification. */
+/*
+ * A recipient of a notification. The plugin finds a connection by its number, so the client id is encoded only if the number is
+ * unknown: a client id may have 64 kB, and each notification would contain the client id of each of its recipients.
+ */
 struct recipient {
-        uint64_t connection; /* 0: unknown, on a plain broker */
-        struct slice client; /* client id */
+        uint64_t connection;  /* 0: unknown; the registration was made at a plain broker */
+        size_t client_length; /* of the client id */
+        struct slice client;  /* the client id; absent if the connection is known */
 };
 
 /*

@@ -63,12 +63,14 @@ static void publish(size_t n) {
                 outbox_next_published(&outbox);
 }
 
+/* client: the client id; it is encoded only without a connection. */
 static void expect_recipient(struct slice *recipients, uint64_t connection, struct slice client) {
         struct recipient recipient;
 
         cr_assert(recipients_next(recipients, &recipient));
         cr_expect_eq(recipient.connection, connection);
-        cr_expect(slice_equal(recipient.client, client));
+        cr_expect_eq(recipient.client_length, client.length);
+        cr_expect(slice_equal(recipient.client, connection == 0 ? client : (struct slice){ 0 }));
 }
 
 Test(outbox, stages_each_change_once_with_all_recipients) {
@@ -98,6 +100,54 @@ Test(outbox, stages_each_change_once_with_all_recipients) {
         cr_expect_null(staged[1].entry);
         recipients = staged[1].recipients;
         expect_recipient(&recipients, 7, S("c"));
+        cr_expect_eq(recipients.length, 0);
+}
+
+/* A client id may have 64 kB, and each notification has all its recipients. */
+Test(outbox, client_id_of_a_known_connection_is_not_stored) {
+        static uint8_t client[UINT16_MAX];
+        const struct pending_notification *staged;
+        struct slice recipients;
+        size_t n;
+
+        memset(client, 'c', sizeof(client));
+        for (uint64_t i = 0; i < 3; i++) {
+                client[0] = (uint8_t)i;
+                add_watcher((struct slice){ client, sizeof(client) }, S("k"), 7 + i);
+        }
+        change(S("k"), S("v"));
+        watch_remove(&watch, watch_of_key(&watch, hash_bytes(HASH_KEY(1), S("k")), S("k")));
+        cr_assert_eq(outbox_stage(&outbox, &effects, NULL), 0);
+
+        staged = outbox_staged(&outbox, &n);
+        cr_assert_eq(n, 1);
+        recipients = staged[0].recipients;
+        cr_expect_eq(recipients.length, 3 * 10);
+        for (uint64_t i = 0; i < 3; i++)
+                expect_recipient(&recipients, 7 + i, (struct slice){ client, sizeof(client) });
+        cr_expect_eq(outbox.n_bytes, strlen("kv") + 3 * 10);
+}
+
+Test(outbox, client_id_is_stored_if_the_connection_is_unknown) {
+        const struct pending_notification *staged;
+        struct slice recipients;
+        size_t n;
+
+        add_watcher(S("c"), S("k"), 7);
+        add_watcher(S("\0\xFF"), S("k"), 0);
+        add_watcher(S(""), S("k"), 0);
+        add_watcher(S("e"), S("k"), 8);
+        change(S("k"), S("v"));
+        cr_assert_eq(outbox_stage(&outbox, &effects, NULL), 0);
+
+        staged = outbox_staged(&outbox, &n);
+        cr_assert_eq(n, 1);
+        cr_expect(slice_equal(staged[0].key, S("k")));
+        recipients = staged[0].recipients;
+        expect_recipient(&recipients, 7, S("c"));
+        expect_recipient(&recipients, 0, S("\0\xFF"));
+        expect_recipient(&recipients, 0, S(""));
+        expect_recipient(&recipients, 8, S("e"));
         cr_expect_eq(recipients.length, 0);
 }
 
@@ -258,7 +308,7 @@ Test(outbox, room_of_removed_changes_is_reused) {
 Test(recipients, malformed_bytes_end_the_list) {
         struct recipient recipient;
         struct slice no_header = { (const uint8_t *)"123456789", 9 };
-        struct slice too_short = { (const uint8_t *)"\0\0\0\0\0\0\0\1\0\3cc", 12 };
+        struct slice too_short = { (const uint8_t *)"\0\0\0\0\0\0\0\0\0\3cc", 12 };
 
         cr_expect_not(recipients_next(&(struct slice){ 0 }, &recipient));
         cr_expect_not(recipients_next(&no_header, &recipient));

@@ -649,19 +649,63 @@ Test(with_plugin, recipients_of_a_frame_are_limited) {
         }
 }
 
-Test(with_plugin, recipients_of_a_frame_are_limited_for_large_values) {
-        static uint8_t value[6 << 20];
-        struct slice sent;
+static const struct {
+        const char *name;
+        size_t client_length, key_length, value_length;
+        size_t n_expected; /* recipients of the first frame */
+} large_copies[] = {
+        { "small", 10, 10, 10, 30 },
+        { "values of 400 kB", 10, 10, 400000, 2 },
+        { "values of 600 kB", 10, 10, 600000, 1 },
+        { "values of 6 MB", 10, 10, 6000000, 1 },
+        { "keys of 30 kB", 10, 30000, 10, 17 },
+        { "client ids of 30 kB", 30000, 10, 10, 17 },
+        { "all together", 15000, 15000, 400000, 2 },
+};
 
-        memset(value, 'v', sizeof(value));
-        register_many(3);
+static size_t large_n_recipients(size_t i) {
+        char *client = malloc(large_copies[i].client_length), *key = malloc(large_copies[i].key_length),
+             *value = malloc(large_copies[i].value_length);
+        struct slice client_slice = { memset(client, 'c', large_copies[i].client_length),
+                                      large_copies[i].client_length };
+        struct slice key_slice = { memset(key, 'k', large_copies[i].key_length),
+                                   large_copies[i].key_length };
+        struct slice value_slice = { memset(value, 'v', large_copies[i].value_length),
+                                     large_copies[i].value_length };
+        struct companion_frame frame;
+        size_t n;
+
+        for (uint64_t connection = 10; connection < 40; connection++) {
+                client[0] = (char)connection;
+                broker_ask(&broker,
+                           (struct sending){ WORDS(S("KEYNOTIFY"), key_slice),
+                                             .sender = { KEY, client_slice, { 0 }, connection, 0 } });
+        }
         broker_forget(&broker);
-        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), key_slice, value_slice) });
         broker_flush(&broker);
-        cr_assert_eq(broker.n_sent, 3);
-        sent = slice_from_string(broker_sent(&broker));
-        cr_expect(slice_starts_with(sent, S(CONTROL "deliver:1:0-:10,11:k:")));
+        cr_assert_eq(companion_frame_read(broker_sent_message(&broker, 0)->payload, &frame), 0);
+        cr_expect_eq(broker_sent_message(&broker, 0)->broker_bytes,
+                     companion_frame_n_recipients(&frame) *
+                             (topic_notify_length(client_slice.length, key_slice.length) +
+                              frame.payload.length + 1024),
+                     ROW(large_copies, i));
+        n = companion_frame_n_recipients(&frame);
+        cr_expect_eq(broker.n_sent, 30 / n + (30 % n > 0) + 1, ROW(large_copies, i));
         broker_forget(&broker);
+        free(client);
+        free(key);
+        free(value);
+        return n;
+}
+
+/* The broker makes a copy of topic and value for each recipient: 1 MiB of copies in a frame, or one copy. */
+Test(with_plugin, copies_of_a_frame_are_limited) {
+        for (size_t i = 0; i < N_ROWS(large_copies); i++) {
+                teardown();
+                setup_with_plugin();
+                cr_expect_eq(large_n_recipients(i), large_copies[i].n_expected, ROW(large_copies, i));
+        }
 }
 
 /* The remaining recipients follow when there is room, and the reply after the last. */
@@ -786,6 +830,17 @@ Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
+}
+
+/* The store restarts while the broker restarts without the plugin, but with the store's session. */
+Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connections) {
+        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+        pipeline_disconnected(broker.pipeline);
+        broker.pipeline->last_broker_kind = BROKER_UNKNOWN; /* as after a restart */
+        broker_connect(&broker, true);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 0);
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
