@@ -74,7 +74,11 @@ bool companion_client_id_is_random(struct slice client_id);
  * sequence of the last delivered change to 0.
  *
  * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may have been out of memory, or
- * the queue of the store's session was full. A store that knows that the plugin is loaded executes no request before WELCOME.
+ * the queue of the store's session was full. A store that knows that the plugin is loaded executes no request from HELLO to
+ * WELCOME: WELCOME would not list a connection whose TRACK is sent in between.
+ *
+ * A store with data also sends HELLO when commits succeed again, if a failed commit has ended registrations or has dropped
+ * messages to the plugin. The store has restored these registrations, and WELCOME lists the connections that still exist.
  */
 #define COMPANION_HELLO        COMPANION_CONTROL "hello"
 #define COMPANION_INSTANCE_MAX 64

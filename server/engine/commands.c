@@ -344,8 +344,18 @@ static enum outcome add_registration(struct request_step *step, struct watch_nam
         effects_row(step->effects,
                     (struct row){ .type = ROW_REGISTRATION,
                                   .registration = { registration_ref(registration), .is_added = true } });
-        if (!watch_of_client(watch, request->client)->next_of_client)
+        if (step->engine->is_tracking_uncertain || !watch_of_client(watch, request->client)->next_of_client)
                 effects_track(step->effects, request->connection, TRACK_CONNECTION);
+        return OUTCOME_DONE;
+}
+
+static enum outcome keep_registration(struct request_step *step) {
+        if (!step->engine->is_tracking_uncertain)
+                return OUTCOME_DONE;
+        if (effects_reserve_track(step->effects) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+
+        effects_track(step->effects, step->request->connection, TRACK_CONNECTION);
         return OUTCOME_DONE;
 }
 
@@ -355,7 +365,7 @@ static enum outcome end_registration(struct request_step *step, struct registrat
         if (effects_reserve_track(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        disconnect_end_registration(step->engine, registration, false, step->effects);
+        disconnect_end_registration(step->engine, registration, step->effects);
         if (!watch_of_client(watch, step->request->client))
                 effects_track(step->effects, step->request->connection, UNTRACK_CONNECTION);
         return OUTCOME_DONE;
@@ -365,7 +375,7 @@ static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
         const struct watch_names names = { request->client, request->key, step->key_hash };
         struct registration *registration;
-        enum outcome outcome = OUTCOME_DONE;
+        enum outcome outcome;
 
         if (request->client.length == 0) {
                 reply_outcome(step, OUTCOME_CLIENT_UNKNOWN);
@@ -381,9 +391,11 @@ static void execute_keynotify(struct request_step *step) {
         registration = watch_find(&step->engine->watch, names);
         if (!request->stop && !registration)
                 outcome = add_registration(step, names);
-        else if (request->stop && registration)
+        else if (!request->stop)
+                outcome = keep_registration(step);
+        else if (registration)
                 outcome = end_registration(step, registration);
-        else if (request->stop)
+        else
                 outcome = OUTCOME_NOTHING;
 
         if (outcome == OUTCOME_DONE)

@@ -10,13 +10,11 @@
 /* If out of memory, no row is added and storage keeps the registration. A restart then restores it until its client disconnects
  * again. */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
-                                 bool is_irreversible, struct effects *effects) {
+                                 struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
                 effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
                                                    .registration = { registration_ref(registration),
-                                                                     .is_added = false,
-                                                                     .is_irreversible = is_irreversible } });
-        effects->n_stopped += !is_irreversible;
+                                                                     .is_added = false } });
         watch_remove(&engine->watch, registration);
 }
 
@@ -28,7 +26,7 @@ void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effe
                 if (watch_is_registered_again(&engine->watch, registration))
                         watch_remove(&engine->watch, registration);
                 else
-                        disconnect_end_registration(engine, registration, true, effects);
+                        disconnect_end_registration(engine, registration, effects);
         }
 }
 
@@ -54,46 +52,11 @@ static void end_others(struct engine *engine, const struct event *event, struct 
 
         while ((registration = watch_each(&engine->watch, &cursor)))
                 if (!is_retained(event, registration->connection)) {
-                        disconnect_end_registration(engine, registration, true, effects);
+                        disconnect_end_registration(engine, registration, effects);
                         engine->revocation_epoch = engine->disconnect_epoch;
                 }
         engine->has_former_connections = false;
-}
-
-/* Return whether the event ends this registration. */
-static bool is_ended_by(const struct registration *registration, const struct event *event) {
-        switch (event->type) {
-        case EVENT_CLIENT_DISCONNECTED:
-                return registration_is_of(registration, event->client);
-        case EVENT_CONNECTION_CLOSED:
-                return registration->connection == event->connection;
-        case EVENT_NOT_DELIVERED:
-                return strcmp(registration->topic, event->registration->topic) == 0;
-        default:
-                return !is_retained(event, registration->connection);
-        }
-}
-
-/* n_stopped skips the search in the usual case: most batches stop no registration. */
-struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
-        while (effects->n_stopped > 0 && *at < effects->n_rows) {
-                struct row *row = &effects->rows[(*at)++];
-
-                if (row->type == ROW_REGISTRATION && !row->registration.is_added &&
-                    !row->registration.is_irreversible)
-                        return row;
-        }
-        return NULL;
-}
-
-/* KEYNOTIFY STOP has ended some registrations in this batch. An undo must not restore a registration that the event would have
- * ended, so make its end irreversible. */
-static void make_stopped_irreversible(const struct event *event, struct effects *effects) {
-        struct row *row;
-        size_t at = 0;
-
-        while ((row = disconnect_next_stopped(effects, &at)))
-                row->registration.is_irreversible = is_ended_by(row->registration.registration, event);
+        engine->is_tracking_uncertain = false;
 }
 
 /* End those registrations of one client that were made over other connections. */
@@ -103,7 +66,7 @@ static void end_connections_except(struct engine *engine, struct registration *r
                 struct registration *next = registration->next_of_client;
 
                 if (registration->connection != connection)
-                        disconnect_end_registration(engine, registration, true, effects);
+                        disconnect_end_registration(engine, registration, effects);
                 registration = next;
         }
 }
@@ -111,18 +74,12 @@ static void end_connections_except(struct engine *engine, struct registration *r
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            size_t *n_rows_left, struct effects *effects) {
         struct registration *registration = watch_of_client(&engine->watch, client);
-        struct row *row;
-        size_t at = 0;
 
         /* Without has_former_connections, all registrations of a client have the same connection. */
         if (registration && registration->connection != connection && !engine->has_former_connections)
                 end_client(engine, registration, n_rows_left, effects);
         else if (engine->has_former_connections)
                 end_connections_except(engine, registration, connection, effects);
-        while ((row = disconnect_next_stopped(effects, &at)))
-                row->registration.is_irreversible =
-                        row->registration.registration->connection != connection &&
-                        registration_is_of(row->registration.registration, client);
 }
 
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
@@ -145,7 +102,6 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
         default:
                 ASSERT(!"an event that ends registrations");
         }
-        make_stopped_irreversible(event, effects);
 }
 
 void disconnect_delivered(struct engine *engine, struct registration *registration) {
@@ -165,15 +121,14 @@ void disconnect_not_delivered(struct engine *engine, const struct event *event, 
         }
 
         engine->disconnect_epoch++;
-        disconnect_end_registration(engine, registration, true, effects);
-        make_stopped_irreversible(event, effects);
+        disconnect_end_registration(engine, registration, effects);
 }
 
 void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
                          struct effects *effects) {
         for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--) {
                 engine->disconnect_epoch++;
-                disconnect_end_registration(engine, watch_longest_idle(&engine->watch), true, effects);
+                disconnect_end_registration(engine, watch_longest_idle(&engine->watch), effects);
         }
 }
 

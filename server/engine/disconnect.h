@@ -28,15 +28,9 @@ int64_t disconnect_idle_deadline(const struct engine *engine);
 /* Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see watch_end_client(). */
 void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
 
-/* End one registration. is_irreversible: an undo must not restore it. False only for KEYNOTIFY STOP. */
+/* End one registration. */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
-                                 bool is_irreversible, struct effects *effects);
-
-/*
- * Iterate over the rows of registrations that KEYNOTIFY STOP has ended in this batch and that an undo would restore. Starts at
- * row *at, and advances *at. Returns NULL after the last.
- */
-struct row *disconnect_next_stopped(struct effects *effects, size_t *at);
+                                 struct effects *effects);
 
 /*
  * End all registrations that the client made over other connections. A client has one connection at a time, so its other

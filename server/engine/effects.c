@@ -26,7 +26,6 @@ static void reset_rows(struct effects *effects) {
         for (size_t i = 0; i < effects->n_rows; i++)
                 release_row(&effects->rows[i]);
         effects->n_rows = 0;
-        effects->n_stopped = 0;
 }
 
 static void reset_notifications(struct effects *effects) {

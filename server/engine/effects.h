@@ -50,7 +50,6 @@ struct track_change {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
-        size_t n_stopped; /* registrations that KEYNOTIFY STOP has ended in this batch */
         struct track_change *track_changes;
         size_t n_track_changes, track_changes_capacity;
         struct key_change *changes;

@@ -140,11 +140,22 @@ void engine_set_packet_limits(struct engine *engine, const struct packet_limits 
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
 /*
- * Undo the rows of the effects, newest first, after their commit failed. The clock is not set back, and registrations of
- * clients that disconnected are not restored. Returns 0 or -ENOMEM. After -ENOMEM the state is inconsistent: free the engine
- * and load it from storage.
+ * Undo the rows of the effects, newest first, after their commit failed. Keys, registrations and remembered replies are then as
+ * in the storage. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is inconsistent: free the engine and
+ * load it from storage.
+ *
+ * This also restores the registrations that events have ended. The engine ends again those that the policy does not grant. The
+ * caller must report the other ends again:
+ * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked connections;
+ * - without it, by EVENT_NOT_DELIVERED for the next notification.
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
+
+/*
+ * Return true if the plugin may track other connections than those with registrations: from an engine_undo() of an ended
+ * registration or of a track change, until EVENT_CONNECTIONS_RETAINED or EVENT_ALL_DISCONNECTED.
+ */
+bool engine_is_tracking_uncertain(const struct engine *engine);
 
 /* 1. State */
 

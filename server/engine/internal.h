@@ -18,6 +18,10 @@ struct engine {
          * it stored the end of a connection. */
         bool has_former_connections;
 
+        /* As engine_is_tracking_uncertain(). Until EVENT_CONNECTIONS_RETAINED, each KEYNOTIFY adds TRACK_CONNECTION: an undone
+         * event may have ended the registrations of its connection because the plugin does not track the connection. */
+        bool is_tracking_uncertain;
+
         /* When an event ends a registration whose connection may still be open, the engine sets this field to disconnect_epoch.
          * identify() in engine.c uses it. */
         uint64_t revocation_epoch;

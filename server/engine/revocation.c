@@ -31,29 +31,23 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
         if (is_granted(engine, registration))
                 return;
 
-        disconnect_end_registration(engine, registration, true, effects);
+        disconnect_end_registration(engine, registration, effects);
         engine->revocation_epoch = ++engine->disconnect_epoch;
         if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
             effects_reserve_track(effects) == 0)
                 effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* KEYNOTIFY STOP has ended some registrations in this batch. An undo must not restore a registration that the policy does not
- * grant, so make its end irreversible. */
-static void make_stopped_irreversible(const struct engine *engine, struct effects *effects) {
-        struct row *row;
-        size_t at = 0;
-
-        while ((row = disconnect_next_stopped(effects, &at)))
-                if (!is_granted(engine, row->registration.registration))
-                        row->registration.is_irreversible = true;
+/* Check all registrations from now on. */
+static void restart(struct engine *engine) {
+        engine->is_revoking = true;
+        engine->watch.check = (struct watch_cursor){ 0 };
 }
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
         size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
 
-        engine->is_revoking = true;
-        engine->watch.check = (struct watch_cursor){ 0 };
+        restart(engine);
         revocation_continue(engine, &n_rows_left, effects);
 }
 
@@ -61,7 +55,6 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
         if (!engine->is_revoking)
                 return;
 
-        make_stopped_irreversible(engine, effects);
         for (; engine->is_revoking && *n_rows_left > 0; (*n_rows_left)--) {
                 struct registration *registration = watch_each(&engine->watch, &engine->watch.check);
 
@@ -81,4 +74,9 @@ void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key
                 end_unless_granted(engine, registration, effects);
                 registration = next;
         }
+}
+
+void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration) {
+        if (!is_granted(engine, registration))
+                restart(engine);
 }

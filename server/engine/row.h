@@ -28,8 +28,7 @@ struct row {
                 } entry;
                 struct {
                         struct registration *registration;
-                        bool is_added;        /* false: it has ended */
-                        bool is_irreversible; /* it has ended, and an undo does not restore it: see disconnect.h */
+                        bool is_added; /* false: it has ended */
                 } registration;
                 struct reply_row reply;
         };

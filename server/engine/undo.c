@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "engine/revocation.h"
 
 static int undo_entry(struct engine *engine, const struct row *row) {
         struct entry *before = row->entry.before, *after = row->entry.after;
@@ -25,29 +26,28 @@ static int undo_entry(struct engine *engine, const struct row *row) {
         return 0;
 }
 
-/* Revert the row. Find the registration by client and key, not by the row's pointer: the undo of a later row may have replaced
- * the object. */
+/*
+ * Revert the row. Find the registration by client and key, not by the row's pointer: the undo of a later row may have replaced
+ * the object.
+ */
 static int undo_registration(struct engine *engine, const struct row *row) {
         const struct registration *registration = row->registration.registration;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         struct registration *present;
-        struct watch_names names;
-
-        if (row->registration.is_irreversible)
-                return 0;
 
         registration_names(registration, &client, &key);
         if (buf_failed(&client) || buf_failed(&key))
                 return -ENOMEM;
 
-        names = watch_names(&engine->watch, buf_slice(&client), buf_slice(&key));
-        if (!row->registration.is_added)
-                return watch_add(&engine->watch, names, registration->user, registration->connection)
-                               ? 0
-                               : -ENOMEM;
+        if (!row->registration.is_added) {
+                engine->is_tracking_uncertain = true;
+                revocation_repeat_unless_granted(engine, registration);
+                return engine_restore_registration(engine, buf_slice(&client), registration->user,
+                                                   buf_slice(&key), registration->connection);
+        }
 
-        present = watch_find(&engine->watch, names);
-        if (present) /* absent if its connection ended meanwhile */
+        present = engine_find_registration(engine, buf_slice(&client), buf_slice(&key));
+        if (present) /* absent if its client has disconnected: ticks remove the registration */
                 watch_remove(&engine->watch, present);
         return 0;
 }
@@ -59,9 +59,14 @@ static void undo_reply(struct engine *engine, const struct row *row) {
                 dedup_forget(&engine->dedup, record);
 }
 
+bool engine_is_tracking_uncertain(const struct engine *engine) {
+        return engine->is_tracking_uncertain;
+}
+
 int engine_undo(struct engine *engine, const struct effects *effects) {
         int r = 0;
 
+        engine->is_tracking_uncertain |= effects->n_track_changes > 0;
         for (size_t i = effects->n_rows; i-- > 0 && r == 0;) {
                 const struct row *row = &effects->rows[i];
 

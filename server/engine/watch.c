@@ -81,16 +81,6 @@ void registration_names(const struct registration *registration, struct buf *cli
         base16_append_decoded(key, rest);
 }
 
-/* Compare the client id with its base16 in the topic. */
-bool registration_is_of(const struct registration *registration, struct slice client) {
-        const char *name = registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/");
-
-        for (size_t i = 0; i < client.length; i++, name += 2)
-                if (!base16_is_byte(name, client.data[i]))
-                        return false;
-        return *name == '/';
-}
-
 void watch_init(struct watch *watch, const struct hash_key *hash_key) {
         *watch = (struct watch){ .hash_key = *hash_key };
 }

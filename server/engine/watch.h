@@ -49,9 +49,6 @@ struct registration *registration_unref(struct registration *registration);
 /* Append client id and key; also works after the registration has ended. Check buf_failed() for lack of memory. */
 void registration_names(const struct registration *registration, struct buf *client, struct buf *key);
 
-/* Return whether the registration belongs to this client; also works after it has ended. */
-bool registration_is_of(const struct registration *registration, struct slice client);
-
 #define WATCH_SHARD_BITS 8
 #define WATCH_N_SHARDS   (UINT32_C(1) << WATCH_SHARD_BITS)
 

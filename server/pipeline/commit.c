@@ -272,12 +272,28 @@ void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
         pipeline_flush(pipeline, now);
 }
 
+/*
+ * A failed commit was undone: registrations that had ended are restored, and messages to the plugin were dropped. When commits
+ * succeed again, ask the plugin which connections it tracks. Ask at most once per check: while the disk is almost full, commits
+ * can fail and succeed in turn.
+ */
+static bool must_repeat_hello(const struct pipeline *pipeline) {
+        return engine_is_tracking_uncertain(pipeline->engine) && !pipeline->commit.has_failed &&
+               pipeline->broker_kind == BROKER_WITH_PLUGIN;
+}
+
 /* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         bool is_needed;
 
         if (pipeline->commit.is_in_flight) /* the worker thread uses the storage */
                 return;
+
+        if (must_repeat_hello(pipeline)) {
+                pipeline->hello.state = HELLO_PENDING;
+                pipeline_flush(pipeline, now);
+                return;
+        }
 
         is_needed = storage_needs_commit(pipeline->storage, now) ||
                     pipeline->outbox.delivered_sequence > pipeline->commit.removed_sequence;

@@ -242,8 +242,8 @@ bool companion_receive(struct pipeline *pipeline, const struct message *message,
 }
 
 /*
- * Send HELLO after all TRACK messages of earlier batches. Otherwise WELCOME might not list a connection whose TRACK was not
- * sent yet, and the store would end its registrations.
+ * Send HELLO after all TRACK messages of earlier batches, and execute nothing until WELCOME. Otherwise WELCOME might not list a
+ * connection whose TRACK is sent later, and the store would end its registrations.
  */
 void companion_send_hello(struct pipeline *pipeline, struct now now) {
         struct hello_exchange *exchange = &pipeline->hello;
@@ -252,6 +252,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
         bool is_sent;
 
+        pipeline->broker_kind = BROKER_UNKNOWN;
         exchange->correlation = companion_number_pair(exchange->run, ++exchange->n_hellos);
         message.correlation_data = hello_correlation(pipeline);
         companion_hello_key(exchange->secret, message.correlation_data, exchange->key);

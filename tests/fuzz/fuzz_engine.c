@@ -45,9 +45,8 @@ static void world_init(struct world *world, struct slice *input) {
         world->config.registration_timeout_ns = 60000 * NS_PER_MS;
         world->config.persist = (enum persist)input_below(input, 3);
         world->around.has_connection_numbers = input_chance(input, 50);
-        world->both.model = (struct model){ .config = &world->config, .saved = &world->saved };
+        world->both.model = (struct model){ .config = &world->config };
         world->saved = world->both.model;
-        world->saved.saved = NULL;
         disk_init(&world->disk, 1);
         ASSERT(storage_load_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
                                    world->around.now) == 0);
@@ -187,7 +186,6 @@ static struct storage_batch batch_of(struct world *world) {
 
 static void save(struct world *world) {
         world->saved = world->both.model;
-        world->saved.saved = NULL;
         both_compare(&world->both);
 }
 
@@ -224,13 +222,21 @@ static void deliver_all(struct world *world) {
         }
 }
 
-/* A failed commit restores everything but the clock and the disconnects. */
+/* Return whether a registration has ended. */
+static bool has_ended(const struct effects *effects) {
+        for (size_t i = 0; i < effects->n_rows; i++)
+                if (effects->rows[i].type == ROW_REGISTRATION && !effects->rows[i].registration.is_added)
+                        return true;
+        return false;
+}
+
+/* A failed commit restores everything but the clock. */
 static void fail(struct world *world) {
-        struct storage_batch batch = batch_of(world);
         struct effects *effects = &world->both.effects;
         struct model model = world->saved;
+        bool is_tracking_uncertain = world->both.model.is_tracking_uncertain ||
+                                     effects->n_track_changes > 0 || has_ended(effects);
 
-        disk_refuse(&world->disk, &batch);
         ASSERT(engine_undo(world->both.engine, effects) == 0);
         effects_fail(effects);
         ASSERT(effects->n_rows == 0 && effects->n_track_changes == 0 && effects->n_notifications == 0);
@@ -239,7 +245,7 @@ static void fail(struct world *world) {
         model.clock = world->both.model.clock;
         model.disconnect_epoch = world->both.model.disconnect_epoch;
         model.revocation_epoch = world->both.model.revocation_epoch;
-        model.saved = &world->saved;
+        model.is_tracking_uncertain = is_tracking_uncertain;
         world->both.model = model;
         deliver_all(world);
         save(world);
@@ -252,7 +258,7 @@ static void restore_registrations(struct world *world) {
 
         model->n_registrations = 0;
         for (size_t i = 0; i < world->disk.n_registrations; i++) {
-                const struct registration *registration = world->disk.registrations[i].registration;
+                const struct registration *registration = world->disk.registrations[i];
                 struct buf client = { 0 }, key = { 0 };
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
@@ -281,10 +287,10 @@ static void restart(struct world *world) {
                                    world->around.now) == 0);
 
         *model = world->saved;
-        model->saved = &world->saved;
         model->clock = restored.header.clock;
         model->disconnect_epoch = restored.header.disconnect_epoch;
         model->revocation_epoch = restored.header.disconnect_epoch;
+        model->is_tracking_uncertain = false;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];

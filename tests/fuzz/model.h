@@ -44,12 +44,9 @@ struct model_reply {
 
 struct model {
         const struct engine_config *config;
-
-        /* The state before the batch; NULL: no batch. A disconnect is applied to it too. */
-        struct model *saved;
-
         struct version clock;
-        uint64_t disconnect_epoch; /* number of events that may have ended registrations */
+        uint64_t disconnect_epoch;  /* number of events that may have ended registrations */
+        bool is_tracking_uncertain; /* from a failed commit until a list of connections */
         uint64_t revocation_epoch; /* disconnect_epoch when a list of connections last ended registrations */
         size_t n_keys, n_registrations, n_replies;
         struct model_key keys[MODEL_KEYS_MAX];

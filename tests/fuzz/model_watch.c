@@ -44,8 +44,6 @@ static void end_former(struct model *model, const struct request *request) {
                 if (slice_equal(model->registrations[i].client, request->client) &&
                     model->registrations[i].connection != request->connection)
                         end(model, &model->registrations[i]);
-        if (model->saved)
-                end_former(model->saved, request);
 }
 
 static uint64_t n_of_client(const struct model *model, struct slice client) {
@@ -77,7 +75,7 @@ static void do_watch(struct model *model, const struct request *request, struct 
         }
         model->registrations[model->n_registrations++] =
                 (struct model_registration){ request->client, request->key, request->connection, delivery };
-        if (!other)
+        if (!other || model->is_tracking_uncertain)
                 track_change(effects, request->connection, TRACK_CONNECTION);
         model_reply(effects, OUTCOME_DONE, &model->clock);
 }
@@ -103,6 +101,8 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         }
         model_reply(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING,
                     registration ? &model->clock : NULL);
+        if (registration && !request->stop && model->is_tracking_uncertain)
+                track_change(effects, request->connection, TRACK_CONNECTION);
         if (registration && request->stop) {
                 end(model, registration);
                 if (!is_watching(model, request->client))
@@ -132,14 +132,13 @@ void model_disconnect(struct model *model, const struct event *event) {
         bool is_list = event->type == EVENT_CONNECTIONS_RETAINED || event->type == EVENT_ALL_DISCONNECTED;
 
         model->disconnect_epoch++;
+        model->is_tracking_uncertain &= !is_list;
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (has_disconnected(&model->registrations[i], event)) {
                         end(model, &model->registrations[i]);
                         if (is_list)
                                 model->revocation_epoch = model->disconnect_epoch;
                 }
-        if (model->saved)
-                model_disconnect(model->saved, event);
 }
 
 /* 3. Deliveries */
@@ -155,15 +154,10 @@ void model_delivered(struct model *model, struct slice client, struct slice key)
                 set_delivery(model, client, (struct model_delivery){ .is_subscribed = true });
 }
 
-/* End the registration in the present state and in the saved state, so that a failed commit does not restore it. */
-static void end_for_good(struct model *model, struct slice client, struct slice key) {
-        struct model_registration *before =
-                model->saved ? find_registration(model->saved, client, key) : NULL;
-
+/* The client has disconnected, as its deliveries show. */
+static void end_disconnected(struct model *model, struct model_registration *registration) {
         model->disconnect_epoch++;
-        end(model, find_registration(model, client, key));
-        if (before)
-                end(model->saved, before);
+        end(model, registration);
 }
 
 void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now) {
@@ -172,7 +166,7 @@ void model_not_delivered(struct model *model, struct slice client, struct slice 
         if (!registration)
                 return;
         if (registration->delivery.is_subscribed)
-                end_for_good(model, client, key);
+                end_disconnected(model, registration);
         else if (!registration->delivery.is_unreachable)
                 set_delivery(
                         model, client,
@@ -197,7 +191,7 @@ static int64_t idle_deadline(const struct model *model, const struct model_regis
 void model_end_idle(struct model *model, struct now now) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (idle_deadline(model, &model->registrations[i]) <= now.mono_ns)
-                        end_for_good(model, model->registrations[i].client, model->registrations[i].key);
+                        end_disconnected(model, &model->registrations[i]);
 }
 
 int64_t model_next_idle(const struct model *model) {

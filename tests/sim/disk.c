@@ -24,7 +24,7 @@ void disk_deinit(struct disk *disk) {
         for (size_t i = 0; i < disk->n_entries; i++)
                 entry_unref(disk->entries[i].entry);
         for (size_t i = 0; i < disk->n_registrations; i++)
-                registration_unref(disk->registrations[i].registration);
+                registration_unref(disk->registrations[i]);
         free(disk->entries);
         free(disk->registrations);
         disk_remove_notifications(disk, UINT64_MAX);
@@ -73,39 +73,27 @@ static void store_entry(struct disk *disk, const struct row *row) {
 }
 
 /* The topic names client and key. */
-static struct disk_registration *find_registration(const struct disk *disk,
-                                                   const struct registration *registration) {
+static struct registration **find_registration(const struct disk *disk,
+                                               const struct registration *registration) {
         for (size_t i = 0; i < disk->n_registrations; i++)
-                if (strcmp(disk->registrations[i].registration->topic, registration->topic) == 0)
+                if (strcmp(disk->registrations[i]->topic, registration->topic) == 0)
                         return &disk->registrations[i];
         return NULL;
 }
 
-static void drop_registration(struct disk *disk, struct disk_registration *stored) {
-        registration_unref(stored->registration);
-        *stored = disk->registrations[--disk->n_registrations];
-}
-
 static void store_registration(struct disk *disk, const struct row *row) {
         struct registration *registration = row->registration.registration;
-        struct disk_registration *stored = find_registration(disk, registration);
-
-        if (stored && stored->has_ended) { /* the registration has ended meanwhile */
-                drop_registration(disk, stored);
-                stored = NULL;
-                if (!row->registration.is_added)
-                        return;
-        }
+        struct registration **stored = find_registration(disk, registration);
 
         ASSERT(!stored == row->registration.is_added);
         if (stored) {
-                drop_registration(disk, stored);
+                registration_unref(*stored);
+                *stored = disk->registrations[--disk->n_registrations];
                 return;
         }
         ASSERT(array_reserve((void **)&disk->registrations, &disk->registrations_capacity,
                              disk->n_registrations + 1, sizeof(*disk->registrations)) == 0);
-        disk->registrations[disk->n_registrations++] =
-                (struct disk_registration){ .registration = registration_ref(registration) };
+        disk->registrations[disk->n_registrations++] = registration_ref(registration);
 }
 
 static void store_reply(struct disk *disk, const struct row *row) {
@@ -170,19 +158,6 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         }
 }
 
-void disk_refuse(struct disk *disk, const struct storage_batch *batch) {
-        for (size_t i = 0; i < batch->n_rows; i++) {
-                const struct row *row = &batch->rows[i];
-                struct disk_registration *stored;
-
-                if (row->type != ROW_REGISTRATION || !row->registration.is_irreversible)
-                        continue;
-                stored = find_registration(disk, row->registration.registration);
-                if (stored)
-                        stored->has_ended = true;
-        }
-}
-
 /* 2. Loading */
 
 static int load_registration(const struct storage_sink *sink, const struct registration *registration) {
@@ -211,10 +186,8 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         r = sink->header(sink->userdata, &disk->header);
         for (size_t i = 0; i < disk->n_entries && r == 0; i++)
                 r = load_entry(sink, &disk->entries[i]);
-        for (size_t i = 0; i < disk->n_registrations && r == 0; i++) {
-                disk->registrations[i].has_ended = false; /* registered again until its client disconnects */
-                r = load_registration(sink, disk->registrations[i].registration);
-        }
+        for (size_t i = 0; i < disk->n_registrations && r == 0; i++)
+                r = load_registration(sink, disk->registrations[i]);
         for (size_t i = 0; i < disk->n_replies && r == 0; i++) {
                 const struct disk_reply *stored = &disk->replies[i];
 
@@ -233,6 +206,12 @@ static int commit(struct storage *storage, const struct storage_batch *batch) {
         return disk->on_commit(disk->userdata, batch);
 }
 
+static bool needs_commit(const struct storage *storage, struct now now) {
+        (void)storage;
+        (void)now;
+        return false;
+}
+
 /* The disk outlives the process. */
 static struct storage *close_storage(struct storage *storage) {
         (void)storage;
@@ -240,9 +219,9 @@ static struct storage *close_storage(struct storage *storage) {
 }
 
 void disk_init(struct disk *disk, uint64_t seed) {
-        static const struct storage_operations operations = { .load = load,
-                                                              .commit = commit,
-                                                              .close = close_storage };
+        static const struct storage_operations operations = {
+                .load = load, .commit = commit, .needs_commit = needs_commit, .close = close_storage
+        };
 
         *disk = (struct disk){
                 .storage = { .operations = &operations },
@@ -278,19 +257,16 @@ static void compare_entries(const struct disk *disk, const struct keyspace *keys
 static void compare_registrations(const struct disk *disk, const struct watch *watch) {
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
-        size_t n_stored = 0, n_over = 0;
+        size_t n_stored = 0;
 
         while ((registration = watch_each(watch, &cursor))) {
-                struct disk_registration *stored = find_registration(disk, registration);
+                struct registration **stored = find_registration(disk, registration);
 
-                ASSERT(stored && !stored->has_ended &&
-                       stored->registration->connection == registration->connection);
-                ASSERT(slice_equal(stored->registration->user, registration->user));
+                ASSERT(stored && (*stored)->connection == registration->connection);
+                ASSERT(slice_equal((*stored)->user, registration->user));
                 n_stored++;
         }
-        for (size_t i = 0; i < disk->n_registrations; i++)
-                n_over += disk->registrations[i].has_ended;
-        ASSERT(n_stored + n_over == disk->n_registrations);
+        ASSERT(n_stored == disk->n_registrations);
 }
 
 static void compare_replies(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {

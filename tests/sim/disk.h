@@ -14,11 +14,6 @@ struct disk_entry {
         int64_t deadline_ns;
 };
 
-struct disk_registration {
-        struct registration *registration; /* a reference */
-        bool has_ended; /* it has ended, not by KEYNOTIFY STOP, but the commit that removes it failed */
-};
-
 struct disk_reply {
         bool is_used;
         struct digest digest;
@@ -33,7 +28,7 @@ struct disk {
         struct storage_header header;
         struct disk_entry *entries;
         size_t n_entries, entries_capacity;
-        struct disk_registration *registrations;
+        struct registration **registrations; /* references */
         size_t n_registrations, registrations_capacity;
         struct disk_reply *replies; /* by number */
         size_t n_replies, replies_capacity;
@@ -49,9 +44,6 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch);
 
 /* Remove the pending notifications up to this sequence. */
 void disk_remove_notifications(struct disk *disk, uint64_t delivered);
-
-/* Store nothing. Set has_ended of the registrations that the batch removes irreversibly: see engine/disconnect.h. */
-void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
 /* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent, struct now now);

@@ -83,15 +83,11 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
                 store_batch(world, batch);
         else if (IS_PLANTED(PLANTED_LOST_REFUSED))
                 disk_commit(&world->disk, batch);
-        else
-                disk_refuse(&world->disk, batch);
         check_trace("%zu rows %s", batch->n_rows, is_stored ? "stored" : "refused");
         for (size_t i = 0; i < batch->n_rows && check_is_traced; i++)
                 trace_row(&batch->rows[i]);
         world->tally->n_commits++;
         world->tally->n_refused += !is_stored;
-        if (!is_stored)
-                truth_refuse(&world->truth, batch);
         world->is_compare_pending |= !is_stored;
 }
 

@@ -187,17 +187,11 @@ void truth_commit(struct truth *truth, const struct storage_batch *batch, struct
         }
 }
 
-void truth_refuse(struct truth *truth, const struct storage_batch *batch) {
-        for (size_t i = 0; i < batch->n_rows; i++)
-                if (batch->rows[i].type == ROW_REGISTRATION && batch->rows[i].registration.is_irreversible)
-                        set_registered(truth, batch->rows[i].registration.registration, false);
-}
-
 void truth_restart(struct truth *truth, const struct disk *disk) {
         truth_begin_attempt(truth);
         memset(truth->is_registered, 0, sizeof(truth->is_registered));
         for (size_t i = 0; i < disk->n_registrations; i++)
-                set_registered(truth, disk->registrations[i].registration, true);
+                set_registered(truth, disk->registrations[i], true);
 }
 
 /* 2. Notifications; replies are in truth_reply.c */

@@ -103,9 +103,8 @@ struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns);
 /* The request with this Correlation Data. */
 struct sim_request *truth_find(const struct truth *truth, struct slice correlation);
 
-/* The disk has stored the batch. truth_refuse(): it has refused the batch. */
+/* The disk has stored the batch. */
 void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now);
-void truth_refuse(struct truth *truth, const struct storage_batch *batch);
 
 /* policy.c: add a policy that is not yet in force. */
 void truth_add_policy(struct truth *truth, const enum access *granted);

@@ -50,6 +50,16 @@ static void set_now(struct world *world, int64_t mono_ns) {
                 world->now.wall_ms = 0;
 }
 
+/* The interval of pipeline_check_storage(). Shorter than in the process, so that a run has several after each fault. */
+#define CHECK_INTERVAL_NS (100 * NS_PER_MS)
+
+static void check_storage(struct world *world, struct timeline_event *event) {
+        (void)event;
+        if (world->pipeline)
+                pipeline_check_storage(world->pipeline, world_store_now(world));
+        world_plan(world, world->now.mono_ns + CHECK_INTERVAL_NS, check_storage, 0);
+}
+
 /* 1. Faults */
 
 static void start_store(struct world *world, struct timeline_event *event) {
@@ -311,8 +321,7 @@ static void check_registrations(struct world *world) {
                 return;
         for (size_t i = 0; i < world->n_clients; i++)
                 for (size_t key = 0; key < N_KEYS; key++)
-                        if (world->clients[i].registered_on[key] == world->clients[i].connection &&
-                            !world->faults.is_disk_failing) {
+                        if (world->clients[i].registered_on[key] == world->clients[i].connection) {
                                 world->tally->n_registered++;
                                 CHECK(watch_find(watch,
                                                  watch_names(watch, slice_from_string(truth_client(i)),
@@ -357,6 +366,7 @@ void world_run(uint64_t seed, struct tally *tally) {
         for (size_t i = 0; i < world.n_clients; i++)
                 client_start(&world, i);
         world_plan(&world, world_soon(&world, 400), inject_fault, 0);
+        check_storage(&world, NULL);
         run_until(&world, world.now.mono_ns + 8000 * NS_PER_MS);
 
         heal(&world);

@@ -208,14 +208,20 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
         cr_expect_not_null(engine_find_registration(world.engine, S("e"), S("u/me")));
 
-        /* a failed commit does not bring them back */
+        /* a failed commit brings them back: the next tick ends them again */
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 6);
+        cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
+        tick(&world);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
+        cr_expect_eq(world.effects.n_rows, 4);
+        cr_expect_eq(world.effects.n_track_changes, 2);
         world_deinit(&world);
         policy_free(policy);
 }
 
-Test(engine_policy, undo_restores_a_registration_only_if_granted) {
+/* The policy does not grant a registration that an undo restores: it ends before its client is notified. */
+Test(engine_policy, ends_a_registration_that_an_undo_restores_unless_granted) {
         struct policy *policy = make_policy("r*");
         struct world world;
 
@@ -229,7 +235,19 @@ Test(engine_policy, undo_restores_a_registration_only_if_granted) {
         happen_in_batch(&world, policy_changed);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("x1")));
+
+        ask(&world, SET("x1", "v", OWN));
+        cr_expect_str_eq(notified(&world), "");
         cr_expect_null(engine_find_registration(world.engine, S("c"), S("x1")));
+        ask(&world, SET("r1", "v", OWN));
+        cr_expect_str_eq(notified(&world), "c:r1=v ");
+
+        /* an undo that restores only granted registrations repeats no check */
+        tick(&world);
+        ask(&world, UNWATCH("c", "r1", VERIFIED));
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_gt(engine_next_deadline(world.engine), world.now.mono_ns);
         world_deinit(&world);
         policy_free(policy);
 }

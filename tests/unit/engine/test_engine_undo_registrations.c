@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Undo of registrations after a failed commit: those of disconnected clients are not restored. */
+/* Undo of registrations after a failed commit: whatever ended them, they are restored. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
@@ -17,42 +17,48 @@ static void teardown(void) {
 
 TestSuite(undo_registrations, .init = setup, .fini = teardown);
 
-static const struct {
-        const char *name;
-        struct event event;
-        bool is_restored;
-} ends[] = {
-        { "STOP", { .type = EVENT_REQUEST }, true },
-        { "its client disconnected", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") }, false },
-        { "its connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 }, false },
-        { "no connection was retained", { .type = EVENT_CONNECTIONS_RETAINED }, false },
-        { "all disconnected", { .type = EVENT_ALL_DISCONNECTED }, false },
-};
-
-Test(undo_registrations, restores_no_registration_whose_connection_has_ended) {
-        struct request stop = UNWATCH("c", "k", .connection = 7);
-
-        for (size_t i = 0; i < N_ROWS(ends); i++) {
-                struct event event = ends[i].event;
-
-                event.request = &stop;
-                ask(&world, WATCH("c", "k", .connection = 7));
-                happen(&world, event);
-                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
-                cr_expect_eq(engine_stats(world.engine).n_registrations, ends[i].is_restored, ROW(ends, i));
-        }
+static bool is_registered(const char *client, const char *key) {
+        return engine_find_registration(world.engine, slice_from_string(client), slice_from_string(key));
 }
 
-/* STOP and the end of the connection in one batch: the client has disconnected, so nothing is restored. */
-Test(undo_registrations, restores_no_registration_that_was_stopped_before_its_connection_ended) {
-        for (size_t i = 1; i < N_ROWS(ends); i++) {
-                ask(&world, WATCH("c", "k", .connection = 7));
+static const struct {
+        const char *name;
+        struct event event; /* EVENT_REQUEST: the client registers for another key over connection 8 */
+} ends[] = {
+        { "nothing", { .type = EVENT_TICK } },
+        { "its client disconnected", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
+        { "its connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 } },
+        { "no connection was retained", { .type = EVENT_CONNECTIONS_RETAINED } },
+        { "all disconnected", { .type = EVENT_ALL_DISCONNECTED } },
+        { "its client registers over another connection", { .type = EVENT_REQUEST } },
+};
+
+/* Before the event, the client stops one of its two registrations. */
+Test(undo_registrations, restores_every_registration) {
+        for (size_t i = 0; i < N_ROWS(ends); i++) {
+                struct request other = WATCH("c", "other", .connection = 8, .payload = BYTES("3"));
+                struct event event = ends[i].event;
+
+                teardown();
+                setup();
+                event.request = &other;
+                ask(&world, WATCH("c", "k", .connection = 7, .user = BYTES("u")));
+                ask(&world, WATCH("c", "stopped", .connection = 7));
                 begin_batch(&world);
-                ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
-                happen_in_batch(&world, ends[i].event);
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
+                ask_in_batch(&world, UNWATCH("c", "stopped", .connection = 7));
+                happen_in_batch(&world, event);
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 2, ROW(ends, i));
+                cr_expect(is_registered("c", "stopped"), ROW(ends, i));
+                cr_assert(is_registered("c", "k"), ROW(ends, i));
+                cr_expect(slice_equal(engine_find_registration(world.engine, S("c"), S("k"))->user, S("u")),
+                          ROW(ends, i));
+
+                /* the event is reported again */
+                happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 7 });
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
+                cr_expect_eq(world.effects.n_rows, 2, ROW(ends, i));
         }
 }
 
@@ -66,63 +72,92 @@ Test(undo_registrations, removes_all_registrations_of_the_batch_over_both_connec
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-static const uint64_t others[] = { 6, 8 };
-
-static const struct {
-        const char *name;
-        struct event event; /* EVENT_REQUEST: the client registers for another key over connection 8 */
-        bool is_restored;
-} meanwhile[] = {
-        { "nothing", { .type = EVENT_TICK }, true },
-        { "its client disconnected", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") }, false },
-        { "another client disconnected",
-          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("cc") },
-          true },
-        { "a client whose id is a prefix of its id",
-          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("") },
-          true },
-        { "its connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 }, false },
-        { "another connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 8 }, true },
-        { "all but others ended",
-          { .type = EVENT_CONNECTIONS_RETAINED, .connections = others, .n_connections = 2 },
-          false },
-        { "all ended", { .type = EVENT_ALL_DISCONNECTED }, false },
-        { "its client registers over another connection", { .type = EVENT_REQUEST }, false },
-};
-
-Test(undo_registrations, restores_a_stopped_registration_unless_its_client_disconnected_since) {
-        for (size_t i = 0; i < N_ROWS(meanwhile); i++) {
-                struct request request = WATCH("c", "other", .connection = 8, .payload = BYTES("3"));
-                struct event event = meanwhile[i].event;
-
-                teardown();
-                setup();
-                event.request = &request;
-                ask(&world, WATCH("c", "k", .connection = 7));
-                begin_batch(&world);
-                ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
-                happen_in_batch(&world, event);
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-                cr_expect_eq(engine_stats(world.engine).n_registrations, meanwhile[i].is_restored,
-                             ROW(meanwhile, i));
-        }
-}
-
-/* Stopped and registered again, then a notification was not delivered: neither registration is restored. */
-Test(undo_registrations, restores_no_stopped_registration_after_an_undelivered_notification_of_its_key) {
+/* Without the plugin, a notification was not delivered. */
+Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_notification) {
         struct registration *registration;
 
-        ask(&world, WATCH("c", "k", .connection = 7));
-        ask(&world, WATCH("c", "other", .connection = 7));
-        begin_batch(&world);
-        ask_in_batch(&world, UNWATCH("c", "other", .connection = 7));
-        ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
-        ask_in_batch(&world, WATCH("c", "k", .connection = 7));
+        ask(&world, WATCH("c", "k"));
         registration = registration_ref(engine_find_registration(world.engine, S("c"), S("k")));
-        happen_in_batch(&world, (struct event){ .type = EVENT_DELIVERED, .registration = registration });
-        happen_in_batch(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
-        registration_unref(registration);
+        happen(&world, (struct event){ .type = EVENT_DELIVERED, .registration = registration });
+        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        cr_expect_not(is_registered("c", "k"));
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_null(engine_find_registration(world.engine, S("c"), S("k")));
-        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("other")));
+        cr_expect(is_registered("c", "k"));
+        registration_unref(registration);
+
+        /* The next one was not delivered either. Whether the client has ever subscribed is forgotten: the timeout begins. */
+        registration = engine_find_registration(world.engine, S("c"), S("k"));
+        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        cr_expect(is_registered("c", "k"));
+        pass_ms(&world, WORLD_REGISTRATION_TIMEOUT_MS);
+        tick(&world);
+        cr_expect_not(is_registered("c", "k"));
+}
+
+/*
+ * A restart has restored registrations of one client over two connections. The end of the former one is undone. Then a
+ * registration over the present one does not end the client's other registrations over it.
+ */
+Test(undo_registrations, restores_registrations_of_a_former_connection) {
+        static const uint64_t retained[] = { 8 };
+
+        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S(""), S("former"), 7), 0);
+        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S(""), S("k"), 8), 0);
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
+                                       .connections = retained,
+                                       .n_connections = 1 });
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(is_registered("c", "former"));
+
+        ask(&world, UNWATCH("c", "k", .connection = 8));
+        cr_expect_not(is_registered("c", "former"));
+        ask(&world, WATCH("c", "k", .connection = 8));
+        ask(&world, WATCH("c", "k2", .connection = 8));
+        cr_expect(is_registered("c", "k"));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
+}
+
+static size_t n_tracked(struct request request) {
+        size_t n = 0;
+
+        cr_expect_eq(ask(&world, request)->outcome, OUTCOME_DONE);
+        for (size_t i = 0; i < world.effects.n_track_changes; i++)
+                n += world.effects.track_changes[i].action == TRACK_CONNECTION;
+        return n;
+}
+
+/*
+ * WELCOME has ended a registration because the plugin does not track its connection. After the undo, the plugin must track the
+ * connection before its client has the reply to KEYNOTIFY.
+ */
+Test(undo_registrations, each_keynotify_tracks_its_connection_until_the_next_list) {
+        static const uint64_t retained[] = { 7 };
+
+        cr_expect_eq(n_tracked(WATCH("c", "k", .connection = 7)), 1);
+        cr_expect_eq(n_tracked(WATCH("c", "k", .connection = 7)), 0);
+        ask(&world, SET("k", "v"));
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_not(engine_is_tracking_uncertain(world.engine));
+        cr_expect_eq(n_tracked(WATCH("d", "k", .connection = 8)), 1);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(engine_is_tracking_uncertain(world.engine));
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
+                                       .connections = retained,
+                                       .n_connections = 1 });
+        cr_expect_not(engine_is_tracking_uncertain(world.engine));
+
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(engine_is_tracking_uncertain(world.engine));
+        cr_expect_eq(n_tracked(WATCH("c", "k", .connection = 7)), 1);
+        cr_expect_eq(n_tracked(WATCH("c", "k2", .connection = 7)), 1);
+        cr_expect_eq(n_tracked(UNWATCH("c", "k2", .connection = 7)), 0);
+
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
+                                       .connections = retained,
+                                       .n_connections = 1 });
+        cr_expect_not(engine_is_tracking_uncertain(world.engine));
+        cr_expect_eq(n_tracked(WATCH("c", "k", .connection = 7)), 0);
+        cr_expect_eq(n_tracked(WATCH("c", "k2", .connection = 7)), 0);
 }

@@ -52,25 +52,6 @@ Test(watch, finds_a_client_by_its_remaining_connection) {
         watch_deinit(&watch);
 }
 
-Test(registration, is_of_one_client_also_after_it_has_ended) {
-        struct registration *registration;
-        struct watch watch;
-
-        watch_init(&watch, HASH_KEY(SEED));
-        registration = registration_ref(add(&watch, "client", "k"));
-        for (int has_ended = 0; has_ended < 2; has_ended++) {
-                cr_expect(registration_is_of(registration, S("client")));
-                cr_expect_not(registration_is_of(registration, S("clien")));
-                cr_expect_not(registration_is_of(registration, S("client2")));
-                cr_expect_not(registration_is_of(registration, S("cliend")));
-                cr_expect_not(registration_is_of(registration, S("")));
-                if (!has_ended)
-                        watch_remove(&watch, registration);
-        }
-        registration_unref(registration);
-        watch_deinit(&watch);
-}
-
 Test(watch, distinguishes_pairs_of_client_and_key) {
         struct watch watch;
 
@@ -236,23 +217,6 @@ static const struct {
         { "any bytes", S("\0\xFF"), S("\r\n\0") },
 };
 
-Test(watch, compares_the_client_of_a_registration_to_the_last_byte) {
-        struct registration *registration;
-        struct watch watch;
-
-        watch_init(&watch, HASH_KEY(SEED));
-        registration = add(&watch, "client", "k");
-        cr_expect(registration_is_of(registration, S("client")));
-        cr_expect_not(registration_is_of(registration, S("clien")));
-        cr_expect_not(registration_is_of(registration, S("client1")));
-        cr_expect_not(registration_is_of(registration, S("Client")));
-        cr_expect_not(registration_is_of(registration,
-                                         S("a client with a name that is longer than the topic of the "
-                                           "registration, and that goes on and on, and on and on")));
-        cr_expect_not(registration_is_of(registration, S("")));
-        watch_deinit(&watch);
-}
-
 Test(watch, names_client_and_key_of_an_ended_registration) {
         for (size_t i = 0; i < N_ROWS(named); i++) {
                 struct buf client = { 0 }, key = { 0 };
@@ -268,8 +232,6 @@ Test(watch, names_client_and_key_of_an_ended_registration) {
                 registration_names(registration, &client, &key);
                 cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
                 cr_expect(slice_equal(buf_slice(&key), named[i].key), ROW(named, i));
-                cr_expect(registration_is_of(registration, named[i].client), ROW(named, i));
-                cr_expect_not(registration_is_of(registration, S("another client")), ROW(named, i));
                 registration_unref(registration);
                 buf_deinit(&client);
                 buf_deinit(&key);
