@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A key with many watchers: the store sends frames, and the plugin notifies each watcher once and in order."""
 
+import urllib.request
+
 import pytest
 
+from support.broker import free_port
+from support.process import wait_until
 from support.wire_client import DELETED, WireClient, was_set, wire_clients
 
 N_WATCHERS = 300
@@ -79,3 +83,30 @@ def test_large_values_reach_all_watchers(make_site):
 
     for watcher in watchers:
         assert [change[2][:1] for change in watcher.changes()] == [b"0", b"1", b"2"]
+
+
+def test_a_frame_takes_room_in_the_output_for_its_copies(make_site, proxy_of):
+    """The broker makes a copy of topic and value for each recipient. While these copies wait, the reply to another client waits
+    behind them: so the store sends the next frame after the PUBACK. The topic of a key of 30 kB has 60 kB."""
+    site = make_site()
+    proxy = proxy_of(site)
+    http_port = free_port()
+    site.start_store("--port", proxy.port, "--http-listen", f"127.0.0.1:{http_port}")
+    key = "k" * 30000
+    writer, *watchers = wire_clients(site, 1) + registered(site, 100, key)
+
+    def n_published():
+        with urllib.request.urlopen(f"http://127.0.0.1:{http_port}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
+        return next(int(line.split()[1]) for line in lines
+                    if line.startswith('statestore_notifications_total{kind="set"}'))
+
+    proxy.hold()  # nothing arrives at the broker: there is no PUBACK
+    request = writer.begin("SET", key, "value")
+    wait_until(lambda: n_published() > 0, "the first frame is published")
+    assert n_published() == 68  # 4 MiB of copies: BROKER_BYTES_MAX in server/pipeline/notifications.c
+    proxy.mend()
+
+    assert writer.reply_to(request).payload == b"+OK\r\n"
+    for watcher in watchers:
+        assert watcher.changes() == [was_set("value")]

@@ -654,52 +654,50 @@ static const struct {
         size_t client_length, key_length, value_length;
         size_t n_expected; /* recipients of the first frame */
 } large_copies[] = {
-        { "small", 10, 10, 10, 30 },
-        { "values of 400 kB", 10, 10, 400000, 2 },
-        { "values of 600 kB", 10, 10, 600000, 1 },
+        { "small", 10, 10, 10, 100 },
+        { "values of 400 kB", 10, 10, 400000, 10 },
+        { "values of 3 MB", 10, 10, 3000000, 1 },
         { "values of 6 MB", 10, 10, 6000000, 1 },
-        { "keys of 30 kB", 10, 30000, 10, 17 },
-        { "client ids of 30 kB", 30000, 10, 10, 17 },
-        { "all together", 15000, 15000, 400000, 2 },
+        { "keys of 30 kB", 10, 30000, 10, 68 },
+        { "client ids of 30 kB", 30000, 10, 10, 68 },
+        { "all together", 15000, 15000, 400000, 9 },
 };
 
+static struct slice filled(char c, size_t length) {
+        return (struct slice){ memset(malloc(length), c, length), length };
+}
+
+/* Return the number of recipients of the first frame. */
 static size_t large_n_recipients(size_t i) {
-        char *client = malloc(large_copies[i].client_length), *key = malloc(large_copies[i].key_length),
-             *value = malloc(large_copies[i].value_length);
-        struct slice client_slice = { memset(client, 'c', large_copies[i].client_length),
-                                      large_copies[i].client_length };
-        struct slice key_slice = { memset(key, 'k', large_copies[i].key_length),
-                                   large_copies[i].key_length };
-        struct slice value_slice = { memset(value, 'v', large_copies[i].value_length),
-                                     large_copies[i].value_length };
+        struct slice client = filled('c', large_copies[i].client_length),
+                     key = filled('k', large_copies[i].key_length),
+                     value = filled('v', large_copies[i].value_length);
         struct companion_frame frame;
         size_t n;
 
-        for (uint64_t connection = 10; connection < 40; connection++) {
-                client[0] = (char)connection;
-                broker_ask(&broker,
-                           (struct sending){ WORDS(S("KEYNOTIFY"), key_slice),
-                                             .sender = { KEY, client_slice, { 0 }, connection, 0 } });
+        for (uint64_t connection = 10; connection < 110; connection++) {
+                *(uint8_t *)client.data = (uint8_t)connection;
+                broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), key),
+                                                      .sender = { KEY, client, { 0 }, connection, 0 } });
         }
         broker_forget(&broker);
-        broker_send(&broker, (struct sending){ WORDS(S("SET"), key_slice, value_slice) });
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), key, value) });
         broker_flush(&broker);
         cr_assert_eq(companion_frame_read(broker_sent_message(&broker, 0)->payload, &frame), 0);
         cr_expect_eq(broker_sent_message(&broker, 0)->broker_bytes,
                      companion_frame_n_recipients(&frame) *
-                             (topic_notify_length(client_slice.length, key_slice.length) +
-                              frame.payload.length + 1024),
+                             (topic_notify_length(client.length, key.length) + frame.payload.length + 1024),
                      ROW(large_copies, i));
         n = companion_frame_n_recipients(&frame);
-        cr_expect_eq(broker.n_sent, 30 / n + (30 % n > 0) + 1, ROW(large_copies, i));
+        cr_expect_eq(broker.n_sent, 100 / n + (100 % n > 0) + 1, ROW(large_copies, i));
         broker_forget(&broker);
-        free(client);
-        free(key);
-        free(value);
+        free((void *)client.data);
+        free((void *)key.data);
+        free((void *)value.data);
         return n;
 }
 
-/* The broker makes a copy of topic and value for each recipient: 1 MiB of copies in a frame, or one copy. */
+/* The broker makes a copy of topic and value for each recipient: 4 MiB of copies in a frame, or one copy. */
 Test(with_plugin, copies_of_a_frame_are_limited) {
         for (size_t i = 0; i < N_ROWS(large_copies); i++) {
                 teardown();
