@@ -10,7 +10,6 @@
 #include "http/pages.h"
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
-#include "protocol/companion.h"
 
 /* Shared by the files of server/app. */
 

@@ -2,7 +2,6 @@
 
 /* The table of commands, and --help. */
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "ctl/run.h"

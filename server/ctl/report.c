@@ -2,7 +2,6 @@
 
 #include "ctl/report.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 

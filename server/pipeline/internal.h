@@ -75,8 +75,8 @@ struct pipeline {
         struct inbox inbox;
         struct batch batch;
         struct commit_state commit;
-        bool is_publishing;     /* the batch is not published yet, because the transport has no room */
-        int64_t next_tick_ns;   /* no engine tick before; set after a failed commit or tick */
+        bool is_publishing;   /* the batch is not published yet, because the transport has no room */
+        int64_t next_tick_ns; /* no engine tick before; set after a failed commit or tick */
 
         /*
          * A quantum limits how long the pipeline executes and publishes before it returns to its caller: see QUANTUM_NS in

@@ -15,8 +15,6 @@
  * enhanced authentication, so the plugin refuses the store's client id to every client that uses it.
  */
 
-#include <errno.h>
-
 #include "base/array.h"
 #include "base/log.h"
 #include "plugin/internal.h"

@@ -142,10 +142,10 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
  *
  *     0           the batch is durable
  *     -ENOSPC     no room
- *     -EIO        writing failed
+ *     -EIO        another error, before anything was written
  *     -ENOMEM     out of memory
- *     -ESTALE     it is unknown whether the batch is stored, for example because a write or a sync failed. All
- *                 further commits fail. Close the storage and load it again.
+ *     -ESTALE     it is unknown whether the batch is stored, for example because a write or a sync
+ *                 failed. All further commits fail. Close the storage and load it again.
  *
  * After -ENOSPC, -EIO and -ENOMEM nothing of the batch is stored, and a later commit may succeed.
  *

@@ -2,7 +2,6 @@
 
 /* A command line with one argument per line, then an empty line and a configuration file. */
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"

@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
-#include "protocol/topics.h"
 #include "storage/load_engine.h"
 
 #define N_REQUESTS_MAX (MODEL_REPLIES_MAX - 1)

@@ -5,7 +5,6 @@
  * reconnect both sides send unacknowledged messages again.
  */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 #include "sim/disk.h"
 #include "engine/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -2,8 +2,6 @@
 
 #include "sim/truth.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"

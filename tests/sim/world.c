@@ -4,11 +4,8 @@
 #include "engine/internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "pipeline/internal.h"
 #include "sim/check.h"
 

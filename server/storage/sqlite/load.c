@@ -3,12 +3,12 @@
 /*
  * Damage is detected by four checks:
  *
- *  1. the structures of SQLite;
- *  2. the checksum of each row;
- *  3. the limits in the header: no row has a version above the clock, and no pending notification has a sequence
- *     above notification_sequence;
- *  4. the commit watermark, which detects a database that is consistent but older than the last acknowledged
- *     commit.
+ *  1. the commit watermark, which detects a database that is consistent but older than the last
+ *     acknowledged commit;
+ *  2. the structures of SQLite;
+ *  3. the checksum of each row, the form of its record, and the hash under which it is stored;
+ *  4. the limits in the header: no row has a version above the clock, and no pending notification
+ *     has a sequence above notification_sequence.
  *
  * Some data looks inconsistent but is valid: a registration for a key that does not exist, because
  * clients may watch such a key; a fencing token above the clock, because a client may send one; and

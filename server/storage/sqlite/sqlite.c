@@ -270,8 +270,8 @@ static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
         /*
-         * After -ESTALE close without a checkpoint: the next start checks the last commit in the
-         * unchanged log.
+         * After -ESTALE close without a checkpoint: the log may have the last commit, and a
+         * checkpoint would remove the log without it.
          */
         if (storage->is_stale)
                 database_keep_log(storage->db, true);

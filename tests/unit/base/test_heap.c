@@ -2,7 +2,6 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 

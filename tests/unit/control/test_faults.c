@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "control/faults.h"
 #include "unit/support/table.h"

@@ -3,7 +3,6 @@
 /* A batch is limited by what it costs (server/pipeline/batch.h), and serves the clients in turn. */
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "pipeline/batch.h"
 #include "unit/pipeline/fake_broker.h"

@@ -2,7 +2,6 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "protocol/companion_hello.h"
 #include "unit/support/table.h"

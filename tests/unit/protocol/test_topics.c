@@ -3,7 +3,6 @@
 /* PROTOCOL.md "Topics", and the rules for Response Topics of PROTOCOL.md "Requests". */
 
 #include <criterion/criterion.h>
-#include <errno.h>
 
 #include "protocol/topics.h"
 #include "unit/support/table.h"

@@ -2,7 +2,6 @@
 
 /* Flipped bits and lost sectors are detected or harmless. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 

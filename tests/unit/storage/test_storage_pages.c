@@ -6,7 +6,6 @@
  */
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "engine/outcome.h"
