@@ -3,7 +3,9 @@
 
 #include <stdbool.h>
 
-/* Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set. */
+/*
+ * Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set.
+ */
 struct credentials {
         const char *user;
         const char *password;        /* used if password_file is NULL */
@@ -15,5 +17,7 @@ struct credentials {
         bool tls;
 };
 
-/* Check the options together. Returns NULL, or what is wrong with the option *ret_flag, for people. */
+/*
+ * Check the options together. Returns NULL, or what is wrong with the option *ret_flag, for people.
+ */
 const char *credentials_check_options(const struct credentials *credentials, const char **ret_flag);

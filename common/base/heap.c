@@ -97,8 +97,9 @@ int64_t heap_first_deadline(const struct heap *heap) {
 }
 
 /*
- * *at is 1 more than the index of the last node visited; the root is the first one. Visit a node before its children, and the
- * left child before the right one. The children of a node that is not due are not due either: skip them.
+ * *at is 1 more than the index of the last node visited; the root is the first one. Visit a node
+ * before its children, and the left child before the right one. The children of a node that is not
+ * due are not due either: skip them.
  */
 void *heap_next_due(const struct heap *heap, uint64_t *at, int64_t deadline) {
         uint64_t i = 0;

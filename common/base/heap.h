@@ -51,8 +51,9 @@ void *heap_first(const struct heap *heap);
 int64_t heap_first_deadline(const struct heap *heap);
 
 /*
- * Iterate over the items whose deadline is at or before `deadline`, in no particular order, without visiting other items. *at:
- * the position of the iteration; initialize it with 0. Returns NULL after the last. Do not change the heap meanwhile.
+ * Iterate over the items whose deadline is at or before `deadline`, in no particular order, without
+ * visiting other items. *at: the position of the iteration; initialize it with 0. Returns NULL
+ * after the last. Do not change the heap meanwhile.
  */
 void *heap_next_due(const struct heap *heap, uint64_t *at, int64_t deadline);
 

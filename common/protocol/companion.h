@@ -48,8 +48,8 @@
 
 /*
  * Whether this is a random client id: COMPANION_CLIENT_ID_DEFAULT "-" and 32 lower-case hexadecimal
- * digits. Another user cannot guess it. So the store counts such an id of its own as guarded, and the
- * plugin keeps it secret.
+ * digits. Another user cannot guess it. So the store counts such an id of its own as guarded, and
+ * the plugin keeps it secret.
  */
 #define COMPANION_RANDOM_ID_PREFIX COMPANION_CLIENT_ID_DEFAULT "-"
 #define COMPANION_RANDOM_ID_DIGITS 32
@@ -61,24 +61,28 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * HELLO, the first message on each connection of the store. The plugin sends its messages only to the client id that sent
- * the last HELLO, and accepts other messages only from this client id. Correlation Data: run ":" number, with a different
- * number for each HELLO of the run.
+ * HELLO, the first message on each connection of the store. The plugin sends its messages only to
+ * the client id that sent the last HELLO, and accepts other messages only from this client id.
+ * Correlation Data: run ":" number, with a different number for each HELLO of the run.
  *
  * Payload: struct companion_hello. Each HELLO has another key (companion_hello_key()).
  *
- * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at most one store serves.
+ * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
+ * most one store serves.
  *
- * If the instance id has changed, the plugin disconnects the tracked clients: their registrations are lost, and their client
- * libraries register again when they reconnect. It also drops the notifications that it has not published, and resets the
- * sequence of the last delivered change to 0.
+ * If the instance id has changed, the plugin disconnects the tracked clients: their registrations
+ * are lost, and their client libraries register again when they reconnect. It also drops the
+ * notifications that it has not published, and resets the sequence of the last delivered change to
+ * 0.
  *
- * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may have been out of memory, or
- * the queue of the store's session was full. A store that knows that the plugin is loaded executes no request from HELLO to
- * WELCOME: WELCOME would not list a connection whose TRACK is sent in between.
+ * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
+ * have been out of memory, or the queue of the store's session was full. A store that knows that
+ * the plugin is loaded executes no request from HELLO to WELCOME: WELCOME would not list a
+ * connection whose TRACK is sent in between.
  *
- * A store with data also sends HELLO when commits succeed again, if a failed commit has ended registrations or has dropped
- * messages to the plugin. The store has restored these registrations, and WELCOME lists the connections that still exist.
+ * A store with data also sends HELLO when commits succeed again, if a failed commit has ended
+ * registrations or has dropped messages to the plugin. The store has restored these registrations,
+ * and WELCOME lists the connections that still exist.
  */
 #define COMPANION_HELLO        COMPANION_CONTROL "hello"
 #define COMPANION_INSTANCE_MAX 64

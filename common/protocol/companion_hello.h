@@ -32,12 +32,12 @@ struct companion_welcome {
         uint8_t mac_key[COMPANION_KEY_SIZE];
         uint64_t sequence; /* of the last request with a MAC */
         /*
-         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT with the
-         * store's client id by another user.
+         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT
+         * with the store's client id by another user.
          *
-         * The plugin has not checked it in three cases. Its options contain no user name. The store's
-         * listener has use_identity_as_username or use_subject_as_username. Another plugin has accepted the
-         * CONNECT before.
+         * The plugin has not checked it in three cases. Its options contain no user name. The
+         * store's listener has use_identity_as_username or use_subject_as_username. Another plugin
+         * has accepted the CONNECT before.
          */
         bool is_guarded;
         uint64_t

@@ -22,8 +22,9 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                 else
                         buf_append_format(buf, "%s\n", lines[i]);
         /*
-         * The limits of conf/mosquitto.conf protect clients from each other. The clients of a test double do not need that, and
-         * their tests may use larger values and larger bursts. mosquitto uses the last line of each option.
+         * The limits of conf/mosquitto.conf protect clients from each other. The clients of a test
+         * double do not need that, and their tests may use larger values and larger bursts.
+         * mosquitto uses the last line of each option.
          */
         buf_append_string(buf, "max_packet_size 16777216\n"
                                "max_queued_messages 1000000\n"

@@ -110,15 +110,17 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 void server_reload(struct server *server);
 
 /*
- * At a broker without the plugin, warn if the policy therefore denies all requests, or if the broker authenticates the store:
- * the operator then probably expects that clients cannot send requests as each other.
+ * At a broker without the plugin, warn if the policy therefore denies all requests, or if the
+ * broker authenticates the store: the operator then probably expects that clients cannot send
+ * requests as each other.
  */
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind);
 
 /*
- * Warn if the plugin does not guard the store's client id: another user could connect with it and take over
- * the store's session. The warning contains the configuration line of a random client id, drawn for the
- * warning. After a warning, warn again only if the client id was guarded in the meantime.
+ * Warn if the plugin does not guard the store's client id: another user could connect with it and
+ * take over the store's session. The warning contains the configuration line of a random client id,
+ * drawn for the warning. After a warning, warn again only if the client id was guarded in the
+ * meantime.
  */
 void server_warn_of_unguarded_client_id(struct server *server);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The command doctor. It sends requests for a key of its own, and measures the replies. A second connection, the peer, receives
- * what the doctor publishes to a topic of its own.
+ * The command doctor. It sends requests for a key of its own, and measures the replies. A second
+ * connection, the peer, receives what the doctor publishes to a topic of its own.
  */
 
 #include <inttypes.h>
@@ -39,13 +39,16 @@
 #define SILENCE_MS 2000
 
 /*
- * The first requests are not counted: on a new connection the doctor's TCP acknowledges the broker's PUBACK at once, so Nagle's
- * algorithm does not hold back the reply.
+ * The first requests are not counted: on a new connection the doctor's TCP acknowledges the
+ * broker's PUBACK at once, so Nagle's algorithm does not hold back the reply.
  */
 #define LATENCY_ROUNDS  40
 #define LATENCY_COUNTED 20
 
-/* A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK, minus 10 ms of tolerance. */
+/*
+ * A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK,
+ * minus 10 ms of tolerance.
+ */
 #define NAGLE_NS INT64_C(30000000)
 
 #define CLOCK_PAUSE_MS 200 /* between two readings of the store's clock */
@@ -92,7 +95,10 @@ struct doctor {
         bool has_store;    /* the store replies */
         bool is_notified;
         unsigned n_requests, n_further_replies;
-        /* Node ids of the store in the first reply and in a later one. They differ if any reply has another node id. */
+        /*
+         * Node ids of the store in the first reply and in a later one. They differ if any reply has
+         * another node id.
+         */
         struct buf source, other_source;
         unsigned n_findings[N_SEVERITIES];
 };
@@ -144,7 +150,10 @@ static enum exit_code conclude(const struct doctor *doctor) {
 
 /* 2. Requests */
 
-/* Keep the source of the first reply, and that of a later one; of the later ones prefer one that differs. */
+/*
+ * Keep the source of the first reply, and that of a later one; of the later ones prefer one that
+ * differs.
+ */
 static void keep_source(struct doctor *doctor, const struct message *reply) {
         struct slice source = message_property(reply, PROPERTY_SOURCE_ID);
         struct buf *kept = doctor->source.length == 0 ? &doctor->source : &doctor->other_source;
@@ -170,8 +179,8 @@ static void on_doctor_notification(void *userdata, const struct message *message
 }
 
 /*
- * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the store's clock forward, so
- * no request before check_clock() may have one.
+ * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the
+ * store's clock forward, so no request before check_clock() may have one.
  */
 static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
@@ -276,8 +285,8 @@ static void drain(struct doctor_peer *peer) {
 }
 
 /*
- * Publish n messages for the peer, which reads none of them meanwhile, like a busy client. Returns when the broker has all of
- * them: it acknowledges the request that follows them in turn.
+ * Publish n messages for the peer, which reads none of them meanwhile, like a busy client. Returns
+ * when the broker has all of them: it acknowledges the request that follows them in turn.
  */
 static void publish_to_peer(struct doctor *doctor, unsigned n) {
         int packet_id;
@@ -312,8 +321,9 @@ static void check_plugin(struct doctor *doctor) {
 }
 
 /*
- * Read from the store's metrics whether its client id is guarded: the plugin refuses it to other users, or it is random. Do
- * not try it: a CONNECT with the store's client id could disconnect the store.
+ * Read from the store's metrics whether its client id is guarded: the plugin refuses it to other
+ * users, or it is random. Do not try it: a CONNECT with the store's client id could disconnect the
+ * store.
  */
 static void check_client_id(struct doctor *doctor) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
@@ -429,8 +439,8 @@ static enum connection_result check_store(struct doctor *doctor) {
 }
 
 /*
- * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading of the clock.
- * *ret_ahead_ms: how far it is ahead of this machine's clock.
+ * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading
+ * of the clock. *ret_ahead_ms: how far it is ahead of this machine's clock.
  */
 static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *ret_reading_ms) {
         const struct session_reply *reply = &doctor->reply;
@@ -464,9 +474,9 @@ static void report_clock(struct doctor *doctor, int64_t ahead_ms, bool stands_st
 }
 
 /*
- * Read the clock twice. A reading is the store's wall clock, or its last version if that is later. So if both readings are
- * equal, they are the last version, and the store's wall clock is behind them. If they are behind this machine's clock, the
- * store's wall clock is even further behind.
+ * Read the clock twice. A reading is the store's wall clock, or its last version if that is later.
+ * So if both readings are equal, they are the last version, and the store's wall clock is behind
+ * them. If they are behind this machine's clock, the store's wall clock is even further behind.
  */
 static void check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, last_ms;

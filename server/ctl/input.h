@@ -32,7 +32,7 @@ int input_read_word(const char *word, bool hex, struct buf *bytes);
 typedef enum exit_code import_function(void *userdata, const struct key_record *record, int64_t now_ms);
 
 /*
- * Pass the records of a file (records/seed.h) to `import`, except expired ones. Prints the number of imported records. A
- * malformed record is an error: EXIT_USAGE.
+ * Pass the records of a file (records/seed.h) to `import`, except expired ones. Prints the number
+ * of imported records. A malformed record is an error: EXIT_USAGE.
  */
 enum exit_code input_import(const char *name, import_function *import, void *userdata);

@@ -31,10 +31,11 @@ command_function command_check, command_backup, command_export_offline, command_
 command_function command_watch;
 
 /*
- * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all is well. Returns
- * EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if a check failed, and
- * EXIT_NO_REPLY if no broker was reached. Apart from requests to the store, the doctor publishes only to a topic below
- * clients/CLIENT_ID. Its requests use one key of its own, which it deletes.
+ * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all
+ * is well. Returns EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned,
+ * EXIT_STORE_ERROR if a check failed, and EXIT_NO_REPLY if no broker was reached. Apart from
+ * requests to the store, the doctor publishes only to a topic below clients/CLIENT_ID. Its requests
+ * use one key of its own, which it deletes.
  */
 command_function command_doctor;
 

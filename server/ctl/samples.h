@@ -31,7 +31,7 @@ double samples_sum(const struct samples *samples, const char *name, const char *
 struct slice samples_label(const struct samples *samples, const char *name, const char *label);
 
 /*
- * Return a quantile, from 0 to 1, of a histogram. bucket_name: the name of its buckets. Interpolates linearly within a bucket.
- * NAN if nothing was counted.
+ * Return a quantile, from 0 to 1, of a histogram. bucket_name: the name of its buckets.
+ * Interpolates linearly within a bucket. NAN if nothing was counted.
  */
 double samples_quantile(const struct samples *samples, const char *bucket_name, double quantile);

@@ -15,7 +15,10 @@ struct session_config {
         /* A notification for this client arrived, valid during the call. NULL: do not subscribe to them. */
         void (*notification)(void *userdata, const struct message *message);
 
-        /* A second reply to a request, or a late one, arrived; valid during the call. NULL: ignore them. */
+        /*
+         * A second reply to a request, or a late one, arrived; valid during the call. NULL: ignore
+         * them.
+         */
         void (*further_reply)(void *userdata, const struct message *message);
         void *userdata;
 
@@ -53,7 +56,10 @@ void session_request_add_px(struct session_request *request, int64_t px_ms, char
 struct session_reply {
         struct message *message; /* owned */
 
-        /* Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if the PUBACK came later. */
+        /*
+         * Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if
+         * the PUBACK came later.
+         */
         int64_t sent_ns, acknowledged_ns, replied_ns;
 
         /* Set by session_read_reply(): the first item of the payload, and the payload after the item. */

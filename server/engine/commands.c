@@ -135,8 +135,9 @@ static bool is_excess(struct excess excess) {
 }
 
 /*
- * Ensure the quotas allow this growth. If they do not, remove what a tick would remove later, as far as this step may:
- * registrations of disconnected clients first, then expired keys. What remains of these does not count.
+ * Ensure the quotas allow this growth. If they do not, remove what a tick would remove later, as
+ * far as this step may: registrations of disconnected clients first, then expired keys. What
+ * remains of these does not count.
  */
 static enum outcome make_room(struct request_step *step, struct excess growth) {
         struct engine *engine = step->engine;

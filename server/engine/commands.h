@@ -17,7 +17,10 @@ struct request_step {
         size_t n_rows_left; /* for what a tick would do later */
 };
 
-/* Rows of a request itself: the expired entry of its key, the new entry or registration, and the remembered reply. */
+/*
+ * Rows of a request itself: the expired entry of its key, the new entry or registration, and the
+ * remembered reply.
+ */
 #define REQUEST_ROWS 3
 
 /* Execute the request's command, and set *step->reply. */

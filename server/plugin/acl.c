@@ -9,11 +9,12 @@
  * returns SUCCESS overrules acl_file and later plugins.
  *
  * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the
- * store's topics only: those of find_rule(), and a client's own notifications. on_undecided() is the last: an access reaches it if no other callback
- * decides it. The callback of acl_file decides every access, so an access reaches on_undecided()
- * only on a broker without acl_file. With plugin_opt_undecided allow, on_undecided() grants the
- * access. This cannot be the default: another plugin that defers may intend a denial, and the
- * broker does not list its plugins. With deny, on_undecided() is not registered.
+ * store's topics only: those of find_rule(), and a client's own notifications. on_undecided() is
+ * the last: an access reaches it if no other callback decides it. The callback of acl_file decides
+ * every access, so an access reaches on_undecided() only on a broker without acl_file. With
+ * plugin_opt_undecided allow, on_undecided() grants the access. This cannot be the default: another
+ * plugin that defers may intend a denial, and the broker does not list its plugins. With deny,
+ * on_undecided() is not registered.
  *
  * A reload registers acl_file's callback again. on_acl_check() registers on_undecided() behind it
  * at the first access check after a reload. A later event would be too late: the broker publishes
@@ -146,9 +147,9 @@ static const char *present_client_id(const struct plugin_load *load) {
 }
 
 /*
- * Whether the line may contain a random client id of the store, which is secret. The broker logs this
- * client id before HELLO tells it to the plugin. So while the plugin does not know the store's client id,
- * every client id of this form counts as secret.
+ * Whether the line may contain a random client id of the store, which is secret. The broker logs
+ * this client id before HELLO tells it to the plugin. So while the plugin does not know the store's
+ * client id, every client id of this form counts as secret.
  */
 static bool contains_secret(const struct plugin_load *load, struct slice line) {
         struct slice client_id = slice_from_string(present_client_id(load));
@@ -176,9 +177,10 @@ static bool is_log_line_denied(const struct plugin_load *load, const struct mosq
 }
 
 /*
- * Whether the client reads a notification to itself. The plugin hands notifications to the broker without an access check
- * (deliver.c). But at a reconnect mosquitto checks what waits in the session, and discards what the client may not read. So the
- * plugin grants it, whatever acl_file says. Only the store and the plugin publish there.
+ * Whether the client reads a notification to itself. The plugin hands notifications to the broker
+ * without an access check (deliver.c). But at a reconnect mosquitto checks what waits in the
+ * session, and discards what the client may not read. So the plugin grants it, whatever acl_file
+ * says. Only the store and the plugin publish there.
  */
 static bool reads_own_notification(const struct mosquitto_evt_acl_check *check) {
         const char *client_id = mosquitto_client_id(check->client);

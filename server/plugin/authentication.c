@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A CONNECT with the store's client id by another user would take over the store's session: the plugin refuses it.
+ * A CONNECT with the store's client id by another user would take over the store's session: the
+ * plugin refuses it.
  *
- * mosquitto 2.0 calls the callbacks in the order of their registration, before its own check of password_file, and takes the
- * first result other than DEFER. If all defer, it refuses a client with a user name. On a broker without authentication the
- * plugin's callback would therefore refuse all user names. So the plugin registers it only if
- * plugin_opt_statestored_username is set, because then the broker authenticates.
+ * mosquitto 2.0 calls the callbacks in the order of their registration, before its own check of
+ * password_file, and takes the first result other than DEFER. If all defer, it refuses a client
+ * with a user name. On a broker without authentication the plugin's callback would therefore refuse
+ * all user names. So the plugin registers it only if plugin_opt_statestored_username is set,
+ * because then the broker authenticates.
  *
- * mosquitto does not call the callbacks on listeners with use_identity_as_username or use_subject_as_username.
- * WELCOME tells the store whether the plugin has checked its CONNECT (struct companion_welcome).
+ * mosquitto does not call the callbacks on listeners with use_identity_as_username or
+ * use_subject_as_username. WELCOME tells the store whether the plugin has checked its CONNECT
+ * (struct companion_welcome).
  *
- * For enhanced authentication mosquitto calls other callbacks, and refuses the client if all defer. The store does not use
- * enhanced authentication, so the plugin refuses the store's client id to every client that uses it.
+ * For enhanced authentication mosquitto calls other callbacks, and refuses the client if all defer.
+ * The store does not use enhanced authentication, so the plugin refuses the store's client id to
+ * every client that uses it.
  */
 
 #include "base/array.h"

@@ -176,8 +176,9 @@ static int replace_reserved(mosquitto_property *list, const struct companion_mac
 }
 
 /*
- * A request at QoS 0 or 2 gets an error, for which the store needs only the properties. Drop the payload: at QoS 2 it would
- * wait in the store's MQTT library until PUBREL, where no limit applies. The broker frees the payload that it has passed.
+ * A request at QoS 0 or 2 gets an error, for which the store needs only the properties. Drop the
+ * payload: at QoS 2 it would wait in the store's MQTT library until PUBREL, where no limit applies.
+ * The broker frees the payload that it has passed.
  */
 static void drop_payload(struct mosquitto_evt_message *request) {
         request->payload = NULL;

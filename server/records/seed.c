@@ -67,7 +67,10 @@ static bool take(struct seed *seed, char character) {
         return true;
 }
 
-/* Replace the text by the next line of the file. Returns 1; 0 at the end of the file, or without a file; or -EBADMSG. */
+/*
+ * Replace the text by the next line of the file. Returns 1; 0 at the end of the file, or without a
+ * file; or -EBADMSG.
+ */
 static int read_file_line(struct seed *seed) {
         ssize_t length;
 
@@ -83,7 +86,10 @@ static int read_file_line(struct seed *seed) {
         return length >= 0;
 }
 
-/* Skip blanks, also in the next lines of the file. Returns 1; 0 at the end of the text and the file; or -EBADMSG. */
+/*
+ * Skip blanks, also in the next lines of the file. Returns 1; 0 at the end of the text and the
+ * file; or -EBADMSG.
+ */
 static int skip_to_text(struct seed *seed) {
         int r = 1;
 
@@ -212,7 +218,10 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
         return read_member(seed, record);
 }
 
-/* Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or -ENOMEM. */
+/*
+ * Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or
+ * -ENOMEM.
+ */
 static int begin(struct seed *seed) {
         int r = skip_to_text(seed);
 

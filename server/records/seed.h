@@ -6,21 +6,23 @@
 #include "records/key_record.h"
 
 /*
- * Reads keys and values for --seed, `statestorectl import` and `statestorectl test seed`. The text has one of two formats.
+ * Reads keys and values for --seed, `statestorectl import` and `statestorectl test seed`. The text
+ * has one of two formats.
  *
  * Lines of JSON, each a record as in key_record.h, exported or written by hand:
  *
  *     {"key":"greeting","value":"hello"}
  *     {"key":"lock","value":"me","deadline":1795219618274,"token":"001795219608274:00000:StateStore"}
  *
- * If the first character is '[': a list of objects, as in the file statestore.json for testing data flows of Azure IoT
- * Operations:
+ * If the first character is '[': a list of objects, as in the file statestore.json for testing data
+ * flows of Azure IoT Operations:
  *
  *     [ { "factoryId": "factoryA" }, { "machineId": "machineA", "limits": { "max": 7 } } ]
  *
- * Each member of such an object is a key and its value. A string is the value as it is. For an object, a list, a number, true
- * or false the value is its JSON text without blanks. An object with both "key" and "value" (or key_base64, value_base64) is a
- * record, so a list may also contain records.
+ * Each member of such an object is a key and its value. A string is the value as it is. For an
+ * object, a list, a number, true or false the value is its JSON text without blanks. An object with
+ * both "key" and "value" (or key_base64, value_base64) is a record, so a list may also contain
+ * records.
  */
 struct seed {
         const char *name;  /* of the file, for messages; borrowed */
@@ -42,8 +44,8 @@ struct seed {
 void seed_init(struct seed *seed, const char *name, struct slice text);
 
 /*
- * Read a file; "-" is stdin. Lines are read one by one, a list is read whole. Returns 0, or -errno with seed->fault. Call
- * seed_deinit() in any case.
+ * Read a file; "-" is stdin. Lines are read one by one, a list is read whole. Returns 0, or -errno
+ * with seed->fault. Call seed_deinit() in any case.
  */
 int seed_open(struct seed *seed, const char *name);
 

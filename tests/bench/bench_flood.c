@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Clients that flood the store: together they send requests of one kind, at a constant rate or as fast as the broker reads, and
- * do not wait for replies, until the program is killed. They read and acknowledge what they receive. Prints "ready" when the
- * flood begins. The keys of the flood lie directly behind the key 0 of bench_load.
+ * Clients that flood the store: together they send requests of one kind, at a constant rate or as
+ * fast as the broker reads, and do not wait for replies, until the program is killed. They read and
+ * acknowledge what they receive. Prints "ready" when the flood begins. The keys of the flood lie
+ * directly behind the key 0 of bench_load.
  */
 
 #include <inttypes.h>
@@ -174,7 +175,10 @@ static void set(struct asker *asker, struct slice key, size_t value_size, int64_
         ask_and_count(asker, words, expires_ns ? 5 : 3);
 }
 
-/* Set and watch the keys that the flood needs. Returns when the flood or its event begins: later than "ready" if it is short. */
+/*
+ * Set and watch the keys that the flood needs. Returns when the flood or its event begins: later
+ * than "ready" if it is short.
+ */
 static int64_t prepare(void) {
         const struct flood_kind *kind = &flood.kind;
         size_t step =
@@ -239,7 +243,10 @@ static void send_request(void) {
                   correlation(kind->special == LONG_ADDRESS ? ADDRESS_SIZE : sizeof(flood.serial)));
 }
 
-/* The clients send in turn. At full speed a client sends when its socket has taken its previous requests. */
+/*
+ * The clients send in turn. At full speed a client sends when its socket has taken its previous
+ * requests.
+ */
 static void send_requests(int64_t begin_ns) {
         uint64_t n_due = flood.per_second == 0
                                  ? UINT64_MAX

@@ -13,7 +13,9 @@
 
 #define LOAD_VALUE_LENGTH 100
 
-/* A message that has not arrived after this time is missing, unless bench_load has --patience-ms. */
+/*
+ * A message that has not arrived after this time is missing, unless bench_load has --patience-ms.
+ */
 #define LOAD_PATIENCE_NS (120 * NS_PER_S)
 
 struct load_options {

@@ -42,8 +42,8 @@ void wire_append_pubrel(struct buf *out, uint16_t id);
 void wire_append_user_property(struct buf *out, struct slice name, struct slice value);
 
 /*
- * A PUBLISH with the format indicator and content type of requests and replies. id: not used at QoS 0. properties: further
- * properties, encoded.
+ * A PUBLISH with the format indicator and content type of requests and replies. id: not used at QoS
+ * 0. properties: further properties, encoded.
  */
 void wire_append_publish(struct buf *out, const struct message *message, uint8_t qos, uint16_t id,
                          struct slice properties);

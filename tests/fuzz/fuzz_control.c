@@ -224,9 +224,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ASSERT(storage_memory_new(&storage) == 0);
         config.transport =
                 (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
-        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
-                                                        .fatal = fatal,
-                                                        .userdata = &world };
+        config.callbacks =
+                (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, storage, world.real) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));

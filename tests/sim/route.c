@@ -54,7 +54,10 @@ static void append_welcome(const struct world *world, struct buf *text) {
         companion_welcome_append(text, &welcome);
 }
 
-/* A planted fault: replace the text by that of the previous WELCOME, and keep the new one for the next HELLO. */
+/*
+ * A planted fault: replace the text by that of the previous WELCOME, and keep the new one for the
+ * next HELLO.
+ */
 static void exchange_welcome(struct sim_broker *broker, struct buf *text) {
         struct buf previous = broker->welcome;
 

@@ -47,7 +47,10 @@ static void set_now(struct world *world, int64_t mono_ns) {
                 world->now.wall_ms = 0;
 }
 
-/* The interval of pipeline_check_storage(). Shorter than in the process, so that a run has several after each fault. */
+/*
+ * The interval of pipeline_check_storage(). Shorter than in the process, so that a run has several
+ * after each fault.
+ */
 #define CHECK_INTERVAL_NS (100 * NS_PER_MS)
 
 static void check_storage(struct world *world, struct timeline_event *event) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For LD_PRELOAD: a disk that cannot sync. While the file that STATESTORE_SYNC_FAILS names exists, each sync returns EIO. */
+/*
+ * For LD_PRELOAD: a disk that cannot sync. While the file that STATESTORE_SYNC_FAILS names exists,
+ * each sync returns EIO.
+ */
 
 #include <errno.h>
 #include <stdlib.h>

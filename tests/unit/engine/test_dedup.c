@@ -309,7 +309,10 @@ Test(dedup, rejects_numbers_that_do_not_ascend) {
         dedup_deinit(&dedup);
 }
 
-/* The store may have dropped a reply early, executed the request again, and ended before a commit removed the first. */
+/*
+ * The store may have dropped a reply early, executed the request again, and ended before a commit
+ * removed the first.
+ */
 Test(dedup, restores_the_later_one_of_two_replies_to_the_same_request) {
         struct reply_row first = stored_row(1, 7, 10), second = stored_row(5, 7, 10);
         const struct dedup_record *record;

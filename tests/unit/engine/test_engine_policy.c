@@ -220,7 +220,10 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         policy_free(policy);
 }
 
-/* The policy does not grant a registration that an undo restores: it ends before its client is notified. */
+/*
+ * The policy does not grant a registration that an undo restores: it ends before its client is
+ * notified.
+ */
 Test(engine_policy, ends_a_registration_that_an_undo_restores_unless_granted) {
         struct policy *policy = make_policy("r*");
         struct world world;
@@ -346,7 +349,10 @@ Test(engine_policy, restarts_the_check_of_registrations_when_replaced) {
         policy_free(next);
 }
 
-/* Registrations end for other reasons while the check is in progress, also the one that is checked next. */
+/*
+ * Registrations end for other reasons while the check is in progress, also the registration that is
+ * checked next.
+ */
 Test(engine_policy, checks_the_rest_when_registrations_end_meanwhile) {
         struct policy *policy = make_policy("r*");
         struct request unwatch = UNWATCH("c", "k", .connection = 1);

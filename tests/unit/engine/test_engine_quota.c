@@ -244,7 +244,10 @@ static void set_many(int64_t px_ms) {
         }
 }
 
-/* The value needs the room of more expired keys than a step may remove: those that remain do not count. */
+/*
+ * The value needs the room of more expired keys than a step may remove: the remaining
+ * ones do not count.
+ */
 Test(quota, of_bytes_does_not_count_expired_keys) {
         static uint8_t value[1 << 18];
         struct request request = SET("large", "");
@@ -261,7 +264,10 @@ Test(quota, of_bytes_does_not_count_expired_keys) {
         cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
         cr_expect_gt(engine_stats(world.engine).n_keys, ENGINE_STEP_ROWS_MAX);
 
-        /* what has not expired counts: the ticks have removed nothing yet, and this value does not fit beside the first */
+        /*
+         * what has not expired counts: the ticks have removed nothing yet, and this value does not
+         * fit beside the first
+         */
         request.key = S("another");
         cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
         cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
@@ -285,7 +291,10 @@ Test(quota, of_keys_does_not_count_expired_keys) {
         world_deinit(&world);
 }
 
-/* The registrations of a client that has disconnected do not count either, although ticks remove them. */
+/*
+ * The registrations of a client that has disconnected do not count either, although ticks remove
+ * them.
+ */
 Test(quota, does_not_count_registrations_of_disconnected_clients) {
         static uint8_t value[1 << 18];
         struct request request = SET("large", "");

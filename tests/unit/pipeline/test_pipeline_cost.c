@@ -105,7 +105,10 @@ static struct sending delete (int number) {
         return (struct sending){ WORDS(S("DEL"), slice_from_string(key)) };
 }
 
-/* How many requests of a kind may be executed in one batch: the request that reaches BATCH_BYTES_MAX is the last one. */
+/*
+ * How many requests of a kind may be executed in one batch: the request that reaches
+ * BATCH_BYTES_MAX is the last one.
+ */
 static const struct {
         const char *name;
         void (*prepare)(void);
@@ -232,7 +235,10 @@ Test(batch_cost, batch_after_a_large_reply_begins_with_the_next_client) {
         }
 }
 
-/* A storage that stores nothing: while the transport has room, a request is executed and published on arrival. */
+/*
+ * A storage that stores nothing: while the transport has room, a request is executed and published
+ * on arrival.
+ */
 Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) {
         broker_init(&broker, broker_config());
         become_volatile();

@@ -285,8 +285,9 @@ static void meet_plugin(void) {
 }
 
 /*
- * The undo restores the registration. When commits succeed again, WELCOME does not list its connection. From HELLO to WELCOME no
- * request is executed: TRACK of a new registration would be missing in WELCOME.
+ * The undo restores the registration. When commits succeed again, WELCOME does not list its
+ * connection. From HELLO to WELCOME no request is executed: TRACK of a new registration would be
+ * missing in WELCOME.
  */
 Test(storage, hello_is_repeated_after_failed_commits) {
         const char *hello = "$CONTROL/statestore/v1/hello:instance-1 ";

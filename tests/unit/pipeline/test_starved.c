@@ -329,7 +329,10 @@ static void run_script(struct broker_variant *starved, struct broker_variant *fe
         }
 }
 
-/* Returns the number of allocations that failed. The pipelines are static: longjmp() may change automatic variables. */
+/*
+ * Returns the number of allocations that failed. The pipelines are static: longjmp() may change
+ * automatic variables.
+ */
 static uint64_t run(const struct script *script, bool with_plugin, uint64_t n, uint64_t n_failures) {
         static const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
         static struct broker_variant starved, fed;
