@@ -359,8 +359,7 @@ static void check_queue(struct doctor *doctor) {
         publish_to_peer(doctor, BURST);
         drain(peer);
         if (peer->n_messages < BURST)
-                report(doctor, SEVERITY_FAIL, "queue",
-                       "max_queued_messages 1000000 in mosquitto.conf, not 0",
+                report(doctor, SEVERITY_FAIL, "queue", "max_queued_messages 100000 in mosquitto.conf, not 0",
                        "of %d messages sent at once to one client the broker lost %u", BURST,
                        BURST - peer->n_messages);
         else

@@ -107,8 +107,8 @@ def test_each_finding_is_an_object_in_json(good_site):
 
 @pytest.mark.parametrize("lines, expected, change", [
     (["set_tcp_nodelay false"], {"latency": "fail"}, "set_tcp_nodelay true"),
-    (["max_queued_messages 100"], {"queue": "fail"}, "max_queued_messages 1000000"),
-    (["max_queued_messages 1000"], {"queue": "fail"}, "max_queued_messages 1000000"),
+    (["max_queued_messages 100"], {"queue": "fail"}, "max_queued_messages 100000 "),
+    (["max_queued_messages 1000"], {"queue": "fail"}, "max_queued_messages 100000 "),
     (["max_packet_size 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
     (["message_size_limit 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
     (["max_packet_size 1048577"], {"size": "warn"}, "max_packet_size 1048576"),

@@ -10,7 +10,7 @@ import pytest
 from support import resp
 from support.broker import passwords
 from support.client import INVOKE, base16, notify_topic
-from support.connection import SUBACK, SUBSCRIBE, SUCCESS, Connection, Disconnected
+from support.connection import PUBACK, SUBACK, SUBSCRIBE, SUCCESS, Connection, Disconnected
 from support.flood import number, packet, text
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
@@ -144,6 +144,26 @@ def test_max_queued_messages_bounds_the_number_of_small_replies_that_wait(limite
     slow.ping()
     assert slow.messages() == []
     assert (f"messages are being dropped for client {slow.id}" in site.broker.log()) == (n_waiting < 3000)
+
+
+class Silent(WireClient):
+    """Acknowledges no message."""
+
+    def send(self, data):
+        if data[0] >> 4 != PUBACK:
+            super().send(data)
+
+
+def test_a_client_that_acknowledges_nothing_has_a_limited_number_of_replies_in_flight(limited):
+    """For each PUBACK mosquitto searches the list of the messages in flight to this client."""
+    n_in_flight = int(LIMITS["max_inflight_messages"])
+    site = limited()
+    slow = site.connect(kind=Silent)
+
+    take_replies(site, slow, "v", n_in_flight + 200)
+
+    slow.ping()
+    assert len(slow.messages()) == n_in_flight
 
 
 @pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")

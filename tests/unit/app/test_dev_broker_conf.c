@@ -45,7 +45,7 @@ Test(dev_broker_conf, listens_at_another_address) {
 /* conf/mosquitto.conf explains these settings. */
 Test(dev_broker_conf, keeps_the_settings_for_latency_and_bursts) {
         static const char *const lines[] = { "\nallow_anonymous true\n", "\nset_tcp_nodelay true\n",
-                                             "\nmax_inflight_messages 0\n", "\npersistence false\n" };
+                                             "\nmax_inflight_messages 1000\n", "\npersistence false\n" };
         char *text = text_of(&usual);
 
         for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
