@@ -140,9 +140,10 @@ void engine_set_packet_limits(struct engine *engine, const struct packet_limits 
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
 /*
- * Undo the rows of the effects, newest first, after their commit failed. Keys, registrations and remembered replies are then as
- * in the storage. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is inconsistent: free the engine and
- * load it from storage.
+ * Undo the rows of the effects, newest first, after their commit failed. Keys and registrations are
+ * then as in the storage. No reply of the batch is remembered, and the replies that the batch has
+ * dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is
+ * inconsistent: free the engine and load it from storage.
  *
  * This also restores the registrations that events have ended. The engine ends again those that the policy does not grant. The
  * caller must report the other ends again:
@@ -213,9 +214,9 @@ struct entry_fields {
 };
 
 /*
- * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or -ENOMEM. Deadlines are
- * monotonic nanoseconds and may have passed. Restore replies in ascending order of slots; engine_restore_reply()
- * returns -EBADMSG if it detects another order.
+ * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or
+ * -ENOMEM. Deadlines are monotonic nanoseconds and may have passed. Restore replies in ascending
+ * order of numbers; engine_restore_reply() returns -EBADMSG if it detects another order.
  */
 int engine_restore_entry(struct engine *engine, const struct entry_fields *fields);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
