@@ -401,7 +401,7 @@ void connection_close(struct connection *connection) {
         if (!connection->client)
                 return;
         if (!connection->has_failed)
-                mqtt_client_disconnect(connection->client, false);
+                mqtt_client_disconnect(connection->client);
         mqtt_client_close(connection->client, client_closed);
         uv_run(&connection->loop, UV_RUN_DEFAULT);
 }

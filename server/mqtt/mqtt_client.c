@@ -248,13 +248,17 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
         uv_close((uv_handle_t *)&client->misc_timer, timer_closed);
 }
 
-void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session) {
+static void send_disconnect(struct mqtt_client *client, bool ends_session) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
 
         if (ends_session)
                 mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, 0);
         client->state = CLIENT_IDLE;
         mosquitto_disconnect_v5(client->library, 0, properties);
+}
+
+void mqtt_client_disconnect(struct mqtt_client *client) {
+        send_disconnect(client, false);
 }
 
 /*
@@ -267,7 +271,7 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_ses
         int fd = dup(mosquitto_socket(client->library));
         char rest[4096];
 
-        mqtt_client_disconnect(client, ends_session);
+        send_disconnect(client, ends_session);
         client_drop_poll(client);
         if (fd < 0)
                 return;

@@ -126,12 +126,13 @@ void mqtt_client_stop_reading(struct mqtt_client *client);
 /* Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only from a callback. */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
-/* Send DISCONNECT at once. disconnected() is not called. ends_session: set the session expiry to 0. */
-void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
+/* Send DISCONNECT at once. disconnected() is not called. */
+void mqtt_client_disconnect(struct mqtt_client *client);
 
 /*
- * As mqtt_client_disconnect(), but block for up to 2 s until the broker closes the connection, so that the broker reads all
- * packets written before. The only callback that may call this function is packets_written.
+ * As mqtt_client_disconnect(), but block for up to 2 s until the broker closes the connection, so
+ * that the broker reads all packets written before. ends_session: set the session expiry to 0. The
+ * only callback that may call this function is packets_written.
  */
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session);
 
