@@ -189,11 +189,11 @@ static bool ask_starved(size_t row, uint64_t n) {
                 ask(&world, asked[row].probe, false);
                 cr_expect(reply_begins_with(&world, asked[row].undone), ROW(asked, row));
         } else {
-                bool is_desynchronized = n_dropped(&world) > dropped_before;
+                bool is_reply_dropped = n_dropped(&world) > dropped_before;
 
                 ask(&world, asked[row].probe, false);
                 cr_expect(reply_begins_with(&world, asked[row].done) ||
-                                  (is_desynchronized && reply_begins_with(&world, asked[row].undone)),
+                                  (is_reply_dropped && reply_begins_with(&world, asked[row].undone)),
                           ROW(asked, row));
         }
 
