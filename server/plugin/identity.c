@@ -25,6 +25,12 @@
  */
 #define USER_PROPERTIES_BYTES_MAX 65536
 
+/*
+ * A request at QoS 0 or 2 with a longer Response Topic and Correlation Data, together, is refused:
+ * see strip().
+ */
+#define STRIPPED_BYTES_MAX 1024
+
 /* The parts of a request's properties that the plugin needs, read in one pass. */
 struct request_properties {
         char *response_topic;
@@ -155,13 +161,25 @@ static struct companion_mac compute_mac(struct plugin *plugin, const struct mosq
         return companion_mac_compute(&covered, plugin->mac_key);
 }
 
-/* Remove the user properties with reserved names. If mac is not NULL, append the identity properties. */
-static int replace_reserved(mosquitto_property *list, const struct companion_mac *mac,
-                            const struct connection *connection) {
+/* For properties_copy(): what the store needs to reply with an error. */
+static int is_of_reply(const mosquitto_property *property) {
+        switch (mosquitto_property_identifier(property)) {
+        case MQTT_PROP_RESPONSE_TOPIC:
+        case MQTT_PROP_CORRELATION_DATA:
+        case MQTT_PROP_MESSAGE_EXPIRY_INTERVAL:
+                return 1;
+        default:
+                return 0;
+        }
+}
+
+/* Keep these properties of the list only. If mac is not NULL, append the identity properties. */
+static int keep_properties(mosquitto_property *list, int (*keep)(const mosquitto_property *property),
+                           const struct companion_mac *mac, const struct connection *connection) {
         CLEANUP(cleanup_properties) mosquitto_property *copy = NULL;
         int r;
 
-        r = properties_copy(&copy, list, is_not_reserved);
+        r = properties_copy(&copy, list, keep);
         if (r < 0)
                 return r;
         if (mac)
@@ -176,13 +194,16 @@ static int replace_reserved(mosquitto_property *list, const struct companion_mac
 }
 
 /*
- * A request at QoS 0 or 2 gets an error, for which the store needs only the properties. Drop the
- * payload: at QoS 2 it would wait in the store's MQTT library until PUBREL, where no limit applies.
- * The broker frees the payload that it has passed.
+ * A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply.
+ * Drop everything else, and refuse a long address: at QoS 2 all of it would wait in the store's MQTT
+ * library until PUBREL, where no limit applies. The broker frees the payload that it has passed.
  */
-static void drop_payload(struct mosquitto_evt_message *request) {
+static int strip(struct mosquitto_evt_message *request, const struct request_properties *properties) {
+        if (properties->response.length + properties->correlation.length > STRIPPED_BYTES_MAX)
+                return -E2BIG;
         request->payload = NULL;
         request->payloadlen = 0;
+        return request->properties ? keep_properties(request->properties, is_of_reply, NULL, NULL) : 0;
 }
 
 static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *request,
@@ -192,17 +213,15 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
         struct companion_mac mac;
         int r;
 
-        if (request->qos != 1) {
-                drop_payload(request);
-                return properties->has_reserved ? replace_reserved(request->properties, NULL, NULL) : 0;
-        }
+        if (request->qos != 1)
+                return strip(request, properties);
 
         r = connections_open(plugin, request->client, client_id, &connection);
         if (r < 0)
                 return r;
         mac = compute_mac(plugin, request, properties, connection);
         if (properties->has_reserved)
-                return replace_reserved(request->properties, &mac, connection);
+                return keep_properties(request->properties, is_not_reserved, &mac, connection);
 
         r = append_identity(&request->properties, &mac, connection);
         /* the broker frees only the list that it passed to the plugin */

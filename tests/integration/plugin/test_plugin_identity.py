@@ -259,29 +259,26 @@ def test_a_request_is_never_retained(site, peer):
 @pytest.mark.parametrize("user", [[], [("statestore-mac", "1:1:" + "0" * 32)],
                                   [("a", "b"), ("statestore-client-id", "x"), ("c", "d")]], ids=len)
 @pytest.mark.parametrize("qos", [0, 2])
-def test_requests_at_another_qos_get_no_identity(site, peer, qos, user):
+def test_of_a_request_at_another_qos_only_the_address_of_the_reply_reaches_the_store(site, peer, qos, user):
     client = site.connect()
 
-    client.send(client.encode_publish(INVOKE, qos=qos, user=user))
+    client.send(client.encode_publish(INVOKE, b"x" * 100_000, qos=qos, user=user, CorrelationData=b"1",
+                                      ResponseTopic="clients/c/replies", ContentType="x" * 60_000))
     if qos == 2:
         client.send(b"\x62\x02\x00\x01")  # PUBREL
 
     request = peer.next_request()
-    assert reserved(request) == []
-    assert request.user == [pair for pair in user if pair[0] in "ac"]
+    assert (request.payload, request.user, request.content_type) == (b"", [], None)
+    assert (request.correlation, request.response_topic) == (b"1", "clients/c/replies")
 
 
-@pytest.mark.parametrize("user", [[], [("statestore-mac", "x")]], ids=len)
-@pytest.mark.parametrize("qos", [0, 2])
-def test_the_payload_of_a_request_at_another_qos_does_not_reach_the_store(site, peer, qos, user):
+def test_a_request_at_qos_2_with_a_long_reply_address_is_refused(site, peer):
     client = site.connect()
 
-    client.send(client.encode_publish(INVOKE, b"x" * 100_000, qos=qos, user=user, CorrelationData=b"1"))
-    if qos == 2:
-        client.send(b"\x62\x02\x00\x01")  # PUBREL
+    client.send(client.encode_publish(INVOKE, qos=2, CorrelationData=b"1" * 1025) + b"\x62\x02\x00\x01")
+    client.send(client.encode_publish(INVOKE, qos=2, CorrelationData=b"2" * 1024) + b"\x62\x02\x00\x02")
 
-    request = peer.next_request()
-    assert (request.payload, request.correlation) == (b"", b"1")
+    assert peer.next_request().correlation == b"2" * 1024
 
 
 @pytest.mark.parametrize("topic", [INVOKE, f"clients/{SERVICE}", f"clients/{SERVICE}/x/command/notify/y",
