@@ -110,6 +110,9 @@ static bool meets_condition(const struct request *request, const struct entry *e
                slice_equal(entry_value(entry), request->expected);
 }
 
+/* Memory may exceed max_bytes by one part in this number, for what a tick has yet to remove. */
+#define EXPIRED_SHARE 4
+
 /* How much of a growth exceeds the quotas. */
 struct excess {
         uint64_t n_keys, n_bytes;
@@ -137,7 +140,9 @@ static bool is_excess(struct excess excess) {
 /*
  * Ensure the quotas allow this growth. If they do not, remove what a tick would remove later, as
  * far as this step may: registrations of disconnected clients first, then expired keys. What
- * remains of these does not count.
+ * remains of these does not count, up to 1/EXPIRED_SHARE of max_bytes: otherwise a client could set
+ * large values that expire at once, without limit, while many small expired keys precede them in
+ * the order of removal.
  */
 static enum outcome make_room(struct request_step *step, struct excess growth) {
         struct engine *engine = step->engine;
@@ -154,6 +159,8 @@ static enum outcome make_room(struct request_step *step, struct excess growth) {
                         return OUTCOME_OUT_OF_MEMORY;
                 step->n_rows_left--;
         }
+        if (excess.n_bytes > engine->config.max_bytes / EXPIRED_SHARE)
+                return OUTCOME_QUOTA_EXCEEDED;
         return keyspace_has_expired(&engine->keyspace, step->now.mono_ns, excess.n_keys,
                                     subtract(excess.n_bytes, engine->watch.n_ended_bytes))
                        ? OUTCOME_DONE

@@ -98,6 +98,7 @@ struct event {
  * Maximum number of rows of one step, so that a step does not delay other requests. What remains is done by later ticks:
  * - expired keys. Until a tick removes them, no client reads them, and they do not count towards the quotas;
  * - registrations of a disconnected client. From the disconnect on, the client is not notified, and they do not count;
+ *   but all memory together is at most 5/4 of max_bytes;
  * - registrations to check against a new policy: each counts as a row, because a policy decision takes time.
  *
  * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per connection of the store; the first

@@ -245,6 +245,20 @@ static void set_many(int64_t px_ms) {
 }
 
 /*
+ * Store three times the present bytes more, and set the limit to all of it: what expires later is a
+ * quarter of the limit.
+ */
+static void fill(void) {
+        static uint8_t value[1 << 20];
+        struct request request = SET("filler", "");
+
+        request.value = (struct slice){ value, (size_t)(3 * engine_stats(world.engine).n_bytes) };
+        cr_assert_lt(request.value.length, sizeof(value));
+        cr_assert(asked(&world, request, OUTCOME_DONE));
+        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
+}
+
+/*
  * The value needs the room of more expired keys than a step may remove: the remaining
  * ones do not count.
  */
@@ -255,7 +269,7 @@ Test(quota, of_bytes_does_not_count_expired_keys) {
 
         world_init(&world, world_config());
         set_many(10);
-        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
+        fill();
         request.value = (struct slice){ value, (size_t)n_expired_bytes - 300 };
         cr_assert_lt(request.value.length, sizeof(value));
         cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
@@ -308,9 +322,9 @@ Test(quota, does_not_count_registrations_of_disconnected_clients) {
                 watch.key = slice_from_string(key);
                 cr_assert(asked(&world, watch, OUTCOME_DONE));
         }
-        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
         request.value = (struct slice){ value, (size_t)engine_stats(world.engine).n_bytes - 300 };
         cr_assert_lt(request.value.length, sizeof(value));
+        fill();
         cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
         cr_expect(asked(&world, request, OUTCOME_DONE));
@@ -414,4 +428,33 @@ Test(failure, changes_nothing) {
                              ROW(failures, i));
                 world_deinit(&world);
         }
+}
+
+/* The small keys expire first, so the steps remove only them. */
+Test(quota, of_bytes_limits_expired_values_behind_expired_small_keys) {
+        static const uint8_t value[100000];
+        const uint64_t max_bytes = 2000000;
+        bool is_refused = false;
+        char key[16];
+
+        init_bytes(max_bytes);
+        for (int i = 0; i < 6000; i++) {
+                struct request small = SET("", "", PX(1));
+
+                snprintf(key, sizeof(key), "small-%d", i);
+                small.key = slice_from_string(key);
+                cr_assert(asked(&world, small, OUTCOME_DONE));
+        }
+        for (int i = 0; i < 90; i++) {
+                struct request large = SET("", "", PX(1));
+
+                pass_ms(&world, 2);
+                snprintf(key, sizeof(key), "large-%d", i);
+                large.key = slice_from_string(key);
+                large.value = (struct slice){ value, sizeof(value) };
+                is_refused |= asked(&world, large, OUTCOME_QUOTA_EXCEEDED);
+        }
+        cr_expect(is_refused);
+        cr_expect_leq(engine_stats(world.engine).n_bytes, max_bytes * 5 / 4);
+        world_deinit(&world);
 }
