@@ -111,7 +111,8 @@ void batch_add_cost(struct batch *batch) {
 }
 
 bool batch_is_full(const struct batch *batch) {
-        return batch->n_messages >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
+        return batch->n_messages >= PIPELINE_BATCH_MESSAGES_MAX ||
+               batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
 }
 
 struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns) {

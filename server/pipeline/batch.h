@@ -19,7 +19,8 @@
  *   but the broker makes a copy for each of them, and the broker's loop is shared as well;
  * - BATCH_ITEM_BYTES for each of these, and for each track change. So the bytes also limit their number.
  *
- * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. A step (one message, or one tick) that exceeds the limit is
+ * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were executed
+ * and the changes of watched keys: each change is published as one message or more. A step (one message, or one tick) that exceeds the limit is
  * completed. Then the batch ends, and the next batch begins with the request of the next client: see pipeline/inbox.h.
  */
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
@@ -74,7 +75,10 @@ void batch_add_message(struct batch *batch, const struct message *message);
 /* Add the cost of the replies and effects that were added since the last call to n_bytes. Call after each step. */
 void batch_add_cost(struct batch *batch);
 
-/* Return true if the batch must end before another step: at BATCH_BYTES_MAX or PIPELINE_BATCH_MESSAGES_MAX. */
+/*
+ * Return true if the batch must end before another step: at BATCH_BYTES_MAX, or at
+ * PIPELINE_BATCH_MESSAGES_MAX messages or changes of watched keys.
+ */
 bool batch_is_full(const struct batch *batch);
 
 /* Return the reply address of a request. It borrows from the message and has no reply yet. */

@@ -263,6 +263,7 @@ Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) 
 
 #define N_EXPIRING 20000
 #define VALUE_SIZE 200
+#define N_WATCHED  1000
 
 static int64_t slow_clock_ns(void *userdata) {
         struct broker *slow = userdata;
@@ -310,6 +311,31 @@ Test(batch_cost, keys_with_one_deadline_expire_in_batches_of_limited_cost) {
                 broker_committed(&broker, 0);
         }
         cr_expect_eq(n_keys(), 0);
+        broker_deinit(&broker);
+}
+
+/* Each change of a watched key is published as a message, however small its notification. */
+Test(batch_cost, watched_keys_with_one_deadline_expire_in_batches_of_few_notifications) {
+        char words[32];
+
+        broker_init(&broker, broker_config());
+        for (int i = 0; i < N_WATCHED; i++) {
+                snprintf(words, sizeof(words), "KEYNOTIFY k%d", i);
+                broker_do(&broker, words);
+                snprintf(words, sizeof(words), "SET k%d v PX 1000", i);
+                broker_do(&broker, words);
+        }
+        broker.commit_result = 1;
+        broker.now.mono_ns += INT64_C(1000000000);
+        for (int n = 0; n_keys() > 0; n++) {
+                broker.n_notifications_committed = 0;
+                broker_tick(&broker);
+                broker_committed(&broker, 0);
+                cr_assert_lt(n, N_WATCHED);
+                cr_assert_gt(broker.n_notifications_committed, 0);
+                cr_assert_lt(broker.n_notifications_committed,
+                             PIPELINE_BATCH_MESSAGES_MAX + ENGINE_STEP_ROWS_MAX);
+        }
         broker_deinit(&broker);
 }
 
