@@ -69,7 +69,7 @@ ROOMS = {
                "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),
     "app": ("base protocol engine codec storage/sqlite pipeline config control http mqtt",
             "systemd/sd-daemon.h uv.h"),
-    "ctl": ("base protocol engine storage storage/sqlite records config mqtt",
+    "ctl": ("base protocol engine storage storage/sqlite records pipeline config mqtt",
             "curl/curl.h mosquitto.h mqtt_protocol.h uv.h"),
     "man": ("config ctl", ""),
     "": ("base config app", ""),  # server/main.c

@@ -142,9 +142,6 @@ bool companion_client_id_is_random(struct slice client_id);
  *
  * - WELCOME lists the connection, but the store has no registrations of the connection. The registrations ended while
  *   the store served another broker, or while the plugin did not reply.
- * - WELCOME lists the connection, and its client watches a key that the last restart of the store may have lost: with
- *   --persist, a store with data need not store every key. If --seed has set a watched key at the start, the store kicks
- *   every listed connection.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `disconnect` applies to a request of the connection.
  */

@@ -88,8 +88,9 @@ static const char import_help[] =
         "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets\n"
         "the version, the token and the deadline of its line. Keys whose deadline has passed are\n"
         "skipped. The import ends at a token more than a minute ahead of the clock, and with --data-dir\n"
-        "also at such a version. FILE can also be a JSON list of objects whose members are keys and\n"
-        "values; - is stdin.\n"
+        "also at such a version. Clients that watch the keys are notified, with --data-dir after the\n"
+        "store's next start. FILE can also be a JSON list of objects whose members are keys and values;\n"
+        "- is stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";

@@ -15,6 +15,7 @@
 #include "ctl/input.h"
 #include "ctl/run.h"
 #include "engine/engine.h"
+#include "pipeline/outbox.h"
 #include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
 #include "storage/sqlite/sqlite.h"
@@ -27,6 +28,7 @@ struct data_dir {
         struct storage *storage;
         struct engine *engine;
         struct restored restored;
+        struct outbox outbox; /* of an import: the store publishes it after its next start */
         struct now now;
         /* Node id of the versions. If the directory is empty, accept_node_id() sets it from the first imported record. */
         struct slice node_id;
@@ -36,6 +38,7 @@ struct data_dir {
 
 static void data_dir_deinit(struct data_dir *directory) {
         effects_deinit(&directory->effects);
+        outbox_deinit(&directory->outbox);
         engine_free(directory->engine);
         restored_deinit(&directory->restored);
         storage_close(directory->storage);
@@ -57,6 +60,7 @@ static enum exit_code data_dir_open(struct data_dir *directory, const char *name
                                 directory->now) < 0)
                 return EXIT_STORE_ERROR;
 
+        outbox_init(&directory->outbox, &directory->restored, false);
         directory->node_id = slice_from_string(directory->restored.header.node_id);
         return EXIT_DONE;
 }
@@ -133,18 +137,17 @@ static enum exit_code store_batch(struct data_dir *directory) {
 
         if (directory->effects.n_rows == 0)
                 return EXIT_DONE;
+        if (outbox_stage(&directory->outbox, &directory->effects, NULL) < 0)
+                return complain_of_memory();
 
         batch = storage_batch_from(directory->engine, &directory->effects, directory->now);
-        /*
-         * The import notifies no client. With this digest the store assumes at its next start that every key may have
-         * changed. With the plugin it then disconnects the clients that watch keys, so that they register again.
-         */
-        batch.persistence_digest = PERSISTENCE_UNKNOWN;
+        batch.notifications = outbox_staged(&directory->outbox, &batch.n_notifications);
         batch.key_states = directory->restored.header.key_states;
         if (directory->node_id.length > 0)
                 batch.node_id = directory->node_id;
 
         r = storage_commit(directory->storage, &batch);
+        outbox_commit(&directory->outbox);
         effects_reset(&directory->effects);
         if (r < 0) {
                 complain("commit failed: %s", strerror(-r));

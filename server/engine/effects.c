@@ -36,6 +36,7 @@ static void reset_notifications(struct effects *effects) {
 
         effects->n_changes = 0;
         effects->n_notifications = 0;
+        effects->n_lost = 0;
 }
 
 void reply_deinit(struct reply *reply) {
@@ -56,22 +57,6 @@ void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         effects->n_track_changes = 0;
-}
-
-/* Remove all track changes except KICK_CONNECTION. */
-static void keep_kicks(struct effects *effects) {
-        size_t n_kept = 0;
-
-        for (size_t i = 0; i < effects->n_track_changes; i++)
-                if (effects->track_changes[i].action == KICK_CONNECTION)
-                        effects->track_changes[n_kept++] = effects->track_changes[i];
-        effects->n_track_changes = n_kept;
-}
-
-void effects_fail(struct effects *effects) {
-        reset_rows(effects);
-        reset_notifications(effects);
-        keep_kicks(effects);
 }
 
 void effects_deinit(struct effects *effects) {
@@ -111,12 +96,10 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
                              effects->n_notifications + n_watchers, sizeof(*effects->notifications));
 }
 
-void effects_change(struct effects *effects, struct row row, struct registration *watchers,
+void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version) {
-        struct entry *entry = row.entry.after;
         size_t change = effects->n_changes;
 
-        effects_row(effects, row);
         if (!watchers)
                 return;
 
@@ -133,6 +116,12 @@ void effects_change(struct effects *effects, struct row row, struct registration
                         .change = change,
                 };
         }
+}
+
+void effects_change(struct effects *effects, struct row row, struct registration *watchers,
+                    struct version version) {
+        effects_row(effects, row);
+        effects_notify(effects, row.entry.after, watchers, version);
 }
 
 int effects_reserve_track(struct effects *effects) {

@@ -50,6 +50,7 @@ struct track_change {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
+        size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
         struct track_change *track_changes;
         size_t n_track_changes, track_changes_capacity;
         struct key_change *changes;
@@ -80,6 +81,13 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
 void effects_change(struct effects *effects, struct row row, struct registration *watchers,
                     struct version version);
 
+/*
+ * Add a notification of a change without a row, after effects_reserve_change(). entry: the new entry; NULL: the key does not
+ * exist.
+ */
+void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
+                    struct version version);
+
 /* Make room for one action of the plugin. Returns 0 or -ENOMEM. */
 int effects_reserve_track(struct effects *effects);
 
@@ -94,10 +102,3 @@ int effects_reserve_row(struct effects *effects);
 
 /* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
-
-/*
- * Call after engine_undo() of a batch whose commit failed. Removes all effects except the
- * KICK_CONNECTION actions, which the pipeline has added: the undo does not restore the
- * registrations of these connections, so their clients must register again.
- */
-void effects_fail(struct effects *effects);

@@ -11,6 +11,7 @@
 #include "base/time_units.h"
 #include "engine/commands.h"
 #include "engine/disconnect.h"
+#include "engine/persistence.h"
 #include "engine/revocation.h"
 
 /*
@@ -292,6 +293,9 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
         disconnect_continue(engine, &n_rows_left, effects);
         revocation_continue(engine, &n_rows_left, effects);
         disconnect_end_idle(engine, now, &n_rows_left, effects);
+        r = persistence_notify_lost(engine, now, &n_rows_left, effects);
+        if (r < 0)
+                return r;
         for (; n_rows_left > 0; n_rows_left--) {
                 entry = keyspace_expired(&engine->keyspace, now.mono_ns);
                 if (!entry)
@@ -336,7 +340,7 @@ int64_t engine_next_deadline(const struct engine *engine) {
         int64_t idle = disconnect_idle_deadline(engine);
         int64_t next = expiry < forgetting ? expiry : forgetting;
 
-        if (engine->is_revoking || engine->watch.ended)
+        if (engine->is_revoking || engine->is_notifying_lost || engine->watch.ended)
                 return 0;
         return idle < next ? idle : next;
 }
@@ -356,6 +360,10 @@ struct engine_stats engine_stats(const struct engine *engine) {
 
 const struct engine_config *engine_config(const struct engine *engine) {
         return &engine->config;
+}
+
+bool engine_may_lose_keys(const struct engine *engine) {
+        return engine->is_notifying_lost || engine->config.persist != PERSIST_ALL;
 }
 
 struct clock *engine_clock(struct engine *engine) {

@@ -99,7 +99,8 @@ struct event {
  * - expired keys. Until a tick removes them, no client reads them, and they do not count towards the quotas;
  * - registrations of a disconnected client. From the disconnect on, the client is not notified, and they do not count;
  *   but all memory together is at most 5/4 of max_bytes;
- * - registrations to check against a new policy: each counts as a row, because a policy decision takes time.
+ * - registrations to check against a new policy: each counts as a row, because a policy decision takes time;
+ * - watched keys that a restart may have lost: each counts as a row (engine_restore_lost_keys()).
  *
  * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per connection of the store; the first
  * KEYNOTIFY of a client with restored registrations of a former connection; a change of a key while its watchers remain to be
@@ -181,6 +182,8 @@ const struct engine_config *engine_config(const struct engine *engine);
 /* Borrowed until the next step; NULL if there is none. */
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
+/* Return whether a restart may lose a key, or the clients are not yet notified of what the last one may have lost. */
+bool engine_may_lose_keys(const struct engine *engine);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 
 /* Whether a registration was made over a connection whose number is known: at a broker with the plugin. */
@@ -223,11 +226,18 @@ int engine_restore_entry(struct engine *engine, const struct entry_fields *field
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection);
 int engine_restore_reply(struct engine *engine, const struct reply_row *row);
+
+/*
+ * The restart may have lost keys. Ticks notify the watchers of each key that does not exist then, as if the key had been
+ * deleted. The notification has a new version, because the version of the lost value is not known. A client may be notified of
+ * a key that did not exist before the restart either. engine_undo() of these notifications repeats all of them.
+ */
+void engine_restore_lost_keys(struct engine *engine);
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*
- * Set a key to a value that another store exported, and append the row to the effects. Replaces an existing entry. Returns 0
- * or -ENOMEM.
+ * Set a key to a value that another store exported, and append the row and the notifications to the effects. Replaces an
+ * existing entry. Returns 0 or -ENOMEM.
  */
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects);
 

@@ -12,6 +12,7 @@ struct engine {
         struct watch watch;
         struct dedup dedup;
         uint64_t disconnect_epoch; /* as in struct engine_stats */
+        bool is_notifying_lost;    /* watched keys remain to be checked: see persistence_notify_lost() */
         bool is_revoking; /* registrations from watch.check on remain to be checked against a new policy */
 
         /* Whether restored registrations of one client belong to several connections. This happens if the process ended before

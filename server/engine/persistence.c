@@ -2,10 +2,6 @@
 
 #include "engine/persistence.h"
 
-#include <sodium.h>
-#include <string.h>
-
-#include "base/cleanup.h"
 #include "base/glob.h"
 #include "engine/internal.h"
 
@@ -19,42 +15,42 @@ bool persistence_stores(const struct engine_config *config, struct slice key, bo
                                 (glob_match(config->persist_pattern, key, &budget) || budget == 0));
 }
 
-uint64_t persistence_digest(const struct engine_config *config) {
-        struct slice pattern =
-                config->persist == PERSIST_CUSTOM ? config->persist_pattern : (struct slice){ 0 };
-        uint8_t bytes[crypto_generichash_BYTES_MIN];
-        uint64_t digest;
-
-        if (config->persist == PERSIST_ALL)
-                return PERSISTENCE_ALL;
-
-        crypto_generichash(bytes, sizeof(bytes), pattern.data, pattern.length, NULL, 0);
-        memcpy(&digest, bytes, sizeof(digest));
-        return digest == PERSISTENCE_ALL || digest == PERSISTENCE_UNKNOWN ? 1 : digest;
+void engine_restore_lost_keys(struct engine *engine) {
+        engine->is_notifying_lost = true;
+        watch_restart_keys(&engine->watch);
 }
 
-bool persistence_may_have_lost(const struct engine_config *config, uint64_t stored_digest,
-                               struct slice key) {
-        if (stored_digest == PERSISTENCE_ALL)
-                return false;
+/* Notify the watchers if the key does not exist. Returns 0 or -ENOMEM. */
+static int notify_if_lost(struct engine *engine, struct slice key, struct now now, struct effects *effects) {
+        uint64_t hash = keyspace_hash(&engine->keyspace, key);
+        struct registration *watchers = watch_of_key(&engine->watch, hash, key);
+        int r;
 
-        /* After a change of the persistence policy, any key may be lost: the former policy is unknown, except its digest. */
-        return stored_digest != persistence_digest(config) || !persistence_stores(config, key, false);
+        if (!watchers || keyspace_find(&engine->keyspace, hash, key))
+                return 0;
+
+        r = effects_reserve_change(effects, watchers);
+        if (r < 0)
+                return r;
+        effects_notify(effects, NULL, watchers, clock_tick(&engine->clock, now.wall_ms));
+        effects->n_lost++;
+        return 0;
 }
 
-static bool may_be_lost(const struct engine *engine, uint64_t stored_digest,
-                        const struct registration *registration) {
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_rows_left,
+                            struct effects *effects) {
+        struct slice key;
+        int r;
 
-        registration_names(registration, &client, &key);
-        return buf_failed(&key) ||
-               persistence_may_have_lost(&engine->config, stored_digest, buf_slice(&key));
-}
-
-bool persistence_lost_watched_key(const struct engine *engine, uint64_t stored_digest, uint64_t connection) {
-        const struct registration *registration = watch_of_connection(&engine->watch, connection);
-
-        while (registration && !may_be_lost(engine, stored_digest, registration))
-                registration = registration->next_of_client;
-        return registration;
+        for (; engine->is_notifying_lost && *n_rows_left > 0; (*n_rows_left)--) {
+                engine->is_notifying_lost = watch_next_key(&engine->watch, &key);
+                if (!engine->is_notifying_lost)
+                        return 0;
+                r = notify_if_lost(engine, key, now, effects);
+                if (r < 0) {
+                        engine_restore_lost_keys(engine);
+                        return r;
+                }
+        }
+        return 0;
 }

@@ -38,19 +38,21 @@ int engine_restore_entry(struct engine *engine, const struct entry_fields *field
 }
 
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
+        struct registration *watchers =
+                watch_of_key(&engine->watch, keyspace_hash(&engine->keyspace, fields->key), fields->key);
         struct row row = { .type = ROW_ENTRY,
                            .entry = { .before_deadline_ns = DEADLINE_NEVER,
                                       .after_deadline_ns = fields->deadline_ns } };
         int r;
 
-        r = effects_reserve_row(effects);
+        r = effects_reserve_change(effects, watchers);
         if (r == 0)
                 r = put(engine, fields, &row.entry.after, &row.entry.before);
         if (r < 0)
                 return r;
 
         entry_ref(row.entry.after);
-        effects_row(effects, row);
+        effects_change(effects, row, watchers, fields->version);
         return 0;
 }
 

@@ -67,6 +67,8 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
         int r = 0;
 
         engine->is_tracking_uncertain |= effects->n_track_changes > 0;
+        if (effects->n_lost > 0)
+                engine_restore_lost_keys(engine);
         for (size_t i = effects->n_rows; i-- > 0 && r == 0;) {
                 const struct row *row = &effects->rows[i];
 

@@ -369,6 +369,8 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         registration->client = NULL;
         registration_unref(registration);
 
+        if (watch->next_key == key && !key->registrations)
+                watch->next_key = key->hh.next;
         node_release(watch->keys, key);
         if (client->previous_ended) {
                 release_ended(watch, client);
@@ -472,4 +474,20 @@ struct watch_usage watch_usage_of_client(const struct watch *watch, struct slice
 
         return node ? (struct watch_usage){ node->n_registrations, node->n_bytes }
                     : (struct watch_usage){ 0 };
+}
+
+void watch_restart_keys(struct watch *watch) {
+        watch->next_key = NULL;
+        watch->n_key_shards_begun = 0;
+}
+
+bool watch_next_key(struct watch *watch, struct slice *ret_key) {
+        while (!watch->next_key && watch->n_key_shards_begun < WATCH_N_SHARDS)
+                watch->next_key = watch->keys[watch->n_key_shards_begun++];
+        if (!watch->next_key)
+                return false;
+
+        *ret_key = node_name(watch->next_key);
+        watch->next_key = watch->next_key->hh.next;
+        return true;
 }

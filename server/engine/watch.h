@@ -69,9 +69,11 @@ struct watch {
         uint64_t n_registrations; /* includes those of ended clients */
         uint64_t n_ended_registrations, n_ended_bytes; /* of n_registrations and n_bytes: of ended clients */
         struct watch_cursor
-                check;    /* for watch_each(): stays valid when registrations are added or removed */
-        uint64_t n_nodes; /* nodes made since the start; the number of the next node */
-        uint64_t n_bytes; /* the sum of watch_cost() */
+                check; /* for watch_each(): stays valid when registrations are added or removed */
+        struct watch_node *next_key; /* for watch_next_key() */
+        uint32_t n_key_shards_begun; /* likewise */
+        uint64_t n_nodes;            /* nodes made since the start; the number of the next node */
+        uint64_t n_bytes;            /* the sum of watch_cost() */
         struct hash_key hash_key;
 };
 
@@ -166,3 +168,12 @@ bool watch_is_registered_again(const struct watch *watch, const struct registrat
 /* Iterate over all registrations. Borrowed; NULL after the last. The caller may remove the returned registration before the
  * next call, but no other; with &watch->check any. */
 struct registration *watch_each(const struct watch *watch, struct watch_cursor *cursor);
+
+/* Let watch_next_key() begin with the first key. */
+void watch_restart_keys(struct watch *watch);
+
+/*
+ * Iterate over the keys with registrations. Registrations may be added and removed in between. Returns false after the last.
+ * *ret_key is borrowed until a registration is removed. It may have only registrations of ended clients.
+ */
+bool watch_next_key(struct watch *watch, struct slice *ret_key);

@@ -174,7 +174,7 @@ const struct pending_reply *batch_next_reply(struct batch *batch) {
 }
 
 void batch_fail(struct batch *batch, enum outcome outcome) {
-        effects_fail(&batch->effects);
+        effects_reset(&batch->effects);
         for (size_t i = 0; i < batch->n_replies; i++) {
                 reply_deinit(&batch->replies[i].reply);
                 batch->replies[i].reply.outcome = outcome;

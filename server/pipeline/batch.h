@@ -96,8 +96,5 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_
 /* Return the first reply that is not published yet, or NULL. Valid until the batch changes. */
 const struct pending_reply *batch_next_reply(struct batch *batch);
 
-/*
- * Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome, and remove all effects
- * except KICK_CONNECTION (effects_fail()).
- */
+/* Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome, and remove all effects. */
 void batch_fail(struct batch *batch, enum outcome outcome);

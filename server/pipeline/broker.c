@@ -7,7 +7,6 @@
  */
 
 #include "base/log.h"
-#include "engine/persistence.h"
 #include "pipeline/internal.h"
 #include "protocol/topics.h"
 
@@ -40,12 +39,6 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
 
         if (all_have_disconnected)
                 pipeline_step(pipeline, &all_disconnected, now);
-        else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
-                 engine_stats(pipeline->engine).n_registrations > 0)
-                log_warning(
-                        "keys that were not stored are lost; clients that watch these keys do not learn of "
-                        "it: without the plugin, the store cannot disconnect them so that they register "
-                        "again");
         broker_serve(pipeline, BROKER_PLAIN, now);
 }
 

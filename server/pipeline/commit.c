@@ -158,14 +158,18 @@ static void run_commit(void *argument) {
         pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.batch);
 }
 
+struct storage_batch pipeline_storage_batch(const struct pipeline *pipeline, struct now now) {
+        struct storage_batch batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
+
+        batch.key_states = pipeline->acknowledged_key_states;
+        batch.notifications = outbox_staged(&pipeline->outbox, &batch.n_notifications);
+        batch.delivered = pipeline->outbox.delivered_sequence;
+        return batch;
+}
+
 /* Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
-        pipeline->commit.batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
-        pipeline->commit.batch.persistence_digest = pipeline_persistence(pipeline);
-        pipeline->commit.batch.key_states = pipeline->acknowledged_key_states;
-        pipeline->commit.batch.notifications =
-                outbox_staged(&pipeline->outbox, &pipeline->commit.batch.n_notifications);
-        pipeline->commit.batch.delivered = pipeline->outbox.delivered_sequence;
+        pipeline->commit.batch = pipeline_storage_batch(pipeline, now);
         pipeline->commit.start_ns = now.mono_ns;
         if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
                 return -EIO;
@@ -198,9 +202,10 @@ static int stage_notifications(struct pipeline *pipeline) {
 
 /* Commit the open batch if necessary. Returns false if the commit has not ended yet. */
 static bool commit(struct pipeline *pipeline, struct now now) {
-        bool is_needed = !pipeline->is_volatile &&
-                         (pipeline->batch.effects.n_rows > 0 || pipeline->commit.is_requested ||
-                          has_version_above_clock(pipeline));
+        bool is_needed =
+                !pipeline->is_volatile &&
+                (pipeline->batch.effects.n_rows > 0 || pipeline->batch.effects.n_notifications > 0 ||
+                 pipeline->commit.is_requested || has_version_above_clock(pipeline));
         int r;
 
         pipeline->commit.is_requested = false;

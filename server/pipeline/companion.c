@@ -12,7 +12,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "engine/persistence.h"
 #include "pipeline/internal.h"
 #include "pipeline/verification.h"
 #include "protocol/broker_log.h"
@@ -122,26 +121,21 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
 }
 
 /*
- * Kick the clients that must register again, and remove their connections from the list. Returns the new length of the list.
- * These clients are:
- * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
- *   served another broker, or while the plugin did not reply;
- * - clients that watch a key that the last restart may have lost, or that --seed may have set.
+ * Kick the clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
+ * served another broker, or while the plugin did not reply. Remove their connections from the list. Returns the new length of
+ * the list.
  */
 static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
         size_t n_retained = 0;
 
         for (size_t i = 0; i < n_connections; i++) {
-                if (engine_has_registrations(pipeline->engine, connections[i]) &&
-                    !persistence_lost_watched_key(pipeline->engine, pipeline->persistence_at_restart,
-                                                  connections[i]))
+                if (engine_has_registrations(pipeline->engine, connections[i]))
                         connections[n_retained++] = connections[i];
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
                         effects_track(&pipeline->batch.effects, connections[i], KICK_CONNECTION);
                 else
                         pipeline_count_out_of_memory(pipeline);
         }
-        pipeline->persistence_at_restart = PERSISTENCE_ALL;
         return n_retained;
 }
 

@@ -90,14 +90,6 @@ struct pipeline {
         uint64_t n_done_at_check; /* n_done at the last check */
         bool had_work_at_check;
 
-        /*
-         * Digest of the options --persist and --persist-pattern from before the last restart (engine/persistence.h). Compared
-         * with the present options, it shows which keys the restart may have lost. PERSISTENCE_ALL: no key was lost, or the
-         * clients that watch the lost keys are already disconnected. PERSISTENCE_UNKNOWN: any watched key may have changed
-         * without a notification, for example by --seed.
-         */
-        uint64_t persistence_at_restart;
-
         struct policy *policy;      /* owned; the engine borrows it */
         struct policy *next_policy; /* owned; the policy to apply, if is_policy_pending */
         bool is_policy_pending;     /* pipeline_apply_policy() will replace the policy */
@@ -154,9 +146,6 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 /* Replace the policy by that of the last pipeline_set_policy(). The batch must be open. */
 void pipeline_apply_policy(struct pipeline *pipeline, struct now now);
 
-/* Return the persistence digest to store: it determines which keys the next restart may lose. See engine/persistence.h. */
-uint64_t pipeline_persistence(const struct pipeline *pipeline);
-
 /* execute.c */
 
 /* Return true if the batch is open and may take another message. */
@@ -184,6 +173,9 @@ void pipeline_charge_quantum(struct pipeline *pipeline);
  * well. Return early while a commit is in flight or the transport has no room.
  */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
+
+/* Return the commit of the batch, with its staged notifications. */
+struct storage_batch pipeline_storage_batch(const struct pipeline *pipeline, struct now now);
 
 /* As pipeline_end_batch(). Then start a new quantum for the next pipeline_receive(). */
 void pipeline_flush(struct pipeline *pipeline, struct now now);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "engine/persistence.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 #include "storage/load_engine.h"
@@ -61,7 +60,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         memcpy(pipeline->hello.instance_id, restored.header.instance_id,
                sizeof(restored.header.instance_id));
         pipeline->commit.clock = restored.header.clock;
-        pipeline->persistence_at_restart = restored.header.persistence_digest;
         pipeline->key_states = pipeline->acknowledged_key_states = pipeline->published_key_states =
                 restored.header.key_states;
         pipeline->storage = storage;
@@ -98,22 +96,6 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
         r = engine_step(pipeline->engine, event, now, &pipeline->batch.effects);
         batch_add_cost(&pipeline->batch);
         return r;
-}
-
-/*
- * A restart loses keys that are not persistent. kick_stale() disconnects the clients that watch them, but only when the
- * plugin has replied. If the process is restarted earlier, the next process must disconnect these clients, and the stored
- * digest must identify the lost keys. If the persistence policy has changed at the last restart, the next restart can lose
- * other keys than the last one did, and no single digest identifies both sets: return PERSISTENCE_UNKNOWN, which stands for
- * any key.
- */
-uint64_t pipeline_persistence(const struct pipeline *pipeline) {
-        uint64_t present = persistence_digest(engine_config(pipeline->engine));
-
-        return pipeline->persistence_at_restart == PERSISTENCE_ALL ||
-                               pipeline->persistence_at_restart == present
-                       ? present
-                       : PERSISTENCE_UNKNOWN;
 }
 
 /* 1. Time */

@@ -78,11 +78,18 @@ int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condi
 }
 
 static int store(struct pipeline *pipeline, struct now now) {
-        struct storage_batch batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
+        struct storage_batch batch;
+        int r;
 
-        batch.persistence_digest = pipeline_persistence(pipeline);
-        batch.key_states = pipeline->acknowledged_key_states;
-        return batch.n_rows > 0 ? storage_commit(pipeline->storage, &batch) : 0;
+        r = outbox_stage(&pipeline->outbox, &pipeline->batch.effects, NULL);
+        if (r < 0 || pipeline->batch.effects.n_rows == 0)
+                return r;
+
+        batch = pipeline_storage_batch(pipeline, now);
+        r = storage_commit(pipeline->storage, &batch);
+        if (r == 0)
+                outbox_commit(&pipeline->outbox);
+        return r;
 }
 
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
@@ -98,9 +105,6 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
-        /* The notifications of these changes are dropped. Instead, kick_stale() disconnects the watching clients. */
-        if (pipeline->batch.effects.n_notifications > 0)
-                pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
         r = store(pipeline, now);
         effects_reset(&pipeline->batch.effects);
         if (r < 0) {

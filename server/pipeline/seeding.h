@@ -32,8 +32,8 @@ int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condi
                     struct now now, struct seed_counts *ret_counts);
 
 /*
- * Set all keys of the file that the store does not have, and commit them in one batch. Of two lines with the same key, the
- * first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
+ * Set all keys of the file that the store does not have, and commit them in one batch. Their notifications are published when
+ * the broker kind is known. Of two lines with the same key, the first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
  *
  *     0           done
  *     -EBADMSG    the file cannot be read, or one of its keys cannot be set

@@ -59,6 +59,8 @@ static int restore_header(void *userdata, const struct storage_header *header) {
 
         load->restored.header = *header;
         engine_restore_clock(load->engine, header->clock, header->disconnect_epoch);
+        if (header->keys_may_be_lost)
+                engine_restore_lost_keys(load->engine);
         return 0;
 }
 

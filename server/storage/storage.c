@@ -30,6 +30,7 @@ struct storage_batch storage_batch_from(const struct engine *engine, const struc
                 .n_rows = effects->n_rows,
                 .clock = stats.clock,
                 .disconnect_epoch = stats.disconnect_epoch,
+                .keys_may_be_lost = engine_may_lose_keys(engine),
                 .forgotten_reply = stats.forgotten_reply,
                 .now = now,
         };

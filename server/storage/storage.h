@@ -21,10 +21,10 @@ struct storage;
 struct storage_header {
         char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; empty before the first commit */
         struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
-        char instance_id[33];        /* text; new for each empty storage: see common/protocol/companion.h */
-        struct version clock;        /* at or above every version that the engine has issued */
-        uint64_t disconnect_epoch;   /* as in struct engine_stats */
-        uint64_t persistence_digest; /* at the last commit: see engine/persistence.h */
+        char instance_id[33];      /* text; new for each empty storage: see common/protocol/companion.h */
+        struct version clock;      /* at or above every version that the engine has issued */
+        uint64_t disconnect_epoch; /* as in struct engine_stats */
+        bool keys_may_be_lost;     /* engine_may_lose_keys() at the last commit */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
         uint64_t notification_sequence;         /* sequence of the last committed notification; 0: none */
 };
@@ -83,7 +83,7 @@ struct storage_batch {
         size_t n_rows;
         struct version clock;
         uint64_t disconnect_epoch;
-        uint64_t persistence_digest;            /* always replaces the stored one */
+        bool keys_may_be_lost;                  /* always replaces the stored one */
         struct companion_key_states key_states; /* always replace the stored ones */
 
         /* In ascending order of sequence, and above every sequence of an earlier commit. */
@@ -102,7 +102,7 @@ struct storage_batch {
 
 /*
  * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller
- * must also set persistence_digest and key_states. The members for notifications are NULL or 0, so
+ * must also set key_states. The members for notifications are NULL or 0, so
  * that the commit does not change what is stored of them; the caller may set them.
  */
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,

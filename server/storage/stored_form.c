@@ -156,7 +156,7 @@ void stored_header_append(struct buf *buf, const struct stored_header *stored) {
         append_bytes(buf, slice_from_string(header->instance_id));
         append_version(buf, header->clock);
         append_uint64(buf, header->disconnect_epoch);
-        append_uint64(buf, header->persistence_digest);
+        append_bool(buf, header->keys_may_be_lost);
         append_key_state(buf, &header->key_states.present);
         append_key_state(buf, &header->key_states.former);
         append_uint64(buf, header->notification_sequence);
@@ -176,7 +176,7 @@ int stored_header_read(struct slice record, struct stored_header *ret_stored) {
         header->clock.wall_ms = (int64_t)read_uint64(&reader);
         header->clock.counter = read_uint32(&reader);
         header->disconnect_epoch = read_uint64(&reader);
-        header->persistence_digest = read_uint64(&reader);
+        header->keys_may_be_lost = read_bool(&reader);
         read_key_state(&reader, &header->key_states.present);
         read_key_state(&reader, &header->key_states.former);
         header->notification_sequence = read_uint64(&reader);

@@ -237,8 +237,6 @@ static void fail(struct world *world) {
                                      effects->n_track_changes > 0 || has_ended(effects);
 
         ASSERT(engine_undo(world->both.engine, effects) == 0);
-        effects_fail(effects);
-        ASSERT(effects->n_rows == 0 && effects->n_track_changes == 0 && effects->n_notifications == 0);
         effects_reset(effects);
 
         model.clock = world->both.model.clock;

@@ -209,7 +209,7 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
                  (const char *)batch->node_id.data);
         stored->header.clock = batch->clock;
         stored->header.disconnect_epoch = batch->disconnect_epoch;
-        stored->header.persistence_digest = batch->persistence_digest;
+        stored->header.keys_may_be_lost = batch->keys_may_be_lost;
         stored->header.key_states = batch->key_states;
         stored->reading_ms = timescale_read(storage->writer.timescale, batch->now);
         stored->shift_ms = timescale_shift(storage->writer.timescale, batch->now);

@@ -207,26 +207,6 @@ Test(undo, restores_an_expired_key_with_its_deadline) {
         cr_expect_eq(engine_stats(world.engine).n_keys, 0);
 }
 
-Test(failed_effects, have_no_rows_and_no_notifications, .init = setup, .fini = teardown) {
-        struct effects *effects = &world.effects;
-
-        ask(&world, WATCH("c", "k", .connection = 7));
-        ask(&world, SET("k", "old"));
-        begin_batch(&world);
-        ask_in_batch(&world, SET("k", "new"));
-        ask_in_batch(&world, GET("k"));
-        ask_in_batch(&world, SCAN("*"));
-        ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
-        cr_assert_gt(effects->n_notifications, 0);
-        cr_assert_gt(effects->n_track_changes, 0);
-        cr_assert_eq(engine_undo(world.engine, effects), 0);
-        effects_fail(effects);
-
-        cr_expect_eq(effects->n_notifications, 0);
-        cr_expect_eq(effects->n_track_changes, 0);
-        cr_expect_eq(effects->n_rows, 0);
-}
-
 Test(restored, keys_keep_value_version_deadline_and_fence, .init = setup, .fini = teardown) {
         struct hlc fence = { 50, 0, S("m") };
         struct version version = { WORLD_WALL_MS - 5, 3 };

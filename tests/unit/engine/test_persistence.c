@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which keys are stored, and which keys a restart may have lost. */
+/* Which keys are stored. After a restart that may have lost keys, the watchers of keys that do not exist are notified. */
 
-#include <criterion/criterion.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "engine/engine.h"
-#include "unit/support/table.h"
-
-#define S SLICE_LITERAL
+#include "engine/internal.h"
+#include "policy/policy_build.h"
+#include "unit/engine/world.h"
 
 static const struct engine_config all = { .persist = PERSIST_ALL };
 static const struct engine_config none = { .persist = PERSIST_NONE };
@@ -39,26 +37,126 @@ Test(persistence, stores_a_key_whose_match_runs_out_of_steps) {
         cr_expect_not(persistence_stores(&config, (struct slice){ key, 4 }, false));
 }
 
-Test(persistence, has_different_digests_for_different_policies) {
-        struct engine_config a = matching(S("a*")), b = matching(S("b*"));
-        struct engine_config ignored = { .persist = PERSIST_ALL, .persist_pattern = S("a*") };
+static struct world world;
 
-        cr_expect_eq(persistence_digest(&all), PERSISTENCE_ALL);
-        cr_expect_eq(persistence_digest(&ignored), PERSISTENCE_ALL);
-        cr_expect_eq(persistence_digest(&none),
-                     persistence_digest(&custom)); /* neither has a pattern: a restart may lose any key */
-        cr_expect_neq(persistence_digest(&none), PERSISTENCE_ALL);
-        cr_expect_neq(persistence_digest(&none), persistence_digest(&a));
-        cr_expect_neq(persistence_digest(&a), persistence_digest(&b));
+static void restore_registration(const char *client, const char *key) {
+        cr_assert_eq(engine_restore_registration(world.engine, slice_from_string(client), S(""),
+                                                 slice_from_string(key), 7),
+                     0);
 }
 
-Test(persistence, finds_the_keys_that_a_restart_may_have_lost) {
-        struct engine_config a = matching(S("a*")), b = matching(S("b*"));
+static void setup(void) {
+        world_init(&world, world_config());
+}
 
-        cr_expect_not(persistence_may_have_lost(&none, PERSISTENCE_ALL, S("k")));
-        cr_expect(persistence_may_have_lost(&all, persistence_digest(&none), S("k")));
-        cr_expect(persistence_may_have_lost(&all, PERSISTENCE_UNKNOWN, S("k")));
-        cr_expect_not(persistence_may_have_lost(&a, persistence_digest(&a), S("ab")));
-        cr_expect(persistence_may_have_lost(&a, persistence_digest(&a), S("ba")));
-        cr_expect(persistence_may_have_lost(&b, persistence_digest(&a), S("ba")));
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(lost_keys, .init = setup, .fini = teardown);
+
+Test(lost_keys, watchers_of_each_absent_key_are_notified_once) {
+        const struct entry_fields kept = { S("kept"), S("v"), { 1, 0 }, DEADLINE_NEVER, NULL };
+
+        restore_registration("c", "lost");
+        restore_registration("d", "lost");
+        restore_registration("c", "kept");
+        cr_assert_eq(engine_restore_entry(world.engine, &kept), 0);
+        cr_expect_not(engine_may_lose_keys(world.engine));
+        engine_restore_lost_keys(world.engine);
+        cr_expect(engine_may_lose_keys(world.engine));
+        cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
+
+        tick(&world);
+        cr_expect_str_eq(notified(&world), "c:lost gone d:lost gone ");
+        cr_expect_eq(world.effects.n_changes, 1);
+        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(version_number(world.effects.changes[0].version), WORLD_WALL_MS * 1000);
+        cr_expect_not(engine_may_lose_keys(world.engine));
+        cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 3);
+        tick(&world);
+        cr_expect_str_eq(notified(&world), "");
+}
+
+/* Its notification suffices: a notification of a deletion after it would be wrong. */
+Test(lost_keys, key_that_is_set_before_its_turn_is_not_notified_as_deleted) {
+        restore_registration("c", "k");
+        engine_restore_lost_keys(world.engine);
+        ask(&world, SET("k", "v"));
+        cr_expect_str_eq(notified(&world), "c:k=v ");
+        tick(&world);
+        cr_expect_str_eq(notified(&world), "");
+}
+
+#define N_MANY 1000
+
+/* Between the ticks, registrations of keys end and others begin, also of the key whose turn is next. */
+Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
+        unsigned int n_notified[N_MANY] = { 0 }, n_steps = 0, n_stopped = 0;
+        bool is_stopped[N_MANY] = { false };
+        char key[16];
+
+        for (unsigned int i = 0; i < N_MANY; i++) {
+                snprintf(key, sizeof(key), "k%u", i);
+                restore_registration("c", key);
+        }
+        engine_restore_lost_keys(world.engine);
+        while (engine_next_deadline(world.engine) <= world.now.mono_ns) {
+                tick(&world);
+                cr_assert_lt(n_steps++, N_MANY);
+                cr_expect_leq(world.effects.n_notifications, ENGINE_STEP_ROWS_MAX);
+                for (size_t i = 0; i < world.effects.n_notifications; i++) {
+                        struct buf client = { 0 }, name = { 0 };
+                        unsigned int number;
+
+                        registration_names(world.effects.notifications[i].registration, &client, &name);
+                        buf_append(&name, "", 1);
+                        cr_assert_eq(sscanf((const char *)name.data, "k%u", &number), 1);
+                        n_notified[number]++;
+                        buf_deinit(&client);
+                        buf_deinit(&name);
+                }
+                for (unsigned int i = n_steps; i < N_MANY; i += 16) {
+                        struct request stop = UNWATCH("c", "k", .connection = 7);
+
+                        snprintf(key, sizeof(key), "k%u", i);
+                        stop.key = slice_from_string(key);
+                        n_stopped += ask(&world, stop)->outcome == OUTCOME_DONE && n_notified[i] == 0;
+                        is_stopped[i] = true;
+                }
+        }
+        cr_expect_geq(n_steps, 4);
+        cr_expect_gt(n_stopped, 0);
+        for (unsigned int i = 0; i < N_MANY; i++)
+                cr_expect(n_notified[i] == 1 || (n_notified[i] == 0 && is_stopped[i]), "key %u", i);
+}
+
+Test(lost_keys, undo_repeats_the_notifications) {
+        restore_registration("c", "lost");
+        engine_restore_lost_keys(world.engine);
+        tick(&world);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(engine_may_lose_keys(world.engine));
+        tick(&world);
+        cr_expect_str_eq(notified(&world), "c:lost gone ");
+
+        ask(&world, SET("other", "v"));
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_not(engine_may_lose_keys(world.engine));
+}
+
+/* The policy was changed while the store did not run. */
+Test(lost_keys, client_that_may_not_read_the_key_is_not_notified) {
+        struct policy *policy;
+
+        cr_assert_eq(policy_new(&policy), 0);
+        cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
+        restore_registration("c", "lost");
+        engine_restore_lost_keys(world.engine);
+        engine_set_policy(world.engine, policy);
+        happen(&world, (struct event){ .type = EVENT_POLICY_CHANGED });
+        tick(&world);
+        cr_expect_str_eq(notified(&world), "");
+        policy_free(policy);
 }

@@ -130,6 +130,33 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
         }
 }
 
+/* A tick that runs out of memory notifies the watchers of all lost keys again. */
+Test(starved_engine, notifies_the_watchers_of_lost_keys_in_the_end) {
+        struct event tick = { .type = EVENT_TICK };
+        struct now now = { .wall_ms = WORLD_WALL_MS };
+        uint64_t n_failed = 1;
+
+        for (uint64_t n = 1; n_failed > 0; n++) {
+                struct engine *engine = engine_of_requests();
+                struct effects effects = { 0 };
+                int r;
+
+                engine_restore_lost_keys(engine);
+                memory_starve(n, 1);
+                r = engine_step(engine, &tick, now, &effects);
+                n_failed = memory_stop_failing();
+                cr_expect_eq(r, n_failed > 0 ? -ENOMEM : 0, "allocation %lu", n);
+                if (r < 0) {
+                        effects_reset(&effects);
+                        cr_assert_eq(engine_step(engine, &tick, now, &effects), 0);
+                }
+                cr_expect_eq(effects.n_notifications, 1, "allocation %lu", n);
+                cr_expect_not(engine_may_lose_keys(engine));
+                effects_deinit(&effects);
+                engine_free(engine);
+        }
+}
+
 /* Keys of one shard: deleting all of them frees the table of the shard, and an undo allocates it again. */
 #define N_SAME_SHARD 6
 

@@ -280,3 +280,58 @@ Test(watch, deinit_accepts_zeros) {
 
         watch_deinit(&watch);
 }
+
+#define N_KEYS 999
+
+/* Read a key of the test: "k" and a number. */
+static unsigned int number_of(struct slice key) {
+        uint64_t number;
+
+        cr_assert_eq(parse_uint64(slice_skip(key, 1), &number), 0);
+        return (unsigned int)number;
+}
+
+static void remove_watcher(struct watch *watch, const char *client, unsigned int number) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "k%u", number);
+        watch_remove(watch, find(watch, client, name));
+}
+
+static void expect_next_key(struct watch *watch, unsigned int number) {
+        struct slice key;
+
+        cr_assert(watch_next_key(watch, &key));
+        cr_expect_eq(number_of(key), number);
+}
+
+/* The key that would be next loses one of its two registrations, or both. */
+Test(watch, iterates_over_the_keys_while_they_lose_registrations) {
+        unsigned int order[N_KEYS], n = 0;
+        struct watch watch;
+        struct slice key;
+        char name[16];
+
+        watch_init(&watch, HASH_KEY(SEED));
+        for (unsigned int i = 0; i < N_KEYS; i++) {
+                snprintf(name, sizeof(name), "k%u", i);
+                add(&watch, "c", name);
+                add(&watch, "d", name);
+        }
+        for (; watch_next_key(&watch, &key); n++) {
+                cr_assert_lt(n, N_KEYS);
+                order[n] = number_of(key);
+        }
+        cr_assert_eq(n, N_KEYS);
+
+        watch_restart_keys(&watch);
+        for (unsigned int i = 0; i < N_KEYS; i += 3) {
+                expect_next_key(&watch, order[i]);
+                remove_watcher(&watch, "c", order[i + 1]);
+                expect_next_key(&watch, order[i + 1]);
+                remove_watcher(&watch, "c", order[i + 2]);
+                remove_watcher(&watch, "d", order[i + 2]);
+        }
+        cr_expect_not(watch_next_key(&watch, &key));
+        watch_deinit(&watch);
+}

@@ -77,6 +77,7 @@ static int commit(struct storage *storage, const struct storage_batch *batch) {
                 broker->n_notifications_committed += batch->n_notifications;
                 broker->delivered = batch->delivered;
                 broker->key_states = batch->key_states;
+                broker->keys_may_be_lost = batch->keys_may_be_lost;
         }
         return broker->work_result;
 }

@@ -48,6 +48,7 @@ struct broker {
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
         size_t n_commits, n_rows_committed, n_notifications_committed;
         uint64_t delivered;                        /* of the last commit */
+        bool keys_may_be_lost;                     /* of the last commit */
         struct companion_key_states key_states;    /* of the last commit; the pipeline loads them */
         const struct pending_notification *stored; /* notifications that the pipeline loads */
         size_t n_stored;

@@ -876,51 +876,54 @@ Test(with_plugin, new_mac_key_replaces_the_former_one) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
 }
 
-/* Restart with a client that watches a stored key; keys outside the persist pattern are lost. */
-static void setup_custom(void) {
-        struct pipeline_config config = broker_config();
+#define DELETED(sequence) CONTROL "deliver:" sequence ":0-end:5:k:*2|$6|NOTIFY|$6|DELETE "
 
-        config.engine.persist = PERSIST_CUSTOM;
-        config.engine.persist_pattern = S("stored/*");
-        broker_init_down(&broker, config);
+/* Restart with a client that watches a key which is lost. */
+static void setup_lost(void) {
+        broker_init_down(&broker, broker_config());
         meet_plugin(false);
         broker_welcome(&broker, KEY, ALL);
-        send_with_mac("KEYNOTIFY", "stored/k", NULL, KEY, 5);
-        pipeline_disconnected(broker.pipeline);
-        broker.pipeline->persistence_at_restart = persistence_digest(engine_config(broker.pipeline->engine));
-}
-
-static void reconnect(const char *welcome) {
-        meet_plugin(true);
-        broker_forget(&broker);
-        broker_welcome(&broker, KEY, welcome);
-        broker_flush(&broker);
-}
-
-Test(lost_keys, watchers_of_lost_keys_are_disconnected_once, .fini = teardown) {
-        setup_custom();
-        reconnect(ALL "5\n");
-        cr_expect_str_eq(broker_sent(&broker), "");
-        cr_expect_eq(pipeline_persistence(broker.pipeline),
-                     persistence_digest(engine_config(broker.pipeline->engine)));
-
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
-        reconnect(ALL "5\n"); /* a reconnect of the same process loses no key */
-        cr_expect_str_eq(broker_sent(&broker), "");
-
-        pipeline_disconnected(broker.pipeline);
-        broker.pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
-        cr_expect_eq(pipeline_persistence(broker.pipeline), PERSISTENCE_UNKNOWN);
-        reconnect(ALL "5\n");
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
-        cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 0);
+        engine_restore_lost_keys(broker.pipeline->engine);
+        meet_plugin(true);
+        broker_welcome(&broker, KEY, ALL "5\n");
+        broker_flush(&broker);
+        broker_forget(&broker);
 }
 
-Test(lost_keys, watchers_of_lost_keys_are_disconnected_if_the_commit_fails, .fini = teardown) {
-        setup_custom();
-        broker.pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
+TestSuite(lost_keys, .init = setup_lost, .fini = teardown);
+
+/* Nothing but the notification is committed. */
+Test(lost_keys, notification_of_a_lost_key_is_committed_before_it_is_published) {
+        broker.n_notifications_committed = 0;
+        broker.commit_result = 1;
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        cr_expect_eq(broker.n_notifications_committed, 1);
+        cr_expect_not(broker.keys_may_be_lost);
+        cr_expect_str_eq(broker_sent(&broker), DELETED("1"));
+
+        broker_say(&broker, COMPANION_DELIVERED, "1");
+        broker_forget(&broker);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+}
+
+Test(lost_keys, notification_of_a_lost_key_is_repeated_after_a_failed_commit) {
         broker.commit_result = -EIO;
-        reconnect(ALL "5\n");
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        broker.commit_result = 0;
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), DELETED("1"));
+}
+
+/* A restart before the notification must notify again. */
+Test(lost_keys, commit_before_the_notification_stores_that_keys_may_be_lost) {
+        send_with_mac("SET", "other", "v", KEY, 6);
+        broker_flush(&broker);
+        cr_expect(broker.keys_may_be_lost);
 }
