@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * ASSERT(condition): an invariant that only a bug in this project can violate. Enabled in every build. On failure, prints the
- * condition, the file and the line to stderr, and aborts. Do not use it for errors that a peer, a file, or lack of memory can
- * cause. The condition must have no side effects.
+ * ASSERT(condition): an invariant that only a bug in this project can violate. Enabled in every
+ * build. On failure, prints the condition, the file and the line to stderr, and aborts. Do not use
+ * it for errors that a peer, a file, or lack of memory can cause. The condition must have no side
+ * effects.
  */
 #define ASSERT(condition) ((condition) ? (void)0 : assert_failed(#condition, __FILE__, __LINE__))
 

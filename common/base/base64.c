@@ -22,7 +22,10 @@ void base64_append(struct buf *buf, struct slice bytes) {
         }
 }
 
-/* Decode four characters to three bytes, or fewer if the last group is padded. Unused trailing bits must be 0. */
+/*
+ * Decode four characters to three bytes, or fewer if the last group is padded. Unused trailing bits
+ * must be 0.
+ */
 static int append_group(struct buf *buf, const uint8_t *text, bool is_last) {
         size_t n_digits = 4;
         uint32_t group = 0;

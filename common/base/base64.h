@@ -7,7 +7,7 @@
 void base64_append(struct buf *buf, struct slice bytes);
 
 /*
- * Append the decoded bytes. Returns 0, -EINVAL if text is not padded base64 or has nonzero trailing bits, or -ENOMEM. On error,
- * bytes decoded so far stay in buf.
+ * Append the decoded bytes. Returns 0, -EINVAL if text is not padded base64 or has nonzero trailing
+ * bits, or -ENOMEM. On error, bytes decoded so far stay in buf.
  */
 int base64_append_decoded(struct buf *buf, struct slice text);

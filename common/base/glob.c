@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Backtracking to the last star is sufficient: when matching reaches a star, extending an earlier star cannot help. On a
- * mismatch, extend the last star by one character and continue after it. This needs no recursion and is never exponential.
+ * Backtracking to the last star is sufficient: when matching reaches a star, extending an earlier
+ * star cannot help. On a mismatch, extend the last star by one character and continue after it.
+ * This needs no recursion and is never exponential.
  */
 
 #include "base/glob.h"
 
 /*
- * Take one character and return its bytes as one integer, the first byte most significant. These integers sort as the code
- * points do. In text that is not UTF-8, a stray continuation byte is a character of its own.
+ * Take one character and return its bytes as one integer, the first byte most significant. These
+ * integers sort as the code points do. In text that is not UTF-8, a stray continuation byte is a
+ * character of its own.
  */
 static uint32_t take_character(struct slice *text) {
         uint32_t character = text->data[0];
@@ -23,7 +25,10 @@ static uint32_t take_character(struct slice *text) {
         return character;
 }
 
-/* pattern starts after the '['. Returns false if the class is not closed, or if *budget is 0 before the class ends. */
+/*
+ * pattern starts after the '['. Returns false if the class is not closed, or if *budget is 0 before
+ * the class ends.
+ */
 static bool match_class(struct slice *pattern, uint32_t character, uint64_t *budget, bool *ret_matches) {
         struct slice rest = *pattern;
         bool negated = rest.length > 0 && rest.data[0] == '!';
@@ -69,13 +74,19 @@ struct glob_position {
         struct slice rest; /* the bytes of this part that are not matched yet */
 };
 
-/* Advance to the next part that is not empty. If rest is empty then, the position is the end of the pattern. */
+/*
+ * Advance to the next part that is not empty. If rest is empty then, the position is the end of the
+ * pattern.
+ */
 static void skip_finished_parts(struct glob_position *position) {
         while (position->rest.length == 0 && position->part + 1 < position->end)
                 position->rest = (++position->part)->text;
 }
 
-/* Match one character of text with one item of the pattern; neither is empty. Advances both on success. */
+/*
+ * Match one character of text with one item of the pattern; neither is empty. Advances both on
+ * success.
+ */
 static bool match_one(struct glob_position *position, struct slice *text, uint64_t *budget) {
         struct slice pattern_rest = position->rest, text_rest = *text;
         uint32_t character = take_character(&text_rest);

@@ -31,7 +31,10 @@ static void place(struct heap *heap, uint32_t at, struct heap_node node) {
         *heap->position(node.item) = at;
 }
 
-/* Move node from `at` towards the root: while its parent has a later deadline, the parent moves down one level. */
+/*
+ * Move node from `at` towards the root: while its parent has a later deadline, the parent moves
+ * down one level.
+ */
 static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         while (at > 0) {
                 uint32_t parent = (at - 1) / 2;
@@ -45,7 +48,8 @@ static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
 }
 
 /*
- * Move node from `at` towards the leaves: while it has a child with an earlier deadline, its earliest child moves up one level.
+ * Move node from `at` towards the leaves: while it has a child with an earlier deadline, its
+ * earliest child moves up one level.
  */
 static void sift_down(struct heap *heap, uint32_t at, struct heap_node node) {
         for (;;) {

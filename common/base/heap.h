@@ -5,15 +5,16 @@
 #include <stdint.h>
 
 /*
- * A binary min-heap of items, ordered by deadline. The heap's array stores the deadlines, so comparing deadlines does not
- * access the items. The only field of an item that the heap accesses is its position.
+ * A binary min-heap of items, ordered by deadline. The heap's array stores the deadlines, so
+ * comparing deadlines does not access the items. The only field of an item that the heap accesses
+ * is its position.
  *
  * Items are borrowed: remove an item before freeing it. Not thread-safe.
  */
 
 /*
- * The position of an item that is in no heap. Each item stores its position: the caller initializes it to HEAP_NONE, and then
- * only the heap changes it.
+ * The position of an item that is in no heap. Each item stores its position: the caller initializes
+ * it to HEAP_NONE, and then only the heap changes it.
  */
 #define HEAP_NONE UINT32_MAX
 
@@ -33,8 +34,8 @@ void heap_init(struct heap *heap, uint32_t *(*position)(void *item));
 void heap_deinit(struct heap *heap);
 
 /*
- * Allocate room for n_more insertions, so that heap_insert() cannot fail. Returns 0, or -ENOMEM if memory is exhausted or the
- * heap would exceed 2^32-2 items.
+ * Allocate room for n_more insertions, so that heap_insert() cannot fail. Returns 0, or -ENOMEM if
+ * memory is exhausted or the heap would exceed 2^32-2 items.
  */
 int heap_reserve(struct heap *heap, uint32_t n_more);
 

@@ -8,8 +8,9 @@
 #include "base/base64.h"
 
 /*
- * Write the escape sequence of the first character of text to escaped. Returns the number of bytes of this character; 0 if it
- * needs no escape. JSON does not require the escapes of U+007F to U+009F, but some terminals execute these characters.
+ * Write the escape sequence of the first character of text to escaped. Returns the number of bytes
+ * of this character; 0 if it needs no escape. JSON does not require the escapes of U+007F to
+ * U+009F, but some terminals execute these characters.
  */
 static size_t escape(struct slice text, char escaped[sizeof("\\u0000")]) {
         uint8_t byte = text.data[0];

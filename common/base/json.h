@@ -14,8 +14,8 @@ void json_begin(struct buf *line);
 void json_end(struct buf *line); /* also appends a newline */
 
 /*
- * Add bytes: as "name_hex" if hex is true, else as the string "name" if they are UTF-8, else as "name_base64" (RFC 4648).
- * Absent bytes are added as "name":null.
+ * Add bytes: as "name_hex" if hex is true, else as the string "name" if they are UTF-8, else as
+ * "name_base64" (RFC 4648). Absent bytes are added as "name":null.
  */
 void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool hex);
 

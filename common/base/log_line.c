@@ -42,8 +42,9 @@ static uint32_t code_point(const uint8_t *data, size_t length) {
 }
 
 /*
- * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of the
- * text around them, or are invisible. Without escapes a client could make a line look like another one.
+ * The characters that a terminal or a viewer of logs does not show as themselves: they end a line,
+ * change the direction of the text around them, or are invisible. Without escapes a client could
+ * make a line look like another one.
  */
 static const struct {
         uint16_t first, last;
@@ -74,8 +75,9 @@ size_t log_printable_length(struct slice text) {
 }
 
 /*
- * Write the next character, escaped as in a JSON string. JSON has no escape sequence for a byte that is not UTF-8: it becomes
- * \\xNN, which JSON decodes to the text \xNN. Returns the number of bytes of text consumed.
+ * Write the next character, escaped as in a JSON string. JSON has no escape sequence for a byte
+ * that is not UTF-8: it becomes \\xNN, which JSON decodes to the text \xNN. Returns the number of
+ * bytes of text consumed.
  */
 static size_t escape(struct slice text, char *escaped, size_t size) {
         size_t length = character_length(text);
@@ -98,7 +100,10 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
         return length;
 }
 
-/* Put text in quotes. Truncate it so that the line has at most length_max bytes before the closing quote. */
+/*
+ * Put text in quotes. Truncate it so that the line has at most length_max bytes before the closing
+ * quote.
+ */
 static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
         put(line, "\"", 1);
         while (text.length > 0) {

@@ -6,9 +6,9 @@
 #include "base/bytes.h"
 
 /*
- * A log line under construction, key=value or JSON. It is always one line of valid UTF-8 that can be parsed: a field that does
- * not fit is omitted, and a message that does not fit is truncated. Only log.c calls these functions, except
- * log_printable_length().
+ * A log line under construction, key=value or JSON. It is always one line of valid UTF-8 that can
+ * be parsed: a field that does not fit is omitted, and a message that does not fit is truncated.
+ * Only log.c calls these functions, except log_printable_length().
  */
 #define LOG_LINE_MAX 1024
 
@@ -31,8 +31,9 @@ void log_line_add_number(struct log_line *line, const char *name, uint64_t numbe
 void log_line_add_message(struct log_line *line, const char *name, struct slice text);
 
 /*
- * Return the length of the UTF-8 sequence at the beginning of text; 0 if it is invalid, or not shown as itself by a terminal: a
- * control character, a line separator, a direction mark, or an invisible character. text is not empty.
+ * Return the length of the UTF-8 sequence at the beginning of text; 0 if it is invalid, or not
+ * shown as itself by a terminal: a control character, a line separator, a direction mark, or an
+ * invisible character. text is not empty.
  */
 size_t log_printable_length(struct slice text);
 

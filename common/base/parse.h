@@ -6,14 +6,16 @@
 #include "base/bytes.h"
 
 /*
- * Parse numbers with units, independent of the locale. Signs and blanks are errors. parse_uint64() is in base/bytes.h.
+ * Parse numbers with units, independent of the locale. Signs and blanks are errors. parse_uint64()
+ * is in base/bytes.h.
  *
- * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large. *ret_value is set on success only.
+ * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large.
+ * *ret_value is set on success only.
  */
 
 /*
- * An integer and a unit: ms, s, m, h or d. The unit is required, because a bare number is ambiguous. The result is in
- * milliseconds, 0 to 2^63-1.
+ * An integer and a unit: ms, s, m, h or d. The unit is required, because a bare number is
+ * ambiguous. The result is in milliseconds, 0 to 2^63-1.
  */
 int parse_duration(struct slice text, int64_t *ret_value_ms);
 

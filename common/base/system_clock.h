@@ -4,12 +4,15 @@
 #include <stdint.h>
 
 /*
- * Milliseconds since the Unix epoch. Returns 0 if the system clock is set to a time before the epoch, which happens when a
- * gateway without a battery-backed clock boots.
+ * Milliseconds since the Unix epoch. Returns 0 if the system clock is set to a time before the
+ * epoch, which happens when a gateway without a battery-backed clock boots.
  */
 int64_t system_clock_wall_ms(void);
 
-/* As system_clock_wall_ms(), but rounded up. Versions need this: PROTOCOL.md "Hybrid logical clocks" gives the reason. */
+/*
+ * As system_clock_wall_ms(), but rounded up. Versions need this: PROTOCOL.md "Hybrid logical
+ * clocks" gives the reason.
+ */
 int64_t system_clock_wall_ms_rounded_up(void);
 
 /* Monotonic nanoseconds and milliseconds from an unspecified start (CLOCK_MONOTONIC). */

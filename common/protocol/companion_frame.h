@@ -4,7 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * The payload of COMPANION_DELIVER (protocol/companion.h): one notification for many connections. No I/O.
+ * The payload of COMPANION_DELIVER (protocol/companion.h): one notification for many connections.
+ * No I/O.
  *
  * A frame, with integers in big endian:
  *
@@ -19,7 +20,8 @@
  *   22 + k    8 n  recipients: the numbers of their connections
  *                  then up to the end: the payload of the notification
  *
- * A change with more recipients than fit in one frame has several frames with the same sequence. Their indexes grow.
+ * A change with more recipients than fit in one frame has several frames with the same sequence.
+ * Their indexes grow.
  */
 
 #define COMPANION_FRAME_VERSION     1
@@ -44,11 +46,13 @@ size_t companion_frame_n_recipients(const struct companion_frame *frame);
 /* Return the connection of recipient i, which is below companion_frame_n_recipients(). */
 uint64_t companion_frame_recipient(const struct companion_frame *frame, size_t i);
 
-/* Append the frame. index plus the number of recipients, and the length of the key, are below 2^32. */
+/*
+ * Append the frame. index plus the number of recipients, and the length of the key, are below 2^32.
+ */
 void companion_frame_append(struct buf *buf, const struct companion_frame *frame);
 
 /*
- * Parse a frame. The slices borrow from the bytes. Returns 0, or -EBADMSG for another version, an unknown flag, sequence 0,
- * an index plus number of recipients above UINT32_MAX, or missing bytes.
+ * Parse a frame. The slices borrow from the bytes. Returns 0, or -EBADMSG for another version, an
+ * unknown flag, sequence 0, an index plus number of recipients above UINT32_MAX, or missing bytes.
  */
 int companion_frame_read(struct slice bytes, struct companion_frame *ret_frame);

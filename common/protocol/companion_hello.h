@@ -3,7 +3,10 @@
 
 #include "protocol/companion.h"
 
-/* The payload of COMPANION_HELLO, and the text in its reply COMPANION_WELCOME (protocol/companion.h). No I/O. */
+/*
+ * The payload of COMPANION_HELLO, and the text in its reply COMPANION_WELCOME
+ * (protocol/companion.h). No I/O.
+ */
 
 /* The payload of HELLO: the key, then the instance id. */
 struct companion_hello {
@@ -16,7 +19,10 @@ struct companion_hello {
 /* Write the payload, and return its length. */
 size_t companion_hello_write(const struct companion_hello *hello, uint8_t ret_payload[COMPANION_HELLO_MAX]);
 
-/* Parse the payload. The instance id borrows from it. Returns 0, or -EBADMSG if its length is not valid. */
+/*
+ * Parse the payload. The instance id borrows from it. Returns 0, or -EBADMSG if its length is not
+ * valid.
+ */
 int companion_hello_read(struct slice payload, struct companion_hello *ret_hello);
 
 /*
@@ -50,8 +56,8 @@ struct companion_welcome {
 void companion_welcome_append(struct buf *text, const struct companion_welcome *welcome);
 
 /*
- * Parse the text. The connections are then in ascending order. Returns 0, -EBADMSG for a malformed text, or -ENOMEM. On
- * success, free with companion_welcome_deinit().
+ * Parse the text. The connections are then in ascending order. Returns 0, -EBADMSG for a malformed
+ * text, or -ENOMEM. On success, free with companion_welcome_deinit().
  */
 int companion_welcome_read(struct slice text, struct companion_welcome *ret_welcome);
 void companion_welcome_deinit(struct companion_welcome *welcome);

@@ -63,7 +63,10 @@ static void add(crypto_onetimeauth_state *state, struct slice slice) {
         crypto_onetimeauth_update(state, slice.data, slice.length);
 }
 
-/* All lengths precede all parts, so that bytes cannot move from one part to the next without changing the MAC. */
+/*
+ * All lengths precede all parts, so that bytes cannot move from one part to the next without
+ * changing the MAC.
+ */
 static void compute_tag(const struct companion_request *request, const uint8_t key[COMPANION_KEY_SIZE],
                         uint8_t ret_tag[COMPANION_MAC_SIZE]) {
         uint8_t onetime_key[crypto_onetimeauth_KEYBYTES];

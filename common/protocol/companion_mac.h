@@ -6,19 +6,22 @@
 #include "protocol/companion.h"
 
 /*
- * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and the plugin, with the
- * primitives of libsodium. Each key has one purpose.
+ * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and
+ * the plugin, with the primitives of libsodium. Each key has one purpose.
  *
- * The MAC of a request is Poly1305 with a one-time key: the first bytes of the XSalsa20 stream whose key is the MAC key and
- * whose nonce is the connection and the sequence. crypto_secretbox authenticates in the same way. A client that does not know
- * the MAC key forges a MAC with a probability of at most about 2^-79 per attempt: Poly1305 gives 8 * n / 2^106 for n blocks of
- * 16 bytes, and an MQTT packet has at most 2^28 bytes.
+ * The MAC of a request is Poly1305 with a one-time key: the first bytes of the XSalsa20 stream
+ * whose key is the MAC key and whose nonce is the connection and the sequence. crypto_secretbox
+ * authenticates in the same way. A client that does not know the MAC key forges a MAC with a
+ * probability of at most about 2^-79 per attempt: Poly1305 gives 8 * n / 2^106 for n blocks of 16
+ * bytes, and an MQTT packet has at most 2^28 bytes.
  *
- * This holds only if no two different requests have a MAC under the same MAC key, connection and sequence: two such MACs
- * reveal how to forge a third. The plugin therefore increments the sequence before each MAC, for all connections, and resets
- * it only when it draws a new MAC key, at each start of the broker. HELLO and a reload change neither.
+ * This holds only if no two different requests have a MAC under the same MAC key, connection and
+ * sequence: two such MACs reveal how to forge a third. The plugin therefore increments the sequence
+ * before each MAC, for all connections, and resets it only when it draws a new MAC key, at each
+ * start of the broker. HELLO and a reload change neither.
  *
- * Authenticated encryption is XSalsa20-Poly1305 (crypto_secretbox), the digest of user properties BLAKE2b.
+ * Authenticated encryption is XSalsa20-Poly1305 (crypto_secretbox), the digest of user properties
+ * BLAKE2b.
  *
  * No function allocates, logs, or draws random bytes.
  */
@@ -32,14 +35,14 @@
 #define COMPANION_BOX_EXTRA (COMPANION_NONCE_SIZE + crypto_secretbox_MACBYTES)
 
 /*
- * Initialize libsodium. Call before any other function of this header; repeated calls are harmless. Returns 0, or -EIO if the
- * system has no source of randomness.
+ * Initialize libsodium. Call before any other function of this header; repeated calls are harmless.
+ * Returns 0, or -EIO if the system has no source of randomness.
  */
 int companion_mac_init(void);
 
 /*
- * The digest of a request's user properties, in order. Properties whose names begin with COMPANION_PROPERTY are skipped.
- * If no other property was added, the digest is all zeros.
+ * The digest of a request's user properties, in order. Properties whose names begin with
+ * COMPANION_PROPERTY are skipped. If no other property was added, the digest is all zeros.
  */
 struct companion_digest {
         crypto_generichash_state state;
@@ -50,7 +53,10 @@ void companion_digest_init(struct companion_digest *digest);
 void companion_digest_add(struct companion_digest *digest, struct slice name, struct slice value);
 void companion_digest_finish(struct companion_digest *digest, uint8_t ret_digest[COMPANION_DIGEST_SIZE]);
 
-/* The parts of a request that the MAC covers. An absent slice (data NULL) and an empty slice give different MACs. */
+/*
+ * The parts of a request that the MAC covers. An absent slice (data NULL) and an empty slice give
+ * different MACs.
+ */
 struct companion_request {
         struct slice client_id, username; /* username is absent if the client has none */
         struct slice response_topic, correlation_data, payload;
@@ -59,7 +65,8 @@ struct companion_request {
 };
 
 /*
- * The value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, with a NUL.
+ * The value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, with
+ * a NUL.
  *
  * Call companion_mac_compute() with a new pair of connection and sequence for each request.
  */
@@ -71,32 +78,36 @@ struct companion_mac companion_mac_compute(const struct companion_request *reque
                                            const uint8_t key[COMPANION_KEY_SIZE]);
 
 /*
- * Parse connection and sequence in the value of COMPANION_PROPERTY_MAC into *request. Returns 0 or -EINVAL. Do not trust the
- * two numbers before companion_mac_is_valid() has returned true.
+ * Parse connection and sequence in the value of COMPANION_PROPERTY_MAC into *request. Returns 0 or
+ * -EINVAL. Do not trust the two numbers before companion_mac_is_valid() has returned true.
  */
 int companion_mac_read(struct slice mac, struct companion_request *request);
 
-/* Return whether the MAC is that of the request, with all its fields set. Compares the MAC in constant time. */
+/*
+ * Return whether the MAC is that of the request, with all its fields set. Compares the MAC in
+ * constant time.
+ */
 bool companion_mac_is_valid(struct slice mac, const struct companion_request *request,
                             const uint8_t key[COMPANION_KEY_SIZE]);
 
 /*
- * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws when its process starts. Each
- * HELLO of the process has other Correlation Data, and so another key.
+ * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws
+ * when its process starts. Each HELLO of the process has other Correlation Data, and so another
+ * key.
  */
 void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
                          uint8_t ret_key[COMPANION_KEY_SIZE]);
 
 /*
- * Encrypt and authenticate text. Use a new random nonce for each box: two boxes with the same key and nonce reveal their
- * texts. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
+ * Encrypt and authenticate text. Use a new random nonce for each box: two boxes with the same key
+ * and nonce reveal their texts. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
  */
 void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
                         const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box);
 
 /*
- * Verify and decrypt a box. ret_text must have room for box.length bytes; *ret_length is the length of the text. Returns 0,
- * or -EBADMSG if the box was not made with this key.
+ * Verify and decrypt a box. ret_text must have room for box.length bytes; *ret_length is the length
+ * of the text. Returns 0, or -EBADMSG if the box was not made with this key.
  */
 int companion_box_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
                        size_t *ret_length);

@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * A timestamp of a hybrid logical clock: a version, a request's __ts, or a fencing token. See PROTOCOL.md "Hybrid logical
- * clocks" and Kulkarni et al., "Logical Physical Clocks" (2014).
+ * A timestamp of a hybrid logical clock: a version, a request's __ts, or a fencing token. See
+ * PROTOCOL.md "Hybrid logical clocks" and Kulkarni et al., "Logical Physical Clocks" (2014).
  */
 struct hlc {
         int64_t wall_ms;   /* since the Unix epoch, not negative */
@@ -19,18 +19,23 @@ enum hlc_style {
 };
 
 /*
- * Parse wallClock:counter:nodeId, padded or not. Returns 0, or -EINVAL for a syntax error or a number out of range.
- * ret_hlc->node points into text.
+ * Parse wallClock:counter:nodeId, padded or not. Returns 0, or -EINVAL for a syntax error or a
+ * number out of range. ret_hlc->node points into text.
  */
 int hlc_parse(struct slice text, struct hlc *ret_hlc);
 
-/* Write wallClock:counter: without the node id and without a NUL. Returns the number of bytes written. */
+/*
+ * Write wallClock:counter: without the node id and without a NUL. Returns the number of bytes
+ * written.
+ */
 #define HLC_NUMBERS_MAX (2 * (UINT64_DIGITS_MAX + 1))
 size_t hlc_format_numbers(char text[HLC_NUMBERS_MAX], struct hlc hlc, enum hlc_style style);
 
 void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style);
 
-/* Compare wall clock, then counter, then node id as unsigned bytes. Returns below 0, 0 or above 0. */
+/*
+ * Compare wall clock, then counter, then node id as unsigned bytes. Returns below 0, 0 or above 0.
+ */
 int hlc_compare(struct hlc a, struct hlc b);
 
 /* Return whether node is a valid node id: not empty, UTF-8, without ':'. */

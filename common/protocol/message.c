@@ -16,7 +16,10 @@ struct slice message_property(const struct message *message, const char *name) {
         return (struct slice){ 0 };
 }
 
-/* Copy text to *at and advance *at. An absent slice stays absent. Add a NUL, because MQTT libraries take C strings. */
+/*
+ * Copy text to *at and advance *at. An absent slice stays absent. Add a NUL, because MQTT libraries
+ * take C strings.
+ */
 static struct slice copy_text(uint8_t **at, struct slice text) {
         struct slice copied = { *at, text.length };
 

@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 
 /*
- * An MQTT 5 PUBLISH packet, received or to be sent. All slices are borrowed; the function that fills in a message documents
- * how long they are valid.
+ * An MQTT 5 PUBLISH packet, received or to be sent. All slices are borrowed; the function that
+ * fills in a message documents how long they are valid.
  */
 
 struct user_property {
@@ -15,7 +15,10 @@ struct user_property {
         struct slice value;
 };
 
-/* Maximum number of user properties in a struct message. Received properties that the store does not read are left out. */
+/*
+ * Maximum number of user properties in a struct message. Received properties that the store does
+ * not read are left out.
+ */
 #define MESSAGE_USER_PROPERTIES_MAX 12
 
 #define MESSAGE_CONTENT_TYPE "application/octet-stream"
@@ -41,7 +44,10 @@ struct slice message_property(const struct message *message, const char *name);
 /* Size in bytes of a copy of the message, without the NULs that message_copy() adds. */
 size_t message_size(const struct message *message);
 
-/* Maximum Remaining Length of an MQTT packet in bytes (MQTT 5, 2.1.4), and the largest packet: a fixed header of 5 more. */
+/*
+ * Maximum Remaining Length of an MQTT packet in bytes (MQTT 5, 2.1.4), and the largest packet: a
+ * fixed header of 5 more.
+ */
 #define MESSAGE_REMAINING_LENGTH_MAX 268435455
 #define MESSAGE_PACKET_MAX           (5 + MESSAGE_REMAINING_LENGTH_MAX)
 
@@ -49,10 +55,13 @@ size_t message_size(const struct message *message);
 #define MESSAGE_VARINT_MAX 4
 
 /*
- * Size in bytes of the MQTT 5 PUBLISH packet with which the store sends the message at QoS 1. Includes the Content Type and
- * Payload Format Indicator that the store adds.
+ * Size in bytes of the MQTT 5 PUBLISH packet with which the store sends the message at QoS 1.
+ * Includes the Content Type and Payload Format Indicator that the store adds.
  */
 uint64_t message_packet_size(const struct message *message);
 
-/* A deep copy in one allocation, with a NUL after each text. Free it with free(). Returns NULL if out of memory. */
+/*
+ * A deep copy in one allocation, with a NUL after each text. Free it with free(). Returns NULL if
+ * out of memory.
+ */
 struct message *message_copy(const struct message *message);

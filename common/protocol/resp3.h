@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * The subset of RESP3 that the state store protocol uses (PROTOCOL.md "Request syntax"). No I/O and no copies: parsed
- * slices point into the payload.
+ * The subset of RESP3 that the state store protocol uses (PROTOCOL.md "Request syntax"). No I/O and
+ * no copies: parsed slices point into the payload.
  */
 
 enum resp3_type {
@@ -24,14 +24,15 @@ struct resp3_item {
 };
 
 /*
- * Take one item from the front of *rest. An array's header is an item of its own. Lengths and counts are decimal, without
- * sign or leading zeros. Returns 0 or -EBADMSG. On error, *rest and *ret_item are unchanged.
+ * Take one item from the front of *rest. An array's header is an item of its own. Lengths and
+ * counts are decimal, without sign or leading zeros. Returns 0 or -EBADMSG. On error, *rest and
+ * *ret_item are unchanged.
  */
 int resp3_read(struct slice *rest, struct resp3_item *ret_item);
 
 /*
- * Parse a request: one array of one or more blobs, and nothing after it. Stores the first n_words_max words; *ret_n_words is
- * the number of all words. Returns 0 or -EBADMSG.
+ * Parse a request: one array of one or more blobs, and nothing after it. Stores the first
+ * n_words_max words; *ret_n_words is the number of all words. Returns 0 or -EBADMSG.
  */
 int resp3_read_request(struct slice payload, struct slice *words, size_t n_words_max, size_t *ret_n_words);
 

@@ -41,9 +41,10 @@ bool topic_is_notify_of(const char *topic, const char *client) {
 }
 
 /*
- * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead, libmosquitto repeats the PUBLISH
- * after each reconnect. mosquitto also refuses topics with control characters or noncharacters of Unicode. These need no check
- * here: libmosquitto and mosquitto refuse them in a received Response Topic, too.
+ * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead,
+ * libmosquitto repeats the PUBLISH after each reconnect. mosquitto also refuses topics with control
+ * characters or noncharacters of Unicode. These need no check here: libmosquitto and mosquitto
+ * refuse them in a received Response Topic, too.
  */
 bool topic_is_valid_response(struct slice topic) {
         size_t n_levels = 1;

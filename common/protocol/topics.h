@@ -3,29 +3,37 @@
 
 #include "base/bytes.h"
 
-/* The topics of PROTOCOL.md "Topics", and the rules for Response Topics of PROTOCOL.md "Requests". */
+/*
+ * The topics of PROTOCOL.md "Topics", and the rules for Response Topics of PROTOCOL.md "Requests".
+ */
 
 #define TOPIC_SERVICE       "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 #define TOPIC_INVOKE        TOPIC_SERVICE "/command/invoke"
 #define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* commands of tests (option --control) */
 #define TOPIC_NOTIFY_PREFIX "clients/" TOPIC_SERVICE
 
-/* Maximum number of words of a request to TOPIC_CONTROL: the command, and more than a fault rule with all its options has. */
+/*
+ * Maximum number of words of a request to TOPIC_CONTROL: the command, and more than a fault rule
+ * with all its options has.
+ */
 #define CONTROL_WORDS_MAX 21
 
 /* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
 #define TOPIC_LENGTH_MAX 65535
 
 /*
- * Maximum number of levels of a Response Topic. A broker may close the connection of a client that publishes to a topic with
- * more levels than it allows: mosquitto allows 201, EMQX 128 by default.
+ * Maximum number of levels of a Response Topic. A broker may close the connection of a client that
+ * publishes to a topic with more levels than it allows: mosquitto allows 201, EMQX 128 by default.
  */
 #define TOPIC_LEVELS_MAX 100
 
 /* Length in bytes of the notify topic for this client and key; may exceed TOPIC_LENGTH_MAX. */
 size_t topic_notify_length(size_t client_length, size_t key_length);
 
-/* Return a notify topic without its last level, which is the key in base16. Returns any other topic unchanged. */
+/*
+ * Return a notify topic without its last level, which is the key in base16. Returns any other topic
+ * unchanged.
+ */
 struct slice topic_without_key(struct slice topic);
 
 /* Append the notify topic for this client and key. */
@@ -35,16 +43,21 @@ void topic_append_notify(struct buf *buf, struct slice client, struct slice key)
 bool topic_is_notify_of(const char *topic, const char *client);
 
 /*
- * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the topics that are refused.
+ * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the
+ * topics that are refused.
  */
 bool topic_is_valid_response(struct slice topic);
 
-/* Return the level {id} of a Response Topic clients/{id}/..., unchanged; absent for any other topic. */
+/*
+ * Return the level {id} of a Response Topic clients/{id}/..., unchanged; absent for any other
+ * topic.
+ */
 struct slice topic_response_client(struct slice topic);
 
 /*
- * Return whether the topic matches the pattern: a topic filter in which one level is {client}, which matches any level
- * that is not empty. *ret_client is that level of the topic. The option --presence-topic is such a pattern.
+ * Return whether the topic matches the pattern: a topic filter in which one level is {client},
+ * which matches any level that is not empty. *ret_client is that level of the topic. The option
+ * --presence-topic is such a pattern.
  */
 bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client);
 

@@ -16,7 +16,10 @@ static void on_up(void *userdata, bool session_present) {
                 log_warning("the broker has lost the session of the store: it dropped the messages for the "
                             "store that arrived while the store was disconnected");
         pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
-        /* A broker with the plugin refuses the subscription to COMPANION_PROBE and grants COMPANION_BANNER. */
+        /*
+         * A broker with the plugin refuses the subscription to COMPANION_PROBE and grants
+         * COMPANION_BANNER.
+         */
         if (link_has_refused(server->link, COMPANION_PROBE) &&
             !link_has_refused(server->link, COMPANION_BANNER))
                 pipeline_plugin_detected(server->pipeline);
@@ -104,12 +107,17 @@ bool server_has_room(void *userdata) {
 
 int server_open_link(struct server *server) {
         const struct config *config = &server->config;
-        /* Subscribe to the banner of the plugin first: the pipeline must know it before requests arrive. */
+        /*
+         * Subscribe to the banner of the plugin first: the pipeline must know it before requests
+         * arrive.
+         */
         struct link_subscription subscriptions[] = {
                 { .filter = COMPANION_BANNER, .qos = 1, .retained = true },
                 { .filter = COMPANION_PROBE, .qos = 1 },
                 { .filter = config->presence_filter, .qos = 1 },
-                /* QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with. */
+                /*
+                 * QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with.
+                 */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
                 /* The plugin reads these lines, and drops them: COMPANION_SLOW_WATCHER. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Only the child has the other end of its output pipe, so end of file on the pipe means that the child has
- * ended. Neither SIGCHLD nor a waiting thread is needed.
+ * Only the child has the other end of its output pipe, so end of file on the pipe means that the
+ * child has ended. Neither SIGCHLD nor a waiting thread is needed.
  */
 
 #include "app/child.h"
@@ -32,7 +32,10 @@ struct child {
 /* Runs in the new process, between fork and exec. */
 static _Noreturn void exec_child(char *const *arguments, pid_t parent, int input_fd, int output_fd) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* Otherwise exec of a program with file capabilities or a set-id bit clears PR_SET_PDEATHSIG. */
+        /*
+         * Otherwise exec of a program with file capabilities or a set-id bit clears
+         * PR_SET_PDEATHSIG.
+         */
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (getppid() != parent)
                 _exit(EXIT_NOT_STARTED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --dev: a private mosquitto. It reads its configuration from stdin, which is a memfd, and writes its log to a pipe. So it
- * leaves no file behind, even after SIGKILL.
+ * --dev: a private mosquitto. It reads its configuration from stdin, which is a memfd, and writes
+ * its log to a pipe. So it leaves no file behind, even after SIGKILL.
  */
 
 #include <arpa/inet.h>
@@ -37,8 +37,8 @@ struct dev_broker {
 };
 
 /*
- * Debian installs mosquitto in /usr/sbin, which is not in the PATH of ordinary users. For each bin directory
- * of PATH, also search the sbin directory beside it.
+ * Debian installs mosquitto in /usr/sbin, which is not in the PATH of ordinary users. For each bin
+ * directory of PATH, also search the sbin directory beside it.
  */
 static bool is_mosquitto_in(const char *folder, char ret_path[PATH_MAX]) {
         size_t length = strlen(folder);
@@ -68,8 +68,8 @@ static int find_mosquitto(char ret_path[PATH_MAX]) {
 }
 
 /*
- * Find the plugin relative to the directory of this program: in `plugin` of a build directory, or in PLUGIN_FROM_BINARY of an
- * installation.
+ * Find the plugin relative to the directory of this program: in `plugin` of a build directory, or
+ * in PLUGIN_FROM_BINARY of an installation.
  */
 static int find_plugin(char ret_path[PATH_MAX]) {
         static const char *const places[] = { "plugin", PLUGIN_FROM_BINARY };
@@ -138,9 +138,9 @@ static int bind_any(int fd, uint16_t *ret_port) {
 }
 
 /*
- * Reserve a free TCP port on 127.0.0.1 for a process that will listen there with SO_REUSEADDR. Until the
- * socket is closed, the kernel does not assign the port to processes that request any port. Returns the
- * socket or -errno.
+ * Reserve a free TCP port on 127.0.0.1 for a process that will listen there with SO_REUSEADDR.
+ * Until the socket is closed, the kernel does not assign the port to processes that request any
+ * port. Returns the socket or -errno.
  */
 static int reserve_port(uint16_t *ret_port) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

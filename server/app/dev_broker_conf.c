@@ -31,8 +31,8 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                                "max_queued_bytes 536870912\n");
 
         /*
-         * The log goes to a pipe. Log only what this process needs: a pipe that is read slowly must not
-         * block the broker.
+         * The log goes to a pipe. Log only what this process needs: a pipe that is read slowly must
+         * not block the broker.
          */
         buf_append_string(buf, "log_timestamp false\n"
                                "log_type error\n"
@@ -41,8 +41,8 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                                "log_type information\n"
                                "connection_messages false\n");
         /*
-         * By default mosquitto drops root. It then might not be able to read the plugin, and the kernel
-         * would no longer kill it with its parent.
+         * By default mosquitto drops root. It then might not be able to read the plugin, and the
+         * kernel would no longer kill it with its parent.
          */
         if (conf->is_root)
                 buf_append_string(buf, "user root\n");

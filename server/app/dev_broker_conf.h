@@ -6,8 +6,9 @@
 #include "base/bytes.h"
 
 /*
- * The option --dev starts a private broker: a mosquitto that only this store uses. Its configuration is conf/mosquitto.conf
- * with the values of struct dev_broker_conf, and with higher limits of packet size and queue.
+ * The option --dev starts a private broker: a mosquitto that only this store uses. Its
+ * configuration is conf/mosquitto.conf with the values of struct dev_broker_conf, and with higher
+ * limits of packet size and queue.
  */
 
 struct dev_broker_conf {

@@ -24,7 +24,10 @@ static void print_rule(const struct config *config, const struct policy_keys *ke
         printf("%s:%u, rule [%s]", config->policy_file, location.line, LOG_TEXT(location.rule));
 }
 
-/* SCAN is decided per key: keys that match its pattern are listed if a rule lets the client read them. */
+/*
+ * SCAN is decided per key: keys that match its pattern are listed if a rule lets the client read
+ * them.
+ */
 static int explain_scan(const struct config *config, const struct request_origin *origin) {
         const struct policy_keys *keys = NULL;
 

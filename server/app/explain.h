@@ -4,8 +4,8 @@
 #include "config/config.h"
 
 /*
- * --explain CLIENT USER VERB KEY: print the policy rule that grants this request, or that no rule grants it. For SCAN, print
- * all rules that let the client read any keys. Returns the exit status: 0 if the request is granted, 1 if it is denied, 2 if
- * the verb is unknown.
+ * --explain CLIENT USER VERB KEY: print the policy rule that grants this request, or that no rule
+ * grants it. For SCAN, print all rules that let the client read any keys. Returns the exit status:
+ * 0 if the request is granted, 1 if it is denied, 2 if the verb is unknown.
  */
 int explain(const struct config *config);

@@ -20,13 +20,16 @@ struct deadline_timer {
         int64_t deadline_ns; /* the deadline that `timer` is set to */
         uv_timer_t timer;
         /*
-         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets. A timer that its callback
-         * restarts with 0 ms can expire again before the loop reads.
+         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets.
+         * A timer that its callback restarts with 0 ms can expire again before the loop reads.
          */
         uv_idle_t overdue;
 };
 
-/* Work of the pipeline that runs in the thread pool of libuv. The pipeline runs at most one piece of work at a time. */
+/*
+ * Work of the pipeline that runs in the thread pool of libuv. The pipeline runs at most one piece
+ * of work at a time.
+ */
 struct worker {
         uv_work_t request;
         void (*function)(void *argument);
@@ -40,7 +43,10 @@ struct parent_watch {
         uv_pipe_t stdin_pipe; /* open if the end of stdin stops the server */
 };
 
-/* States that were logged and have not ended since. They are not logged again until they have ended. */
+/*
+ * States that were logged and have not ended since. They are not logged again until they have
+ * ended.
+ */
 struct logged_states {
         bool is_down, is_refused; /* no connection, refused connection: end when the store serves requests */
         bool is_unguarded;        /* server_warn_of_unguarded_client_id() */
@@ -84,29 +90,37 @@ struct server {
 struct now server_now(const struct server *server);
 
 /*
- * Stop when pending requests are finished, or after a timeout. If the function is called several times, the last exit_code
- * other than EXIT_SUCCESS becomes the exit status.
+ * Stop when pending requests are finished, or after a timeout. If the function is called several
+ * times, the last exit_code other than EXIT_SUCCESS becomes the exit status.
  */
 void server_stop(struct server *server, int exit_code);
 
 /*
- * Call after packets were read, a deadline, the end of work in the worker thread, or a reload. Updates the deadline timer and
- * the read mode of the link. Completes a stop when no request is pending.
+ * Call after packets were read, a deadline, the end of work in the worker thread, or a reload.
+ * Updates the deadline timer and the read mode of the link. Completes a stop when no request is
+ * pending.
  */
 void server_update(struct server *server);
 
 /*
- * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next iteration of the loop.
+ * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next
+ * iteration of the loop.
  */
 void server_set_deadline_timer(struct server *server);
 
 /* pipeline_setup.c: creates the pipeline according to the configuration. */
 
-/* Create the pipeline with its storage and its initial content. Returns 0 or -errno; the cause is logged. */
+/*
+ * Create the pipeline with its storage and its initial content. Returns 0 or -errno; the cause is
+ * logged.
+ */
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks);
 
-/* Read the configuration again and apply all live options (struct option). If the configuration is invalid, apply none. */
+/*
+ * Read the configuration again and apply all live options (struct option). If the configuration is
+ * invalid, apply none.
+ */
 void server_reload(struct server *server);
 
 /*
@@ -136,18 +150,21 @@ bool server_has_room(void *userdata);
 /* status.c: the text for the service manager. */
 
 /*
- * Describe what a broker of this kind provides, in the words of `statestorectl stat`. The metric statestore_broker_ability
- * shows the same.
+ * Describe what a broker of this kind provides, in the words of `statestorectl stat`. The metric
+ * statestore_broker_ability shows the same.
  */
 const char *broker_abilities(enum broker_kind broker_kind);
 
 /*
- * Send a status text to the service manager if it has changed: which broker the store serves, or why it serves no requests.
- * Call only while the link is open.
+ * Send a status text to the service manager if it has changed: which broker the store serves, or
+ * why it serves no requests. Call only while the link is open.
  */
 void server_update_status(struct server *server);
 
-/* Store why there is no connection to the broker, for the service manager and the HTTP page /readyz. */
+/*
+ * Store why there is no connection to the broker, for the service manager and the HTTP page
+ * /readyz.
+ */
 __attribute__((format(printf, 2, 3))) void server_set_disconnected(struct server *server, const char *format,
                                                                    ...);
 
@@ -157,8 +174,8 @@ void server_start_watchdog(struct server *server);
 /* dev_broker.c: the private broker of --dev. */
 
 /*
- * Start the private broker. Opens the link when the broker is ready. Stops the server when the broker ends.
- * Returns 0 or -errno; the cause is logged.
+ * Start the private broker. Opens the link when the broker is ready. Stops the server when the
+ * broker ends. Returns 0 or -errno; the cause is logged.
  */
 int server_start_dev_broker(struct server *server);
 void server_stop_dev_broker(struct server *server);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --exit-with-parent. The kernel sends a signal when the thread that started this process ends. The parent process may still
- * run then: it has ended only if getppid() returns another process id than at the start.
+ * --exit-with-parent. The kernel sends a signal when the thread that started this process ends. The
+ * parent process may still run then: it has ended only if getppid() returns another process id than
+ * at the start.
  */
 
 #include <signal.h>
@@ -47,7 +48,10 @@ static void on_input_end(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *b
         stop_because(stream->data, "stdin has ended");
 }
 
-/* Only the end of a pipe or socket stops the store. /dev/null ends at once, and a terminal has Ctrl-C. */
+/*
+ * Only the end of a pipe or socket stops the store. /dev/null ends at once, and a terminal has
+ * Ctrl-C.
+ */
 static bool is_pipe_or_socket(int fd) {
         struct stat status;
 

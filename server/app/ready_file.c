@@ -18,8 +18,9 @@ void ready_file_remove(const char *name) {
 }
 
 /*
- * Write a new file. If the name exists, delete it first: a crash may have left a file. Never write through an existing name: it
- * may be a symbolic link to another file, or a pipe, which would block.
+ * Write a new file. If the name exists, delete it first: a crash may have left a file. Never write
+ * through an existing name: it may be a symbolic link to another file, or a pipe, which would
+ * block.
  */
 static int write_whole(const char *name, const char *text) {
         ssize_t n_written;

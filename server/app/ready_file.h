@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The file of --ready-file. Its existence tells other processes that requests are served. The server does not remove it when
- * it stops. Errors are logged and otherwise ignored. name: NULL for no file.
+ * The file of --ready-file. Its existence tells other processes that requests are served. The
+ * server does not remove it when it stops. Errors are logged and otherwise ignored. name: NULL for
+ * no file.
  */
 
 /* Remove the file at start: a stale file must not signal readiness. */

@@ -54,8 +54,8 @@ void server_set_deadline_timer(struct server *server) {
         int64_t remaining_ns = deadline_ns;
 
         /*
-         * Most requests do not change the earliest deadline. With --control the clock may have moved, so the
-         * timer must be set again.
+         * Most requests do not change the earliest deadline. With --control the clock may have
+         * moved, so the timer must be set again.
          */
         if (deadline_ns == server->deadline.deadline_ns &&
             uv_is_active((uv_handle_t *)&server->deadline.timer) && !server->control && !server->is_stopping)
@@ -80,7 +80,10 @@ void server_set_deadline_timer(struct server *server) {
                        (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
-/* The link, the HTTP server and the child process close their own handles, so these are closing already. */
+/*
+ * The link, the HTTP server and the child process close their own handles, so these are closing
+ * already.
+ */
 static void close_handle(uv_handle_t *handle, void *argument) {
         (void)argument;
         if (!uv_is_closing(handle))
@@ -126,7 +129,10 @@ static void on_signal(uv_signal_t *handle, int number) {
         server_stop(handle->data, EXIT_SUCCESS);
 }
 
-/* Announce that requests are served: on stdout with --dev, in the ready file, and to the service manager. */
+/*
+ * Announce that requests are served: on stdout with --dev, in the ready file, and to the service
+ * manager.
+ */
 static void announce_ready(const struct server *server) {
         char text[300] = "ready\n";
 
@@ -162,9 +168,9 @@ static void report_suppressed(uv_timer_t *timer) {
 }
 
 /*
- * While requests wait, read more packets, so that the pipeline has requests of several clients and can serve the clients in
- * turn. Above PIPELINE_INBOX_PAUSE read only if all outgoing packets have been written, and not at all while a commit is
- * stalled.
+ * While requests wait, read more packets, so that the pipeline has requests of several clients and
+ * can serve the clients in turn. Above PIPELINE_INBOX_PAUSE read only if all outgoing packets have
+ * been written, and not at all while a commit is stalled.
  */
 static enum mqtt_read_mode choose_read_mode(const struct server *server) {
         size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
@@ -222,14 +228,19 @@ static void run_work(uv_work_t *work) {
 static void work_ended(uv_work_t *work, int status) {
         struct server *server = work->data;
 
-        /* The work took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent. */
+        /*
+         * The work took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
+         */
         if (!server->link)
                 return;
         pipeline_work_done(server->pipeline, status, server_now(server));
         server_update(server);
 }
 
-/* Run the work in the thread pool of libuv. The pipeline calls this only after the previous work has ended. */
+/*
+ * Run the work in the thread pool of libuv. The pipeline calls this only after the previous work
+ * has ended.
+ */
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct server *server = userdata;
 
@@ -335,9 +346,10 @@ static void exit_at_once(int number) {
 }
 
 /*
- * Set the signal handlers for the time before the loop runs, while the storage is loaded. No request is pending then, so the
- * process can exit at once. Without a handler, the kernel ignores SIGTERM and SIGINT for process 1 of a container. Ignore
- * SIGHUP: the configuration has just been read.
+ * Set the signal handlers for the time before the loop runs, while the storage is loaded. No
+ * request is pending then, so the process can exit at once. Without a handler, the kernel ignores
+ * SIGTERM and SIGINT for process 1 of a container. Ignore SIGHUP: the configuration has just been
+ * read.
  */
 static void set_early_signals(void) {
         signal(SIGTERM, exit_at_once);

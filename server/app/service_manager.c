@@ -9,7 +9,10 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 
-/* Checks per watchdog timeout. Each check compares with the previous one, so the second check after a hang began detects it. */
+/*
+ * Checks per watchdog timeout. Each check compares with the previous one, so the second check after
+ * a hang began detects it.
+ */
 #define CHECKS_PER_TIMEOUT 4
 
 void service_notify_status(const char *status) {

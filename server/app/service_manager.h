@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Notifications for the service manager, by the protocol of systemd (sd_notify). Without a service manager
- * the functions do nothing. Errors are ignored.
+ * Notifications for the service manager, by the protocol of systemd (sd_notify). Without a service
+ * manager the functions do nothing. Errors are ignored.
  */
 
 /* Set the status text that the service manager shows. Only the first line is used. */

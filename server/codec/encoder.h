@@ -7,8 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects"). No I/O. User
- * properties are NUL-terminated.
+ * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and
+ * "Dialects"). No I/O. User properties are NUL-terminated.
  */
 
 enum dialect {
@@ -18,7 +18,10 @@ enum dialect {
 
 struct encoder {
         enum dialect dialect;
-        /* __srcId of all messages, and the node id of versions; borrowed, NUL-terminated, at most NODE_ID_MAX bytes. */
+        /*
+         * __srcId of all messages, and the node id of versions; borrowed, NUL-terminated, at most
+         * NODE_ID_MAX bytes.
+         */
         struct slice node_id;
 
         /* Texts of the last message. */
@@ -30,8 +33,9 @@ struct encoder {
 void encoder_deinit(struct encoder *encoder);
 
 /*
- * Fill in *ret_message, except topic, correlation data and expiry, which the caller sets. The message borrows from the
- * arguments, and from the encoder until the encoder's next use. Returns 0 or -ENOMEM.
+ * Fill in *ret_message, except topic, correlation data and expiry, which the caller sets. The
+ * message borrows from the arguments, and from the encoder until the encoder's next use. Returns 0
+ * or -ENOMEM.
  *
  * encoder_fault(): value is the value of the invalid property. The reply contains it.
  */

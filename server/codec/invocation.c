@@ -37,8 +37,8 @@ void invocation_properties(const struct decoder *decoder,
 }
 
 /*
- * The words are NEX, NEX value, NEX PX ms, or NEX value PX ms. So their number tells whether there is a value, even if the
- * value is "PX". Returns the number of words taken.
+ * The words are NEX, NEX value, NEX PX ms, or NEX value PX ms. So their number tells whether there
+ * is a value, even if the value is "PX". Returns the number of words taken.
  */
 static size_t decode_nex(const struct slice *words, size_t n_words, struct request *request) {
         bool has_value = n_words == 2 || n_words == 4;
@@ -148,7 +148,9 @@ static enum outcome decode_timestamps(struct request *request) {
         return OUTCOME_DONE;
 }
 
-/* Return whether the store serves this protocol version: MAJOR.MINOR with major 0 or 1, or absent. */
+/*
+ * Return whether the store serves this protocol version: MAJOR.MINOR with major 0 or 1, or absent.
+ */
 static bool is_served_version(struct slice version) {
         struct slice major, minor;
         uint64_t major_number, minor_number;
@@ -205,9 +207,9 @@ static struct sender verified_sender(const struct message *message) {
 }
 
 /*
- * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified request has no client: the
- * sender may have made up the client id. A request at QoS 0 or 2 is always unverified, because the plugin adds identity
- * properties only at QoS 1.
+ * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified
+ * request has no client: the sender may have made up the client id. A request at QoS 0 or 2 is
+ * always unverified, because the plugin adds identity properties only at QoS 1.
  */
 static struct sender sender_of(const struct decoder *decoder, const struct message *message) {
         if (!decoder->has_plugin)

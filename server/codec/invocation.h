@@ -7,17 +7,18 @@
 #include "protocol/properties.h"
 
 /*
- * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of
- * "Errors"). No I/O. The request borrows from the message.
+ * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request
+ * syntax", and checks 1 to 7 of "Errors"). No I/O. The request borrows from the message.
  */
 
 /*
- * Faults of the MQTT properties of a request (PROTOCOL.md "Requests" and "Replies"). Errors in the payload are outcomes
- * (engine/outcome.h).
+ * Faults of the MQTT properties of a request (PROTOCOL.md "Requests" and "Replies"). Errors in the
+ * payload are outcomes (engine/outcome.h).
  *
  *   X(symbol, label, status, property, message)
  *
- * The label appears in metrics and log lines. The other columns are sent as `__stat`, `__propName` and `__stMsg`.
+ * The label appears in metrics and log lines. The other columns are sent as `__stat`, `__propName`
+ * and `__stMsg`.
  */
 #define REQUEST_FAULTS(X)                                                                                   \
         X(QOS, "wrong qos", "400", "QoS", "a request must be published at QoS 1")                           \
@@ -59,20 +60,24 @@ struct decoder {
         struct slice persistence_value;
 };
 
-/* Decode the message. Sets *ret_invocation with any result: log lines and metrics use the fields of refused requests too. */
+/*
+ * Decode the message. Sets *ret_invocation with any result: log lines and metrics use the fields of
+ * refused requests too.
+ */
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation);
 
 /*
- * Return the client id of the sender, to select a queue before the message is decoded. With the plugin, this is the verified
- * client id; absent if the message is not verified. Without the plugin, this is the client id that the message claims; absent
- * if the message claims none. The result points into the message.
+ * Return the client id of the sender, to select a queue before the message is decoded. With the
+ * plugin, this is the verified client id; absent if the message is not verified. Without the
+ * plugin, this is the client id that the message claims; absent if the message claims none. The
+ * result points into the message.
  */
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
 
 /*
- * Return the names of all user properties that invocation_decode() reads. An absent name ends the array. The MQTT client can
- * drop other user properties of received messages.
+ * Return the names of all user properties that invocation_decode() reads. An absent name ends the
+ * array. The MQTT client can drop other user properties of received messages.
  */
 #define INVOCATION_PROPERTIES_MAX 9
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

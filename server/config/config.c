@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Report all faults, not only the first. Checks that concern several options run after all sources are read, so the
- * order of options does not matter.
+ * Report all faults, not only the first. Checks that concern several options run after all sources
+ * are read, so the order of options does not matter.
  */
 
 #include "config/config.h"
@@ -129,8 +129,9 @@ static void take_line(void *userdata, const char *section, const char *name, con
 }
 
 /*
- * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as in --policy
- * <(generate-policy). A reload does not read pipes: it must not wait for a writer, and the start has read the pipe to its end.
+ * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as
+ * in --policy <(generate-policy). A reload does not read pipes: it must not wait for a writer, and
+ * the start has read the pipe to its end.
  */
 static bool check_readable(struct config_reading *reading, const char *name) {
         int r = reading->is_reload ? regular_file_check(name, INI_FILE_LENGTH_MAX) : 0;
@@ -187,7 +188,9 @@ static void read_environment(struct config_reading *reading) {
         }
 }
 
-/* Read the four arguments of --explain CLIENT USER VERB KEY. The form --explain=CLIENT is a fault. */
+/*
+ * Read the four arguments of --explain CLIENT USER VERB KEY. The form --explain=CLIENT is a fault.
+ */
 static void take_explain(struct config_reading *reading, const struct argument *argument) {
         if (argument->value && argument->value == *argument->values)
                 reading->config->explain = (const char *const *)argument->values;
@@ -199,7 +202,10 @@ static bool is_explain(const struct option *option) {
         return strcmp(option->flag, "--explain") == 0;
 }
 
-/* Report an argument that is not an option. Skips the argument after it if that is probably its value. */
+/*
+ * Report an argument that is not an option. Skips the argument after it if that is probably its
+ * value.
+ */
 static void report_unknown(struct config_reading *reading, struct arguments *arguments, const char *text) {
         report(reading, LOG_STRING(text), strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
         if (text[0] == '-' && !strchr(text, '=') && arguments->at < arguments->end && **arguments->at != '-')
@@ -231,8 +237,8 @@ static void read_arguments(struct config_reading *reading, int n_arguments, char
 }
 
 /*
- * Read --help, --version and --config: they decide whether other sources are read, and which file. read_arguments() reports
- * faults.
+ * Read --help, --version and --config: they decide whether other sources are read, and which file.
+ * read_arguments() reports faults.
  */
 static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
         struct arguments arguments = arguments_of(n_arguments, argv);
@@ -436,7 +442,10 @@ void config_reload(struct config *config, const struct config *fresh) {
                 if (!option->is_live)
                         continue;
 
-                /* Also set unchanged options: the caller frees the former configuration, with its strings. */
+                /*
+                 * Also set unchanged options: the caller frees the former configuration, with its
+                 * strings.
+                 */
                 config->values[i] = fresh->values[i];
                 if (fresh->values[i])
                         option->set(config, option, fresh->values[i]);

@@ -38,8 +38,8 @@ struct config {
         uint64_t max_registrations;
         uint64_t max_remembered_bytes; /* of replies that are kept for repeated requests */
         /*
-         * Without the plugin: a client that has not subscribed to its notifications, and sends no request for this long, loses
-         * its registrations.
+         * Without the plugin: a client that has not subscribed to its notifications, and sends no
+         * request for this long, loses its registrations.
          */
         int64_t registration_timeout_ms;
         const char *data_dir; /* NULL: store in memory */
@@ -68,9 +68,9 @@ struct config {
 };
 
 /*
- * The options of statestored. To add one, add a row, a field of struct config, and a line in conf/statestored.conf. The
- * settings come first: options that the file, the environment and the command line accept. The remaining options are for
- * the command line only.
+ * The options of statestored. To add one, add a row, a field of struct config, and a line in
+ * conf/statestored.conf. The settings come first: options that the file, the environment and the
+ * command line accept. The remaining options are for the command line only.
  */
 extern const struct option config_options[];
 extern const size_t n_settings;       /* settings */
@@ -88,23 +88,27 @@ enum config_result {
 };
 
 /*
- * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or --name=VALUE), the environment
- * (STATESTORE_SECTION_NAME), the file that --config or STATESTORE_CONFIG names, the defaults. Strings from the command line and
- * the environment are borrowed. The caller must call config_deinit() on *ret_config, also after CONFIG_DONE and CONFIG_INVALID.
- * is_reload: the store is running, so faults are logged instead of printed, and the files must be regular files.
+ * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or
+ * --name=VALUE), the environment (STATESTORE_SECTION_NAME), the file that --config or
+ * STATESTORE_CONFIG names, the defaults. Strings from the command line and the environment are
+ * borrowed. The caller must call config_deinit() on *ret_config, also after CONFIG_DONE and
+ * CONFIG_INVALID. is_reload: the store is running, so faults are logged instead of printed, and the
+ * files must be regular files.
  */
 enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
                                struct config *ret_config);
 
 /*
- * Read the addresses of the broker and of the store's HTTP server, for statestorectl. Sources: the environment and the file.
- * file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the TLS options and http_listen of *ret_config are valid.
+ * Read the addresses of the broker and of the store's HTTP server, for statestorectl. Sources: the
+ * environment and the file. file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the
+ * TLS options and http_listen of *ret_config are valid.
  */
 enum config_result config_read_addresses(const char *file, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*
- * Copy the live options (struct option) of fresh to config. Log which options have changed, and which of them need a restart.
- * config then borrows strings from fresh: keep fresh until the next config_reload() or config_deinit() of config.
+ * Copy the live options (struct option) of fresh to config. Log which options have changed, and
+ * which of them need a restart. config then borrows strings from fresh: keep fresh until the next
+ * config_reload() or config_deinit() of config.
  */
 void config_reload(struct config *config, const struct config *fresh);

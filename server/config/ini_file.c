@@ -74,8 +74,8 @@ static void take_value(struct ini_file *file, char *line) {
 }
 
 /*
- * Other programs accept a comment with ';' at the end of a line, so the ';' is probably not meant as part of the value:
- * reject it. A '#' after a blank is part of the value.
+ * Other programs accept a comment with ';' at the end of a line, so the ';' is probably not meant
+ * as part of the value: reject it. A '#' after a blank is part of the value.
  */
 static bool has_comment(const char *line) {
         for (; *line; line++)

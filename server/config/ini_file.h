@@ -4,9 +4,10 @@
 #include <stddef.h>
 
 /*
- * Parses files of [section], name = value (or name: value) and comments. A comment is a line that begins with '#' or ';'. Lines
- * may be indented. A line is shorter than 200 bytes, a section name shorter than 50, a file at most INI_FILE_LENGTH_MAX bytes
- * long. All strings are borrowed for the call. The argument `where` is "FILE:LINE", or the file name.
+ * Parses files of [section], name = value (or name: value) and comments. A comment is a line that
+ * begins with '#' or ';'. Lines may be indented. A line is shorter than 200 bytes, a section name
+ * shorter than 50, a file at most INI_FILE_LENGTH_MAX bytes long. All strings are borrowed for the
+ * call. The argument `where` is "FILE:LINE", or the file name.
  */
 struct ini_sink {
         /* A section begins. May be NULL. */
@@ -20,7 +21,10 @@ struct ini_sink {
 /* Maximum length of a file in bytes. The largest policy (policy/policy_build.h) is shorter. */
 #define INI_FILE_LENGTH_MAX ((size_t)64 << 20)
 
-/* Parse the file line by line. Reports each syntax error and continues after it. A pipe is read to its end. */
+/*
+ * Parse the file line by line. Reports each syntax error and continues after it. A pipe is read to
+ * its end.
+ */
 void ini_file_read(const char *name, const struct ini_sink *sink);
 
 struct ini_position {

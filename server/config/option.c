@@ -108,7 +108,10 @@ struct option_variable option_variable(const struct option *option) {
 
 /* 2. Arguments */
 
-/* A '-' and a digit begin a word, such as a value -5 or the -90s of `test clock skew`: no option begins with a digit. */
+/*
+ * A '-' and a digit begin a word, such as a value -5 or the -90s of `test clock skew`: no option
+ * begins with a digit.
+ */
 static bool argument_is_word(const char *text) {
         return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
 }
@@ -126,8 +129,8 @@ static const struct option *find_option(const struct arguments *arguments, struc
 }
 
 /*
- * Skip the values after the option and return the first. Return NULL if a value is missing, or if the value is optional: such a
- * value must follow a '='.
+ * Skip the values after the option and return the first. Return NULL if a value is missing, or if
+ * the value is optional: such a value must follow a '='.
  */
 static const char *take_values(struct arguments *arguments, const struct option *option) {
         char *const *first = arguments->at;
@@ -175,8 +178,8 @@ void help_append_row(struct buf *help, size_t column, const char *left, const ch
 }
 
 /*
- * Append the default, and the environment variable if the option has no section. With a section, the variable follows
- * from the section and the name.
+ * Append the default, and the environment variable if the option has no section. With a section,
+ * the variable follows from the section and the name.
  */
 static void append_default_and_variable(struct buf *help, size_t column, const struct option *option) {
         char suffix[128] = "";

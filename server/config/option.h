@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 
 /*
- * The options of a program, one row each. The parser, the names of the environment variables, the defaults,
- * --help, the manual pages and the shell completions are all derived from the rows.
+ * The options of a program, one row each. The parser, the names of the environment variables, the
+ * defaults, --help, the manual pages and the shell completions are all derived from the rows.
  */
 struct option {
         const char *section;  /* in the configuration file; NULL: not an option of the file */
@@ -24,14 +24,17 @@ struct option {
         const char *help;
 
         /*
-         * Store the value, which is borrowed, in the configuration of the program. Returns 0, -EINVAL or
-         * -ENOMEM.
+         * Store the value, which is borrowed, in the configuration of the program. Returns 0,
+         * -EINVAL or -ENOMEM.
          */
         int (*set)(void *config, const struct option *option, const char *value);
         size_t field; /* offset in the configuration, for the functions below */
 };
 
-/* Functions for `set`: each stores the value at the offset `field`. The comments name the type of that field. */
+/*
+ * Functions for `set`: each stores the value at the offset `field`. The comments name the type of
+ * that field.
+ */
 int option_set_text(void *config, const struct option *option,
                     const char *value); /* const char *, not empty */
 int option_set_number(void *config, const struct option *option, const char *value); /* uint64_t */
@@ -42,8 +45,8 @@ int option_set_hosts(void *config, const struct option *option,
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
 /*
- * Helpers of functions for `set`. min_ms and max_ms: the range of the duration. names: the texts of the enum's values, in the
- * order of the enum.
+ * Helpers of functions for `set`. min_ms and max_ms: the range of the duration. names: the texts of
+ * the enum's values, in the order of the enum.
  */
 int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
                         int64_t max_ms); /* int64_t */
@@ -55,8 +58,8 @@ struct option_fault {
 };
 
 /*
- * Set the option. value NULL: the command line names the option without a value. Returns false if the value is
- * invalid or missing; *ret_fault says what was expected.
+ * Set the option. value NULL: the command line names the option without a value. Returns false if
+ * the value is invalid or missing; *ret_fault says what was expected.
  */
 bool option_apply(const struct option *option, void *config, const char *value,
                   struct option_fault *ret_fault);
@@ -67,8 +70,8 @@ struct option_variable {
 };
 
 /*
- * Return the name of the option's environment variable: STATESTORE_SECTION_NAME or, without a section,
- * STATESTORE_FLAG; "" if the option has no variable.
+ * Return the name of the option's environment variable: STATESTORE_SECTION_NAME or, without a
+ * section, STATESTORE_FLAG; "" if the option has no variable.
  */
 struct option_variable option_variable(const struct option *option);
 
@@ -100,7 +103,10 @@ struct argument {
 /* Parse the next argument, with the values of its option. */
 enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument);
 
-/* Append a line of --help without a newline: `left` at the start of the line, `right` at the given column. */
+/*
+ * Append a line of --help without a newline: `left` at the start of the line, `right` at the given
+ * column.
+ */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);
 
 /* Append the lines of --help for an option, with their newlines. */

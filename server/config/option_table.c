@@ -45,7 +45,10 @@ static int set_registration_timeout(void *config, const struct option *option, c
 static int set_presence_topic(void *config, const struct option *option, const char *value) {
         struct slice client;
 
-        /* Match the pattern with itself as the topic: this succeeds only if a level of the pattern is {client}. */
+        /*
+         * Match the pattern with itself as the topic: this succeeds only if a level of the pattern
+         * is {client}.
+         */
         return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
                        ? option_set_text(config, option, value)
                        : -EINVAL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A section is a rule; messages contain the name of the section. The lines of a section may have any order. Each
- * line may be repeated, except `access`.
+ * A section is a rule; messages contain the name of the section. The lines of a section may have
+ * any order. Each line may be repeated, except `access`.
  */
 
 #include "config/policy_file.h"
@@ -83,7 +83,10 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(((const struct rule_name *)a)->name, ((const struct rule_name *)b)->name);
 }
 
-/* Two rules of the same name are a fault: an operator who edits one of them may not know of the other. */
+/*
+ * Two rules of the same name are a fault: an operator who edits one of them may not know of the
+ * other.
+ */
 static void check_name_is_new(struct policy_reading *reading, const char *name, unsigned int line) {
         struct rule_name *given = malloc(sizeof(*given) + strlen(name) + 1);
         struct rule_name *const *first = NULL;

@@ -14,8 +14,8 @@ struct policy_file_sink {
 };
 
 /*
- * Read the file and report all faults. Returns the policy, which the caller owns, or NULL if there was a
- * fault. allows_unverified: as for policy_compile().
+ * Read the file and report all faults. Returns the policy, which the caller owns, or NULL if there
+ * was a fault. allows_unverified: as for policy_compile().
  */
 struct policy *policy_file_read(const char *name, bool allows_unverified,
                                 const struct policy_file_sink *sink);

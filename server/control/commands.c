@@ -42,7 +42,10 @@ static int reply_with_blob(struct control_call *call, const struct buf *text) {
 
 /* reset */
 
-/* As after a restart of a store in memory, all keys and registrations are gone, and no notification is sent. */
+/*
+ * As after a restart of a store in memory, all keys and registrations are gone, and no notification
+ * is sent.
+ */
 static int reset(struct control_call *call) {
         struct control *control = call->control;
         int r;
@@ -81,7 +84,10 @@ static int set_seed(struct control_call *call) {
 
 /* clock */
 
-/* Before the reply to the clock command, expire keys and send delayed replies whose deadlines the clock has passed. */
+/*
+ * Before the reply to the clock command, expire keys and send delayed replies whose deadlines the
+ * clock has passed.
+ */
 static int expire_overdue(struct control_call *call) {
         struct control *control = call->control;
         struct now now = control_now(control, control->real);
@@ -245,7 +251,10 @@ static void end_wait(struct control *control, struct request_wait **place) {
         free(wait);
 }
 
-/* Add a wait. Returns 0, -ENOSPC or -ENOMEM. After 0, *wanted has no selection any more: the wait owns it. */
+/*
+ * Add a wait. Returns 0, -ENOSPC or -ENOMEM. After 0, *wanted has no selection any more: the wait
+ * owns it.
+ */
 static int add_wait(struct control *control, const struct message *message, struct request_wait *wanted) {
         struct request_wait *wait;
 
@@ -353,8 +362,9 @@ static int execute(struct control_call *call, struct slice name) {
 }
 
 /*
- * Return whether a word is too long to be stored. FAULT_RULES_MAX, WAITS_MAX and TEST_CLOCK_SKEWS_MAX limit the
- * number of stored words; this limits their length. The text of a seed is exempt: it is not stored.
+ * Return whether a word is too long to be stored. FAULT_RULES_MAX, WAITS_MAX and
+ * TEST_CLOCK_SKEWS_MAX limit the number of stored words; this limits their length. The text of a
+ * seed is exempt: it is not stored.
  */
 static bool has_long_word(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words && !slice_equal_string(words[0], "seed"); i++)

@@ -13,7 +13,10 @@
 
 /* 1. Received requests */
 
-/* Return the rule that applies, or NULL. For FAULT_QUOTA and FAULT_ERROR set an error outcome: it prevents the execution. */
+/*
+ * Return the rule that applies, or NULL. For FAULT_QUOTA and FAULT_ERROR set an error outcome: it
+ * prevents the execution.
+ */
 static const struct fault_rule *inject_fault(struct control *control, struct invocation *invocation) {
         const struct request *request = &invocation->request;
         const struct fault_rule *rule =

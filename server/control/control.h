@@ -4,10 +4,11 @@
 #include "pipeline/pipeline.h"
 
 /*
- * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL empty the store, move its
- * clock, inject faults, and list the requests that the store received. They have the same format as requests to the store.
- * Test control uses the real engine with its checks and error texts. Apart from the commands reset and seed, it acts at three
- * places only: the clock, the arrival of requests, and the sending of replies and notifications.
+ * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL
+ * empty the store, move its clock, inject faults, and list the requests that the store received.
+ * They have the same format as requests to the store. Test control uses the real engine with its
+ * checks and error texts. Apart from the commands reset and seed, it acts at three places only: the
+ * clock, the arrival of requests, and the sending of replies and notifications.
  *
  * The commands are:
  *
@@ -20,8 +21,8 @@
  *
  * A SELECTION is `client ID`, `verb VERB` or `key PATTERN`: see control/selection.h.
  *
- * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not authenticated: all clients that
- * may publish on the topic can use it.
+ * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not
+ * authenticated: all clients that may publish on the topic can use it.
  */
 struct control;
 
@@ -32,13 +33,13 @@ int control_new(struct control **ret_control, struct pipeline *pipeline);
 struct control *control_free(struct control *control);
 
 /*
- * Return the reading of the test clock, which is the time to pass to the pipeline. Stores `real`: commands use it until the
- * next call. Call at each wake-up of the loop.
+ * Return the reading of the test clock, which is the time to pass to the pipeline. Stores `real`:
+ * commands use it until the next call. Call at each wake-up of the loop.
  */
 struct now control_now(struct control *control, struct now real);
 
 /*
- * Return the real nanoseconds until pipeline_tick() must be called; INT64_MAX for never. deadline_ns: the result of
- * pipeline_next_deadline(), in the time of the test clock.
+ * Return the real nanoseconds until pipeline_tick() must be called; INT64_MAX for never.
+ * deadline_ns: the result of pipeline_next_deadline(), in the time of the test clock.
  */
 int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real);

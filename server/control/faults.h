@@ -4,9 +4,10 @@
 #include "control/selection.h"
 
 /*
- * The fault rules of a test double. A rule has an action, a selection of requests, an optional maximum number of applications,
- * and a probability. Only the first rule that applies takes effect. Random decisions depend only on the seed of the rule, so
- * the same rules and requests give the same faults.
+ * The fault rules of a test double. A rule has an action, a selection of requests, an optional
+ * maximum number of applications, and a probability. Only the first rule that applies takes effect.
+ * Random decisions depend only on the seed of the rule, so the same rules and requests give the
+ * same faults.
  */
 
 enum fault_action {
@@ -55,8 +56,9 @@ void fault_rules_clear(struct fault_rules *rules);
  *
  *     ACTION [ARGUMENT] [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]
  *
- * `delay` needs a duration as ARGUMENT, `error` needs a text. Rules for notifications have no verb. Returns 0, -ENOMEM, -ENOSPC
- * for more than FAULT_RULES_MAX rules, or -EINVAL with *ret_problem, which says what was expected.
+ * `delay` needs a duration as ARGUMENT, `error` needs a text. Rules for notifications have no verb.
+ * Returns 0, -ENOMEM, -ENOSPC for more than FAULT_RULES_MAX rules, or -EINVAL with *ret_problem,
+ * which says what was expected.
  */
 int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,
                     uint64_t *ret_number, const char **ret_problem);
@@ -67,8 +69,9 @@ void fault_rules_write(const struct fault_rules *rules, struct buf *lines);
 const char *fault_action_name(enum fault_action action);
 
 /*
- * Return the first rule that applies, and count its application; NULL if no rule applies. The rule is valid until the rules
- * change. After SELECTION_STEPS_MAX matching steps, no further rule with a pattern applies.
+ * Return the first rule that applies, and count its application; NULL if no rule applies. The rule
+ * is valid until the rules change. After SELECTION_STEPS_MAX matching steps, no further rule with a
+ * pattern applies.
  */
 const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
                                                       enum verb verb, struct slice key);

@@ -11,17 +11,23 @@
 
 /* Shared by the files of server/control. */
 
-/* The fault rule that applies to a received request: stored when it arrives, looked up when its reply is sent. */
+/*
+ * The fault rule that applies to a received request: stored when it arrives, looked up when its
+ * reply is sent.
+ */
 struct injected_fault {
         uint64_t number; /* of the request in the journal */
-        /* Valid until the reply: a command that changes the rules is executed after the replies to all earlier requests. */
+        /*
+         * Valid until the reply: a command that changes the rules is executed after the replies to
+         * all earlier requests.
+         */
         const struct fault_rule *rule;
         uint64_t connection;
 };
 
 /*
- * Size of the ring buffer: at least the maximum number of requests in one batch. So the rule of a request is not overwritten
- * before its reply is sent.
+ * Size of the ring buffer: at least the maximum number of requests in one batch. So the rule of a
+ * request is not overwritten before its reply is sent.
  */
 #define INJECTED_FAULTS_MAX 4096
 _Static_assert(INJECTED_FAULTS_MAX >= PIPELINE_BATCH_MESSAGES_MAX, "the ring buffer has room for a batch");
@@ -73,8 +79,8 @@ void control_drop_delayed_replies(struct control *control);
 void control_execute(void *userdata, const struct message *message, struct now now);
 
 /*
- * Count a received request in each pending wait. Replies to the waits that are complete. number: of the request in the
- * journal.
+ * Count a received request in each pending wait. Replies to the waits that are complete. number: of
+ * the request in the journal.
  */
 void control_notify_waits(struct control *control, uint64_t number, const struct request *request);
 

@@ -6,9 +6,9 @@
 #include "control/selection.h"
 
 /*
- * The requests that the store received, with their replies, so that tests can check them. A request with its reply is an
- * exchange. The number of exchanges and their bytes are limited: the oldest exchanges are removed first. All zeros is an empty
- * journal.
+ * The requests that the store received, with their replies, so that tests can check them. A request
+ * with its reply is an exchange. The number of exchanges and their bytes are limited: the oldest
+ * exchanges are removed first. All zeros is an empty journal.
  *
  * Requests are numbered from 1. journal_clear() restarts the numbers.
  */
@@ -42,23 +42,25 @@ uint64_t journal_add(struct journal *journal, const struct journal_request *requ
 void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
 
 /*
- * Limit of the matching steps of journal_count() and journal_write(), so that a command does not delay other requests for
- * long: about 0.1 s. Only long keys with a pattern that backtracks, or a pattern with a long class, need so many steps.
+ * Limit of the matching steps of journal_count() and journal_write(), so that a command does not
+ * delay other requests for long: about 0.1 s. Only long keys with a pattern that backtracks, or a
+ * pattern with a long class, need so many steps.
  */
 #define JOURNAL_STEPS_MAX (UINT64_C(1) << 24)
 
 /*
- * Count the matching requests with a number greater than `after`. Returns 0, or -ERANGE if matching needs more than
- * JOURNAL_STEPS_MAX steps.
+ * Count the matching requests with a number greater than `after`. Returns 0, or -ERANGE if matching
+ * needs more than JOURNAL_STEPS_MAX steps.
  */
 int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
                   uint64_t *ret_n);
 
 /*
- * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb, key,
- * request, reply, version, fault. The field request is an array of words. If the request is malformed, or its words are not
- * valid UTF-8 or more than 16, the line has the field payload instead. A field whose bytes are not UTF-8 is in base64, and its
- * name ends in _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines are missing.
+ * Append a line of JSON for each matching request with a number greater than `after`: number, time
+ * (ms), client, verb, key, request, reply, version, fault. The field request is an array of words.
+ * If the request is malformed, or its words are not valid UTF-8 or more than 16, the line has the
+ * field payload instead. A field whose bytes are not UTF-8 is in base64, and its name ends in
+ * _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines are missing.
  */
 int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                   struct buf *lines);

@@ -30,7 +30,10 @@ struct now test_clock_read(const struct test_clock *clock, struct now real) {
         if (clock->is_frozen)
                 return clock->frozen;
 
-        /* After freeze and resume the offset can be negative. If the system clock is then set back to about 1970, return 0. */
+        /*
+         * After freeze and resume the offset can be negative. If the system clock is then set back
+         * to about 1970, return 0.
+         */
         real.wall_ms = real.wall_ms > -clock->wall_offset_ms ? real.wall_ms + clock->wall_offset_ms : 0;
         real.mono_ns += clock->mono_offset_ns;
         return real;

@@ -4,11 +4,11 @@
 #include "engine/engine.h"
 
 /*
- * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines, remembered replies and skew
- * checks use this clock, so a test does not have to wait for them.
+ * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines,
+ * remembered replies and skew checks use this clock, so a test does not have to wait for them.
  *
- * The monotonic time goes back only in test_clock_reset(). Call that function only while no deadline is pending. A zeroed
- * struct shows the real time.
+ * The monotonic time goes back only in test_clock_reset(). Call that function only while no
+ * deadline is pending. A zeroed struct shows the real time.
  */
 struct test_clock {
         int64_t wall_offset_ms;
@@ -26,14 +26,15 @@ void test_clock_deinit(struct test_clock *clock);
 struct now test_clock_read(const struct test_clock *clock, struct now real);
 
 /*
- * Return the real nanoseconds until a deadline of this clock; negative if the deadline has passed. Returns INT64_MAX for
- * a future deadline while the clock is frozen, and if deadline_ns is INT64_MAX.
+ * Return the real nanoseconds until a deadline of this clock; negative if the deadline has passed.
+ * Returns INT64_MAX for a future deadline while the clock is frozen, and if deadline_ns is
+ * INT64_MAX.
  */
 int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
 /*
- * Move the clock forward, also while frozen. Returns 0, or -ERANGE if it would be ahead of the system's monotonic clock by more
- * than TEST_CLOCK_ADVANCE_MAX_MS.
+ * Move the clock forward, also while frozen. Returns 0, or -ERANGE if it would be ahead of the
+ * system's monotonic clock by more than TEST_CLOCK_ADVANCE_MAX_MS.
  */
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms);
@@ -48,8 +49,9 @@ void test_clock_resume(struct test_clock *clock, struct now real);
 void test_clock_reset(struct test_clock *clock);
 
 /*
- * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative. Replaces the client's earlier skew.
- * Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX clients.
+ * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative. Replaces
+ * the client's earlier skew. Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX
+ * clients.
  */
 #define TEST_CLOCK_SKEWS_MAX 1000
 int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead_ms);

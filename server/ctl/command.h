@@ -47,7 +47,10 @@ struct command {
         size_t n_words_max;
         unsigned int needs; /* bit set of enum command_needs */
         command_function *run;
-        /* Called instead of run if --data-dir is given, without the preparation of `needs`. NULL: no --data-dir. */
+        /*
+         * Called instead of run if --data-dir is given, without the preparation of `needs`. NULL:
+         * no --data-dir.
+         */
         command_function *run_offline;
 };
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The callbacks of the MQTT client record events in struct connection. The call that runs the loop then returns. */
+/*
+ * The callbacks of the MQTT client record events in struct connection. The call that runs the loop
+ * then returns.
+ */
 
 #include "ctl/connection.h"
 
@@ -33,7 +36,10 @@ struct connection {
         char problem[512];
 };
 
-/* Call connection_fail() with the text "<before>the broker at HOST:PORT<after>". The arguments are those of `after`. */
+/*
+ * Call connection_fail() with the text "<before>the broker at HOST:PORT<after>". The arguments are
+ * those of `after`.
+ */
 #define BROKER_FAIL(connection, before, after, ...)                                                         \
         connection_fail(connection, before "the broker at %s" after,                                        \
                         endpoint_text(connection_endpoint(connection)).text, ##__VA_ARGS__)
@@ -198,8 +204,8 @@ static bool is_interrupted(const struct connection *connection) {
 }
 
 /*
- * Poll until a signal arrives or the time is over. Signals are blocked except during ppoll(), so that a signal just before
- * it is not missed.
+ * Poll until a signal arrives or the time is over. Signals are blocked except during ppoll(), so
+ * that a signal just before it is not missed.
  */
 static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
                                    int64_t duration_ms) {
@@ -219,14 +225,17 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
         return r;
 }
 
-/* Whether the open connection has failed. False after connection_close(), so that connection_wait() is a pause then. */
+/*
+ * Whether the open connection has failed. False after connection_close(), so that connection_wait()
+ * is a pause then.
+ */
 static bool is_broken(const struct connection *connection) {
         return connection->client && connection->has_failed;
 }
 
 /*
- * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait if a callback has run: the
- * caller may wait for just that event.
+ * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait
+ * if a callback has run: the caller may wait for just that event.
  */
 static enum connection_result run_loop(struct connection *connection, int64_t duration_ms) {
         struct pollfd fds[] = {
@@ -252,8 +261,9 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
 }
 
 /*
- * Run the loop for at most the time that remains. If no time remains, run it once without waiting and set *ret_is_over. So a
- * process that was suspended still reads the data that has arrived, and reports a timeout only after that.
+ * Run the loop for at most the time that remains. If no time remains, run it once without waiting
+ * and set *ret_is_over. So a process that was suspended still reads the data that has arrived, and
+ * reports a timeout only after that.
  */
 static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
         int64_t remaining_ms = until_ms - system_clock_mono_ms();
@@ -313,7 +323,10 @@ static int make_client(struct connection *connection) {
         return mqtt_client_new(&connection->client, &connection->loop, &client_config);
 }
 
-/* Try the addresses of the endpoint until the connection is ready or the time of the endpoint is over. */
+/*
+ * Try the addresses of the endpoint until the connection is ready or the time of the endpoint is
+ * over.
+ */
 static enum connection_result connect_until(struct connection *connection, int64_t until_ms) {
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;

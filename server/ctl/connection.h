@@ -10,8 +10,9 @@
 #include "protocol/message.h"
 
 /*
- * A blocking connection to the broker: an MQTT client (mqtt/mqtt_client.h) on its own event loop, which runs only within
- * the calls below. Each call has a timeout. Closing a connection can take longer: it waits for a name lookup in progress.
+ * A blocking connection to the broker: an MQTT client (mqtt/mqtt_client.h) on its own event loop,
+ * which runs only within the calls below. Each call has a timeout. Closing a connection can take
+ * longer: it waits for a name lookup in progress.
  */
 struct connection;
 
@@ -53,11 +54,15 @@ int connection_new(struct connection **ret_connection, const struct connection_c
 /* Accepts NULL, returns NULL. */
 struct connection *connection_free(struct connection *connection);
 
-/* Connect or reconnect, and subscribe. Start with the endpoint of the latest attempt, then try the others in turn. */
+/*
+ * Connect or reconnect, and subscribe. Start with the endpoint of the latest attempt, then try the
+ * others in turn.
+ */
 enum connection_result connection_open(struct connection *connection);
 
 /*
- * Close the connection and open one to the next endpoint. Returns CONNECTION_TIMED_OUT if all endpoints were tried.
+ * Close the connection and open one to the next endpoint. Returns CONNECTION_TIMED_OUT if all
+ * endpoints were tried.
  */
 enum connection_result connection_open_next(struct connection *connection);
 
@@ -76,15 +81,15 @@ enum connection_result connection_publish(struct connection *connection, const c
                                           int *ret_packet_id);
 
 /*
- * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns CONNECTION_TIMED_OUT). After
- * connection_close() this is a pause: no message arrives.
+ * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns
+ * CONNECTION_TIMED_OUT). After connection_close() this is a pause: no message arrives.
  */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
 /*
- * Mark the connection as failed. In a callback, this ends the running call, for example connection_wait(), with
- * CONNECTION_FAILED. The text becomes connection_problem() if it is the first since connection_open(). Returns
- * CONNECTION_FAILED.
+ * Mark the connection as failed. In a callback, this ends the running call, for example
+ * connection_wait(), with CONNECTION_FAILED. The text becomes connection_problem() if it is the
+ * first since connection_open(). Returns CONNECTION_FAILED.
  */
 __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
                                                                              const char *format, ...);
@@ -93,10 +98,16 @@ __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(str
 __attribute__((format(printf, 2, 3))) void connection_set_problem(struct connection *connection,
                                                                   const char *format, ...);
 
-/* After CONNECTION_FAILED: the cause, the remedy, and all endpoints that connection_open() tried, on one line. */
+/*
+ * After CONNECTION_FAILED: the cause, the remedy, and all endpoints that connection_open() tried,
+ * on one line.
+ */
 const char *connection_problem(const struct connection *connection);
 
-/* After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a DISCONNECT packet. */
+/*
+ * After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a
+ * DISCONNECT packet.
+ */
 bool connection_was_lost(const struct connection *connection);
 
 /* Format a duration as users write it: 5s, 1500ms. */

@@ -30,7 +30,10 @@ struct data_dir {
         struct restored restored;
         struct outbox outbox; /* of an import: the store publishes it after its next start */
         struct now now;
-        /* Node id of the versions. If the directory is empty, accept_node_id() sets it from the first imported record. */
+        /*
+         * Node id of the versions. If the directory is empty, accept_node_id() sets it from the
+         * first imported record.
+         */
         struct slice node_id;
         char first_node_id[NODE_ID_MAX + 1];
         struct effects effects; /* import: rows that are not committed yet */
@@ -108,7 +111,9 @@ enum exit_code command_export_offline(struct command_run *run) {
         struct entry *entry;
         enum exit_code code;
 
-        /* Opening creates a missing directory: a mistyped name would be exported as an empty store. */
+        /*
+         * Opening creates a missing directory: a mistyped name would be exported as an empty store.
+         */
         if (storage_sqlite_find(run->options->data_dir) < 0)
                 return EXIT_STORE_ERROR;
         code = data_dir_open(&directory, run->options->data_dir);
@@ -157,8 +162,9 @@ static enum exit_code store_batch(struct data_dir *directory) {
 }
 
 /*
- * Return whether a version with this node id can be one of this store: all versions of a store have the same node id. For an
- * empty directory, the first node id that is checked becomes that of the store.
+ * Return whether a version with this node id can be one of this store: all versions of a store have
+ * the same node id. For an empty directory, the first node id that is checked becomes that of the
+ * store.
  */
 static bool accept_node_id(struct data_dir *directory, struct slice node) {
         if (directory->node_id.length == 0 && node.length <= NODE_ID_MAX) {
@@ -169,8 +175,8 @@ static bool accept_node_id(struct data_dir *directory, struct slice node) {
 }
 
 /*
- * Use the version of the record or, without one, a new version, and advance the clock beyond it. Returns NULL, or a
- * description of the fault.
+ * Use the version of the record or, without one, a new version, and advance the clock beyond it.
+ * Returns NULL, or a description of the fault.
  */
 static const char *choose_version(struct data_dir *directory, const struct key_record *record,
                                   int64_t now_ms, struct version *ret_version) {
@@ -185,8 +191,8 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
             !accept_node_id(directory, version.node))
                 return "its version cannot be one of this store";
         /*
-         * The limit for fencing tokens applies to versions, too: the clock never goes back, and clients refuse versions so
-         * far ahead of their clock.
+         * The limit for fencing tokens applies to versions, too: the clock never goes back, and
+         * clients refuse versions so far ahead of their clock.
          */
         if (clock_is_fence_too_far_ahead(clock, directory->node_id, version, now_ms))
                 return "its version is more than a minute ahead of this machine's clock, and all later "
@@ -197,7 +203,10 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
         return NULL;
 }
 
-/* Call after choose_version(), which advances the clock. Returns NULL, or a description of the fault. */
+/*
+ * Call after choose_version(), which advances the clock. Returns NULL, or a description of the
+ * fault.
+ */
 static const char *check_token(const struct data_dir *directory, const struct key_record *record,
                                int64_t now_ms) {
         struct hlc token;

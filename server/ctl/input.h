@@ -6,8 +6,8 @@
 #include "records/key_record.h"
 
 /*
- * Keys, values and records from the user: on the command line, in a file, or on stdin, whose name is "-". Errors are printed
- * on stderr.
+ * Keys, values and records from the user: on the command line, in a file, or on stdin, whose name
+ * is "-". Errors are printed on stderr.
  */
 
 /* Maximum length in bytes of a key, a value or a seed file: no MQTT packet can carry more. */
@@ -17,18 +17,21 @@
 bool input_is_stdin(const char *word);
 
 /*
- * Append the content of a file, which may be a pipe. Returns 0, -EFBIG for more than INPUT_LENGTH_MAX bytes, -ENOMEM, or the
- * -errno of reading.
+ * Append the content of a file, which may be a pipe. Returns 0, -EFBIG for more than
+ * INPUT_LENGTH_MAX bytes, -ENOMEM, or the -errno of reading.
  */
 int input_read_file(const char *name, struct buf *bytes);
 
 /*
- * Append the word, or stdin for "-". hex: the word has two hexadecimal digits per byte. Returns as input_read_file(), or
- * -EINVAL for a word that is not hexadecimal.
+ * Append the word, or stdin for "-". hex: the word has two hexadecimal digits per byte. Returns as
+ * input_read_file(), or -EINVAL for a word that is not hexadecimal.
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/* A function that stores a record. now_ms: the wall clock, rounded up. A result other than EXIT_DONE ends the import. */
+/*
+ * A function that stores a record. now_ms: the wall clock, rounded up. A result other than
+ * EXIT_DONE ends the import.
+ */
 typedef enum exit_code import_function(void *userdata, const struct key_record *record, int64_t now_ms);
 
 /*

@@ -84,8 +84,9 @@ static int set_url(void *target, const struct option *option, const char *value)
                 return r;
 
         /*
-         * This URL replaces the former URL and its credentials, and the values of --host and --port. A user name in the URL
-         * replaces --user, and a password in it replaces --password-file.
+         * This URL replaces the former URL and its credentials, and the values of --host and
+         * --port. A user name in the URL replaces --user, and a password in it replaces
+         * --password-file.
          */
         broker_url_deinit(&options->url);
         options->url = url;
@@ -101,7 +102,10 @@ static int set_url(void *target, const struct option *option, const char *value)
 
 /* 2. Other options */
 
-/* The broker of --url is not used, so discard its credentials: they must not be sent to another host. */
+/*
+ * The broker of --url is not used, so discard its credentials: they must not be sent to another
+ * host.
+ */
 static int set_hosts(void *target, const struct option *option, const char *value) {
         struct options *options = target;
         int r = option_set_hosts(target, option, value);

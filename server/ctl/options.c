@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Set the defaults, then read the environment, then the command line; each overrides the one before. Options are checked
- * afterwards, because only then is the command known.
+ * Set the defaults, then read the environment, then the command line; each overrides the one
+ * before. Options are checked afterwards, because only then is the command known.
  */
 
 #include "ctl/options.h"
@@ -195,7 +195,10 @@ static void make_client_id(struct options *options) {
         options->client_id = options->client_id_buffer;
 }
 
-/* Read the configuration of a store on this machine: the file of --config, and the variables of statestored. */
+/*
+ * Read the configuration of a store on this machine: the file of --config, and the variables of
+ * statestored.
+ */
 static enum options_result read_store_config(struct options *options) {
         if (options->store_config)
                 return OPTIONS_RUN;
@@ -208,8 +211,8 @@ static enum options_result read_store_config(struct options *options) {
 }
 
 /*
- * Without --host and --url, use the address of the store's broker and the TLS options that concern the broker, but not the
- * credentials of the store: user name, password and client certificate.
+ * Without --host and --url, use the address of the store's broker and the TLS options that concern
+ * the broker, but not the credentials of the store: user name, password and client certificate.
  */
 static enum options_result take_broker_of_store(struct options *options) {
         struct credentials *credentials = &options->credentials;
@@ -234,8 +237,8 @@ static enum options_result take_broker_of_store(struct options *options) {
 }
 
 /*
- * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command that uses only this server,
- * the default address.
+ * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command
+ * that uses only this server, the default address.
  */
 static enum options_result take_metrics_of_store(struct options *options) {
         if (options->metrics_url)

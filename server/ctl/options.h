@@ -17,8 +17,8 @@ struct broker_url {
 };
 
 /*
- * The command to run and its options. Precedence: command line, environment, default. Strings are borrowed from the command
- * line and the environment unless they are owned.
+ * The command to run and its options. Precedence: command line, environment, default. Strings are
+ * borrowed from the command line and the environment unless they are owned.
  */
 struct options {
         const struct command *command;

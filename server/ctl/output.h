@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * The output of statestorectl. Results go to stdout and nothing else does, so that $(statestorectl get KEY) is the value.
- * Messages for people go to stderr.
+ * The output of statestorectl. Results go to stdout and nothing else does, so that $(statestorectl
+ * get KEY) is the value. Messages for people go to stderr.
  */
 
 /* Exit status. Commands return it; --help explains it. */
@@ -27,22 +27,22 @@ void complain_of_event(const char *message);
 enum exit_code complain_of_memory(void);
 
 /*
- * Write buf to stdout, unbuffered. After an error, including a failed allocation of buf, later calls do nothing and
- * output_has_failed() returns true.
+ * Write buf to stdout, unbuffered. After an error, including a failed allocation of buf, later
+ * calls do nothing and output_has_failed() returns true.
  */
 void output_write(const struct buf *buf);
 bool output_has_failed(void);
 
 /*
- * Call last. Returns exit_code, or EXIT_USAGE after a message if writing to stdout failed. If the reader has closed the
- * pipe, raises SIGPIPE instead, like other programs.
+ * Call last. Returns exit_code, or EXIT_USAGE after a message if writing to stdout failed. If the
+ * reader has closed the pipe, raises SIGPIPE instead, like other programs.
  */
 enum exit_code output_finish(enum exit_code exit_code);
 
 /*
- * Append text so that it stays on its line, cannot control a terminal, and has no invisible characters. UTF-8 of printable
- * characters (log_printable_length()) is appended unchanged. In any other text, control characters, bytes outside ASCII and
- * backslashes are escaped: \n, \\, \x1B.
+ * Append text so that it stays on its line, cannot control a terminal, and has no invisible
+ * characters. UTF-8 of printable characters (log_printable_length()) is appended unchanged. In any
+ * other text, control characters, bytes outside ASCII and backslashes are escaped: \n, \\, \x1B.
  * keep_lines: newlines and tabs are not escaped.
  */
 void append_printable(struct buf *buf, struct slice text, bool keep_lines);

@@ -19,7 +19,10 @@ enum unit {
 
 #define REQUESTS "statestore_requests_total"
 
-/* Names of the outcomes that are not errors. In the labels of metrics, underscores replace the blanks. */
+/*
+ * Names of the outcomes that are not errors. In the labels of metrics, underscores replace the
+ * blanks.
+ */
 #define SUCCESS_NAME(symbol, name, ...) name,
 #define SKIP_ERROR(...)
 static const char *const success_names[] = { OUTCOMES(SUCCESS_NAME, SKIP_ERROR) };

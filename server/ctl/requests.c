@@ -85,7 +85,10 @@ enum exit_code command_get(struct command_run *run) {
 
 /* 2. set, del, vdel */
 
-/* On success print done, or the JSON member json_name: true. failure: the condition that was not met; NULL: success. */
+/*
+ * On success print done, or the JSON member json_name: true. failure: the condition that was not
+ * met; NULL: success.
+ */
 static enum exit_code print_change(struct command_run *run, const char *done, const char *json_name,
                                    const char *failure) {
         struct slice version = session_reply_version(&run->reply);
@@ -115,7 +118,10 @@ enum exit_code command_set(struct command_run *run) {
         char px[UINT64_DIGITS_MAX];
         enum exit_code code;
 
-        /* The store accepts NX, NEX and PX in any order. It counts the words after NEX to decide whether NEX has a value. */
+        /*
+         * The store accepts NX, NEX and PX in any order. It counts the words after NEX to decide
+         * whether NEX has a value.
+         */
         session_request_add(&request, buf_slice(&run->value));
         if (options->nx)
                 session_request_add_string(&request, "NX");
@@ -176,7 +182,10 @@ enum exit_code command_ping(struct command_run *run) {
         struct slice source;
         double rtt_ms;
 
-        /* GET of a key that is unlikely to exist: the reply is short, and any reply shows that the store runs. */
+        /*
+         * GET of a key that is unlikely to exist: the reply is short, and any reply shows that the
+         * store runs.
+         */
         session_request_add_string(&request, "GET");
         session_request_add_string(&request, run->options->client_id);
         do /* the store may be connected to any of the brokers */
@@ -206,7 +215,10 @@ enum exit_code command_ping(struct command_run *run) {
 
 /* 4. test. The words are sent as they are to the control topic: the store parses them. */
 
-/* Add the timeout of wait-for, so that the store ends the wait with a reply. Returns it; 0 for other requests. */
+/*
+ * Add the timeout of wait-for, so that the store ends the wait with a reply. Returns it; 0 for
+ * other requests.
+ */
 static int64_t add_wait_timeout(const struct options *options, struct session_request *request,
                                 struct duration_text *text) {
         int64_t timeout_ms = options->timeout_ms;
@@ -250,7 +262,10 @@ enum exit_code command_test(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        /* A number is that of a new fault rule, from 1, or the result of wait-for: 1, or 0 at its timeout. */
+        /*
+         * A number is that of a new fault rule, from 1, or the result of wait-for: 1, or 0 at its
+         * timeout.
+         */
         if (item->type == RESP3_NUMBER && item->number <= 0) {
                 complain("no such request was received");
                 return EXIT_NOT_MET;

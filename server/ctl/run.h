@@ -6,7 +6,10 @@
 
 /* The functions that run the commands, for the table of commands (command_table.c). */
 
-/* A command while it runs. main() prepares what the command needs (enum command_needs), and frees it afterwards. */
+/*
+ * A command while it runs. main() prepares what the command needs (enum command_needs), and frees
+ * it afterwards.
+ */
 struct command_run {
         const struct options *options;
         struct session *session; /* NULL: not needed */
@@ -25,8 +28,8 @@ command_function command_scan, command_export, command_import;
 command_function command_check, command_backup, command_export_offline, command_import_offline;
 
 /*
- * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it. Connects and registers again
- * after a disconnect.
+ * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it.
+ * Connects and registers again after a disconnect.
  */
 command_function command_watch;
 

@@ -3,7 +3,9 @@
 
 #include "base/bytes.h"
 
-/* Parser for the text format of Prometheus. Skips comments. The text may be hostile. Does no I/O. */
+/*
+ * Parser for the text format of Prometheus. Skips comments. The text may be hostile. Does no I/O.
+ */
 struct sample {
         struct slice name;
         struct slice labels; /* the text between the braces */
@@ -23,7 +25,8 @@ void samples_deinit(struct samples *samples);
 int samples_read(struct samples *samples);
 
 /*
- * Return the sum of the samples with this name whose labels contain labels_part; NULL: all labels. NAN if there are none.
+ * Return the sum of the samples with this name whose labels contain labels_part; NULL: all labels.
+ * NAN if there are none.
  */
 double samples_sum(const struct samples *samples, const char *name, const char *labels_part);
 

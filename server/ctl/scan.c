@@ -13,8 +13,8 @@
 #define OUTPUT_BUFFERED_MAX 65536
 
 /*
- * Called for each key. May send requests, and appends its result to run->output. A result other than EXIT_DONE ends the
- * scan.
+ * Called for each key. May send requests, and appends its result to run->output. A result other
+ * than EXIT_DONE ends the scan.
  */
 typedef enum exit_code key_function(struct command_run *run, struct slice key);
 
@@ -23,7 +23,10 @@ static void flush_output(struct command_run *run) {
         buf_reset(&run->output);
 }
 
-/* Call function for each key of the page. Sets *ret_token to the token of the next page; empty after the last one. */
+/*
+ * Call function for each key of the page. Sets *ret_token to the token of the next page; empty
+ * after the last one.
+ */
 static enum exit_code read_page(struct command_run *run, const struct session_reply *page,
                                 key_function *function, struct buf *ret_token) {
         struct slice rest = page->rest;

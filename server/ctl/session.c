@@ -239,7 +239,10 @@ static void print_error(const char *prefix, struct slice text) {
                 fwrite(line.data, 1, line.length, stderr);
 }
 
-/* Print a status other than 200: "status 400: a request needs correlation data (Correlation Data: value)". */
+/*
+ * Print a status other than 200: "status 400: a request needs correlation data (Correlation Data:
+ * value)".
+ */
 static void print_status(const struct message *message) {
         struct slice text = message_property(message, PROPERTY_STATUS_TEXT);
         struct slice name = message_property(message, PROPERTY_FAULT_NAME);
@@ -275,7 +278,9 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         if (resp3_read(&reply->rest, &reply->item) < 0)
                 return session_print_unexpected_reply(reply);
 
-        /* A store with --dialect document writes -1 as "-1\r\n", which is the error "1" in RESP3. */
+        /*
+         * A store with --dialect document writes -1 as "-1\r\n", which is the error "1" in RESP3.
+         */
         if (reply->item.type == RESP3_ERROR && slice_equal(reply->item.text, SLICE_LITERAL("1")))
                 reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
         if (reply->item.type == RESP3_ERROR) {
@@ -342,7 +347,10 @@ int session_new(struct session **ret_session, const struct session_config *confi
         connection_config.acknowledged = session_on_acknowledged;
         connection_config.userdata = session;
         connection_config.interrupted = config->interrupted;
-        /* A client that waits for notifications may not write for a long time: notice meanwhile that stdout was closed. */
+        /*
+         * A client that waits for notifications may not write for a long time: notice meanwhile
+         * that stdout was closed.
+         */
         if (config->notification)
                 connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);

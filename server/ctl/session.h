@@ -6,13 +6,19 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* A client of the store: sends one request at a time, and optionally receives notifications. It owns its connection. */
+/*
+ * A client of the store: sends one request at a time, and optionally receives notifications. It
+ * owns its connection.
+ */
 struct session;
 
 struct session_config {
         const struct options *options; /* borrowed: broker, credentials, client id, timeout */
 
-        /* A notification for this client arrived, valid during the call. NULL: do not subscribe to them. */
+        /*
+         * A notification for this client arrived, valid during the call. NULL: do not subscribe to
+         * them.
+         */
         void (*notification)(void *userdata, const struct message *message);
 
         /*
@@ -62,7 +68,10 @@ struct session_reply {
          */
         int64_t sent_ns, acknowledged_ns, replied_ns;
 
-        /* Set by session_read_reply(): the first item of the payload, and the payload after the item. */
+        /*
+         * Set by session_read_reply(): the first item of the payload, and the payload after the
+         * item.
+         */
         struct resp3_item item;
         struct slice rest;
 };
@@ -72,25 +81,35 @@ void session_reply_deinit(struct session_reply *reply);
 struct slice session_reply_version(const struct session_reply *reply);
 
 /*
- * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT without a reply in time. After
- * that and after CONNECTION_FAILED, connection_problem() has the cause.
+ * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT
+ * without a reply in time. After that and after CONNECTION_FAILED, connection_problem() has the
+ * cause.
  */
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *reply);
 
 /*
- * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns EXIT_STORE_ERROR if the reply is an
- * error or not RESP3. If the condition of the request was not met, the item is the number -1, also from a store with
- * --dialect document (an option of statestored).
+ * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns
+ * EXIT_STORE_ERROR if the reply is an error or not RESP3. If the condition of the request was not
+ * met, the item is the number -1, also from a store with --dialect document (an option of
+ * statestored).
  */
 enum exit_code session_read_reply(struct session_reply *reply);
 
-/* session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_REPLY without a reply. */
+/*
+ * session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_REPLY without a
+ * reply.
+ */
 enum exit_code session_ask(struct session *session, const struct session_request *request,
                            struct session_reply *reply);
 
-/* Print that the store sent a reply that does not belong to the command. Returns EXIT_STORE_ERROR. */
+/*
+ * Print that the store sent a reply that does not belong to the command. Returns EXIT_STORE_ERROR.
+ */
 enum exit_code session_print_unexpected_reply(const struct session_reply *reply);
 
-/* Return a configuration with broker, credentials, client id and timeout of the options. The caller sets the other fields. */
+/*
+ * Return a configuration with broker, credentials, client id and timeout of the options. The caller
+ * sets the other fields.
+ */
 struct connection_config connection_config_from_options(const struct options *options);

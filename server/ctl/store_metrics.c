@@ -36,7 +36,8 @@ static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
 }
 
 /*
- * Get the page at the URL, without redirections and proxies, into *body. Returns 0, or -EIO with *ret_problem.
+ * Get the page at the URL, without redirections and proxies, into *body. Returns 0, or -EIO with
+ * *ret_problem.
  */
 static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
                     struct store_metrics_problem *ret_problem) {

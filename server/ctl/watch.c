@@ -221,8 +221,9 @@ static enum state reconnect(struct watch *watch) {
 }
 
 /*
- * Two clients with the same client id end the connections of each other. mosquitto before 2.0.15 closes the connections
- * without a reason code. So suspect another client when two connections end without a renewal of the registrations between.
+ * Two clients with the same client id end the connections of each other. mosquitto before 2.0.15
+ * closes the connections without a reason code. So suspect another client when two connections end
+ * without a renewal of the registrations between.
  */
 static const char *loss_advice(const struct watch *watch) {
         bool is_chosen = watch->options->client_id != watch->options->client_id_buffer;
@@ -233,8 +234,8 @@ static const char *loss_advice(const struct watch *watch) {
 }
 
 /*
- * Reconnect and register until that succeeds. After a restart of the broker the store may connect later than this client,
- * and requests sent before are lost. So the first timeouts are short.
+ * Reconnect and register until that succeeds. After a restart of the broker the store may connect
+ * later than this client, and requests sent before are lost. So the first timeouts are short.
  */
 static enum state recover(struct watch *watch, enum state state) {
         int64_t timeout_ms = watch->options->timeout_ms;

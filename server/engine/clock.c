@@ -3,19 +3,24 @@
 #include "engine/clock.h"
 
 /*
- * The counters of all versions are below this number, because the published clients store a counter as a signed 32-bit
- * integer. A version that would reach it gets the next millisecond and the counter 0 instead.
+ * The counters of all versions are below this number, because the published clients store a counter
+ * as a signed 32-bit integer. A version that would reach it gets the next millisecond and the
+ * counter 0 instead.
  */
 #define COUNTER_END INT32_MAX
 
 /*
- * A smaller maximum, for a version that follows the store's last version and not the timestamp of a request. The .NET client
- * adds 1 to each counter that it receives, and fails permanently when its own counter reaches COUNTER_END. With this maximum, a
- * request with a counter near COUNTER_END affects the version in its own reply only, and no later version.
+ * A smaller maximum, for a version that follows the store's last version and not the timestamp of a
+ * request. The .NET client adds 1 to each counter that it receives, and fails permanently when its
+ * own counter reaches COUNTER_END. With this maximum, a request with a counter near COUNTER_END
+ * affects the version in its own reply only, and no later version.
  */
 #define OWN_COUNTER_END (COUNTER_END - (1 << 20))
 
-/* Raise *version above this wall clock and counter, unless it is above them already. The new counter is below counter_end. */
+/*
+ * Raise *version above this wall clock and counter, unless it is above them already. The new
+ * counter is below counter_end.
+ */
 static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter, uint64_t counter_end) {
         if (version->wall_ms > wall_ms || (version->wall_ms == wall_ms && version->counter > counter))
                 return;

@@ -26,5 +26,8 @@ struct request_step {
 /* Execute the request's command, and set *step->reply. */
 void command_execute(struct request_step *step);
 
-/* Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
+/*
+ * Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has
+ * changed.
+ */
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects);

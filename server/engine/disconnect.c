@@ -7,8 +7,10 @@
 #include "base/array.h"
 #include "base/assert.h"
 
-/* If out of memory, no row is added and storage keeps the registration. A restart then restores it until its client disconnects
- * again. */
+/*
+ * If out of memory, no row is added and storage keeps the registration. A restart then restores it
+ * until its client disconnects again.
+ */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
                                  struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
@@ -22,7 +24,10 @@ void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effe
         struct registration *registration;
 
         for (; *n_rows_left > 0 && (registration = watch_of_ended(&engine->watch)); (*n_rows_left)--) {
-                /* If the client has registered again, the row in the storage belongs to the newer registration. */
+                /*
+                 * If the client has registered again, the row in the storage belongs to the newer
+                 * registration.
+                 */
                 if (watch_is_registered_again(&engine->watch, registration))
                         watch_remove(&engine->watch, registration);
                 else
@@ -75,7 +80,9 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
                            size_t *n_rows_left, struct effects *effects) {
         struct registration *registration = watch_of_client(&engine->watch, client);
 
-        /* Without has_former_connections, all registrations of a client have the same connection. */
+        /*
+         * Without has_former_connections, all registrations of a client have the same connection.
+         */
         if (registration && registration->connection != connection && !engine->has_former_connections)
                 end_client(engine, registration, n_rows_left, effects);
         else if (engine->has_former_connections)

@@ -16,16 +16,22 @@ void disconnect_not_delivered(struct engine *engine, const struct event *event, 
                               struct effects *effects);
 
 /*
- * End registrations of unreachable clients that have been idle for registration_timeout_ns; at most *n_rows_left, which is
- * reduced. Call again on the next tick.
+ * End registrations of unreachable clients that have been idle for registration_timeout_ns; at most
+ * *n_rows_left, which is reduced. Call again on the next tick.
  */
 void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
                          struct effects *effects);
 
-/* The time at which the next unreachable client times out, in monotonic nanoseconds; INT64_MAX if there is none. */
+/*
+ * The time at which the next unreachable client times out, in monotonic nanoseconds; INT64_MAX if
+ * there is none.
+ */
 int64_t disconnect_idle_deadline(const struct engine *engine);
 
-/* Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see watch_end_client(). */
+/*
+ * Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see
+ * watch_end_client().
+ */
 void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
 
 /* End one registration. */
@@ -33,8 +39,9 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
                                  struct effects *effects);
 
 /*
- * End all registrations that the client made over other connections. A client has one connection at a time, so its other
- * connections have ended, even if the plugin has not reported this yet. n_rows_left: as for disconnect_continue().
+ * End all registrations that the client made over other connections. A client has one connection at
+ * a time, so its other connections have ended, even if the plugin has not reported this yet.
+ * n_rows_left: as for disconnect_continue().
  */
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            size_t *n_rows_left, struct effects *effects);

@@ -82,8 +82,8 @@ void effects_change(struct effects *effects, struct row row, struct registration
                     struct version version);
 
 /*
- * Add a notification of a change without a row, after effects_reserve_change(). entry: the new entry; NULL: the key does not
- * exist.
+ * Add a notification of a change without a row, after effects_reserve_change(). entry: the new
+ * entry; NULL: the key does not exist.
  */
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version);

@@ -11,24 +11,27 @@
 #include "engine/watch.h"
 
 /*
- * The state store as a deterministic state machine. engine_step() takes an event and the time, and produces effects. The
- * engine reads no clock, draws no random numbers, does no I/O and logs nothing: the same events at the same times give the
- * same effects. Not thread-safe.
+ * The state store as a deterministic state machine. engine_step() takes an event and the time, and
+ * produces effects. The engine reads no clock, draws no random numbers, does no I/O and logs
+ * nothing: the same events at the same times give the same effects. Not thread-safe.
  *
- * The behaviour is defined in PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications", "Repeated requests"
- * and "Listing keys".
+ * The behaviour is defined in PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks",
+ * "Notifications", "Repeated requests" and "Listing keys".
  */
 
 /*
- * How large values and replies may be, given the broker's maximum packet size (MQTT 5, 3.2.2.3.6): PROTOCOL.md "Errors",
- * checks 15 and 16. The engine does not encode packets, so the caller passes the size of the parts that do not depend on a
- * request. Decimal numbers in a packet are counted with their maximum length, so the limits are constant.
+ * How large values and replies may be, given the broker's maximum packet size (MQTT 5, 3.2.2.3.6):
+ * PROTOCOL.md "Errors", checks 15 and 16. The engine does not encode packets, so the caller passes
+ * the size of the parts that do not depend on a request. Decimal numbers in a packet are counted
+ * with their maximum length, so the limits are constant.
  */
 struct packet_limits {
         uint64_t max_bytes; /* of a packet; 0: no limit */
 
-        /* Of a notification of SET, without key and value. A client id of 128 bytes is assumed: a SET does not know which
-         * clients will watch the key later. */
+        /*
+         * Of a notification of SET, without key and value. A client id of 128 bytes is assumed: a
+         * SET does not know which clients will watch the key later.
+         */
         uint64_t notification_bytes;
 
         uint64_t reply_bytes; /* of a reply, without payload, response topic and correlation data */
@@ -38,8 +41,9 @@ struct engine_config {
         struct slice node_id; /* of the store's versions; copied; must satisfy hlc_node_is_valid() */
 
         /*
-         * Random secrets, one for each purpose. Draw the first two at every start and never store them. Store the digest
-         * key with the remembered replies: their digests must match after a restart.
+         * Random secrets, one for each purpose. Draw the first two at every start and never store
+         * them. Store the digest key with the remembered replies: their digests must match after a
+         * restart.
          */
         struct hash_key table_key;  /* hash tables */
         struct token_key token_key; /* SCAN tokens */
@@ -74,10 +78,12 @@ enum event_type {
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
 
         /*
-         * Only without the plugin in the broker (common/protocol/companion.h). EVENT_DELIVERED: a notification of
-         * `registration` had a subscriber. EVENT_NOT_DELIVERED: it had none. This ends the registration if an earlier
-         * notification to its client had a subscriber. Otherwise it starts a timeout: all registrations of the client end when
-         * the client has sent no request for registration_timeout_ns. A later EVENT_DELIVERED for the client stops the timeout.
+         * Only without the plugin in the broker (common/protocol/companion.h). EVENT_DELIVERED: a
+         * notification of `registration` had a subscriber. EVENT_NOT_DELIVERED: it had none. This
+         * ends the registration if an earlier notification to its client had a subscriber.
+         * Otherwise it starts a timeout: all registrations of the client end when the client has
+         * sent no request for registration_timeout_ns. A later EVENT_DELIVERED for the client stops
+         * the timeout.
          */
         EVENT_DELIVERED,
         EVENT_NOT_DELIVERED,
@@ -95,20 +101,26 @@ struct event {
 };
 
 /*
- * Maximum number of rows of one step, so that a step does not delay other requests. What remains is done by later ticks:
- * - expired keys. Until a tick removes them, no client reads them, and they do not count towards the quotas;
- * - registrations of a disconnected client. From the disconnect on, the client is not notified, and they do not count;
- *   but all memory together is at most 5/4 of max_bytes;
- * - registrations to check against a new policy: each counts as a row, because a policy decision takes time;
+ * Maximum number of rows of one step, so that a step does not delay other requests. What remains is
+ * done by later ticks:
+ * - expired keys. Until a tick removes them, no client reads them, and they do not count towards
+ *   the quotas;
+ * - registrations of a disconnected client. From the disconnect on, the client is not notified, and
+ *   they do not count; but all memory together is at most 5/4 of max_bytes;
+ * - registrations to check against a new policy: each counts as a row, because a policy decision
+ *   takes time;
  * - watched keys that a restart may have lost: each counts as a row (engine_restore_lost_keys()).
  *
- * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per connection of the store; the first
- * KEYNOTIFY of a client with restored registrations of a former connection; a change of a key while its watchers remain to be
- * checked against a new policy.
+ * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per
+ * connection of the store; the first KEYNOTIFY of a client with restored registrations of a former
+ * connection; a change of a key while its watchers remain to be checked against a new policy.
  */
 #define ENGINE_STEP_ROWS_MAX 64
 
-/* Maximum time for which a reply is remembered, in seconds. The deadline is then rounded up to a whole second. */
+/*
+ * Maximum time for which a reply is remembered, in seconds. The deadline is then rounded up to a
+ * whole second.
+ */
 #define ENGINE_REMEMBERED_MAX_S 600
 
 /* Opaque. */
@@ -121,9 +133,10 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
- * Process one event and append its effects. Returns 0, or -ENOMEM from a tick: a key could not be expired, and the next tick
- * tries again. A request that runs out of memory is not executed, and its reply is OUTCOME_OUT_OF_MEMORY. It may still remove
- * expired keys, and registrations of connections that have ended.
+ * Process one event and append its effects. Returns 0, or -ENOMEM from a tick: a key could not be
+ * expired, and the next tick tries again. A request that runs out of memory is not executed, and
+ * its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations of
+ * connections that have ended.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
@@ -134,10 +147,10 @@ void engine_set_limits(struct engine *engine, const struct engine_config *config
 void engine_set_packet_limits(struct engine *engine, const struct packet_limits *limits);
 
 /*
- * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made under another policy,
- * the next event must be EVENT_POLICY_CHANGED. From then on, a change of a key notifies only clients that may read the key
- * under the new policy. Notifications of earlier changes stay valid. If there are many registrations, later ticks check the
- * remaining ones.
+ * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made
+ * under another policy, the next event must be EVENT_POLICY_CHANGED. From then on, a change of a
+ * key notifies only clients that may read the key under the new policy. Notifications of earlier
+ * changes stay valid. If there are many registrations, later ticks check the remaining ones.
  */
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
@@ -147,16 +160,18 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
  * dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is
  * inconsistent: free the engine and load it from storage.
  *
- * This also restores the registrations that events have ended. The engine ends again those that the policy does not grant. The
- * caller must report the other ends again:
- * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked connections;
+ * This also restores the registrations that events have ended. The engine ends again those that the
+ * policy does not grant. The caller must report the other ends again:
+ * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked
+ *   connections;
  * - without it, by EVENT_NOT_DELIVERED for the next notification.
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
 
 /*
- * Return true if the plugin may track other connections than those with registrations: from an engine_undo() of an ended
- * registration or of a track change, until EVENT_CONNECTIONS_RETAINED or EVENT_ALL_DISCONNECTED.
+ * Return true if the plugin may track other connections than those with registrations: from an
+ * engine_undo() of an ended registration or of a track change, until EVENT_CONNECTIONS_RETAINED or
+ * EVENT_ALL_DISCONNECTED.
  */
 bool engine_is_tracking_uncertain(const struct engine *engine);
 
@@ -172,8 +187,11 @@ struct engine_stats {
 };
 struct engine_stats engine_stats(const struct engine *engine);
 
-/* The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is. This time is in the past if
- * the last tick left work, because it reached a limit such as ENGINE_STEP_ROWS_MAX. */
+/*
+ * The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is.
+ * This time is in the past if the last tick left work, because it reached a limit such as
+ * ENGINE_STEP_ROWS_MAX.
+ */
 int64_t engine_next_deadline(const struct engine *engine);
 
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */
@@ -182,19 +200,26 @@ const struct engine_config *engine_config(const struct engine *engine);
 /* Borrowed until the next step; NULL if there is none. */
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
-/* Return whether a restart may lose a key, or the clients are not yet notified of what the last one may have lost. */
+/*
+ * Return whether a restart may lose a key, or the clients are not yet notified of what the last one
+ * may have lost.
+ */
 bool engine_may_lose_keys(const struct engine *engine);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 
-/* Whether a registration was made over a connection whose number is known: at a broker with the plugin. */
+/*
+ * Whether a registration was made over a connection whose number is known: at a broker with the
+ * plugin.
+ */
 bool engine_has_connections(const struct engine *engine);
 
 /* What the registrations of this client use. */
 struct watch_usage engine_client_usage(const struct engine *engine, struct slice client);
 
 /*
- * The maximum that the registrations of one client may use: a quarter of max_registrations and of max_bytes, but at least the
- * following minimums. So one client cannot use up what all clients share.
+ * The maximum that the registrations of one client may use: a quarter of max_registrations and of
+ * max_bytes, but at least the following minimums. So one client cannot use up what all clients
+ * share.
  */
 #define ENGINE_CLIENT_REGISTRATIONS_MIN 256
 #define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
@@ -203,8 +228,10 @@ struct watch_usage engine_client_usage_max(const struct engine *engine);
 /* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);
 
-/* Iterate over all entries in unspecified order. Initialize the cursor with zeros; do not step in between. Borrowed; NULL
- * after the last. */
+/*
+ * Iterate over all entries in unspecified order. Initialize the cursor with zeros; do not step in
+ * between. Borrowed; NULL after the last.
+ */
 struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor);
 
 /* 2. Restore */
@@ -228,19 +255,22 @@ int engine_restore_registration(struct engine *engine, struct slice client, stru
 int engine_restore_reply(struct engine *engine, const struct reply_row *row);
 
 /*
- * The restart may have lost keys. Ticks notify the watchers of each key that does not exist then, as if the key had been
- * deleted. The notification has a new version, because the version of the lost value is not known. A client may be notified of
- * a key that did not exist before the restart either. engine_undo() of these notifications repeats all of them.
+ * The restart may have lost keys. Ticks notify the watchers of each key that does not exist then,
+ * as if the key had been deleted. The notification has a new version, because the version of the
+ * lost value is not known. A client may be notified of a key that did not exist before the restart
+ * either. engine_undo() of these notifications repeats all of them.
  */
 void engine_restore_lost_keys(struct engine *engine);
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*
- * Set a key to a value that another store exported, and append the row and the notifications to the effects. Replaces an
- * existing entry. Returns 0 or -ENOMEM.
+ * Set a key to a value that another store exported, and append the row and the notifications to the
+ * effects. Replaces an existing entry. Returns 0 or -ENOMEM.
  */
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects);
 
-/* The clock that assigns versions. An import takes versions from it, and advances it to each version that it imports.
- * Borrowed. */
+/*
+ * The clock that assigns versions. An import takes versions from it, and advances it to each
+ * version that it imports. Borrowed.
+ */
 struct clock *engine_clock(struct engine *engine);

@@ -4,8 +4,9 @@
 #include "base/bytes.h"
 
 /*
- * Keyed hashes: pseudorandom functions from libsodium. Without the key, a client can neither choose inputs that collide nor
- * learn anything from an output. Each purpose has a key of its own (struct engine_config).
+ * Keyed hashes: pseudorandom functions from libsodium. Without the key, a client can neither choose
+ * inputs that collide nor learn anything from an output. Each purpose has a key of its own (struct
+ * engine_config).
  */
 
 struct hash_key {
@@ -21,8 +22,9 @@ struct digest {
 };
 
 /*
- * Write the SipHashX-2-4 of each part to ret_digests, which has n_parts elements. Return the SipHashX-2-4 over all of them. The
- * same bytes divided differently into parts have a different digest.
+ * Write the SipHashX-2-4 of each part to ret_digests, which has n_parts elements. Return the
+ * SipHashX-2-4 over all of them. The same bytes divided differently into parts have a different
+ * digest.
  */
 struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
                          struct digest *ret_digests);

@@ -15,15 +15,22 @@ struct engine {
         bool is_notifying_lost;    /* watched keys remain to be checked: see persistence_notify_lost() */
         bool is_revoking; /* registrations from watch.check on remain to be checked against a new policy */
 
-        /* Whether restored registrations of one client belong to several connections. This happens if the process ended before
-         * it stored the end of a connection. */
+        /*
+         * Whether restored registrations of one client belong to several connections. This happens
+         * if the process ended before it stored the end of a connection.
+         */
         bool has_former_connections;
 
-        /* As engine_is_tracking_uncertain(). Until EVENT_CONNECTIONS_RETAINED, each KEYNOTIFY adds TRACK_CONNECTION: an undone
-         * event may have ended the registrations of its connection because the plugin does not track the connection. */
+        /*
+         * As engine_is_tracking_uncertain(). Until EVENT_CONNECTIONS_RETAINED, each KEYNOTIFY adds
+         * TRACK_CONNECTION: an undone event may have ended the registrations of its connection
+         * because the plugin does not track the connection.
+         */
         bool is_tracking_uncertain;
 
-        /* When an event ends a registration whose connection may still be open, the engine sets this field to disconnect_epoch.
-         * identify() in engine.c uses it. */
+        /*
+         * When an event ends a registration whose connection may still be open, the engine sets
+         * this field to disconnect_epoch. identify() in engine.c uses it.
+         */
         uint64_t revocation_epoch;
 };

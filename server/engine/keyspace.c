@@ -9,7 +9,10 @@
 
 /* 1. Entries */
 
-/* Average overhead of an entry: the header and the rounding of malloc(), and the entry's share of the buckets. */
+/*
+ * Average overhead of an entry: the header and the rounding of malloc(), and the entry's share of
+ * the buckets.
+ */
 #define OVERHEAD (16 + 8)
 
 #define PART_LENGTH_MAX ((UINT32_C(1) << 28) - 1) /* as long as an MQTT packet can be */

@@ -8,15 +8,16 @@
 #include "protocol/hlc.h"
 
 /*
- * The keys: the entry of each key, its deadline, and the total size of all entries. This module implements no command;
- * server/engine/commands.c does.
+ * The keys: the entry of each key, its deadline, and the total size of all entries. This module
+ * implements no command; server/engine/commands.c does.
  */
 
 /* 1. Entries */
 
 /*
- * A key with its value, version and fencing token, in one allocation. Entries are immutable: a SET replaces the entry.
- * Therefore replies and notifications that are not yet published can refer to an entry, and a batch can be undone.
+ * A key with its value, version and fencing token, in one allocation. Entries are immutable: a SET
+ * replaces the entry. Therefore replies and notifications that are not yet published can refer to
+ * an entry, and a batch can be undone.
  *
  * Reference counted, not thread-safe.
  */
@@ -33,8 +34,8 @@ struct entry {
 };
 
 /*
- * Make an entry with copies of the arguments; the caller owns one reference. fence NULL: no fencing token. Returns 0, or
- * -ENOMEM, also for a key or value longer than an MQTT packet can be.
+ * Make an entry with copies of the arguments; the caller owns one reference. fence NULL: no fencing
+ * token. Returns 0, or -ENOMEM, also for a key or value longer than an MQTT packet can be.
  */
 int entry_new(struct entry **ret_entry, struct slice key, struct slice value, struct version version,
               const struct hlc *fence);
@@ -48,18 +49,24 @@ struct slice entry_key(const struct entry *entry);
 struct slice entry_value(const struct entry *entry);
 struct version entry_version(const struct entry *entry);
 
-/* The entry's fencing token. Returns false if it has none. ret_fence->node points into the entry. */
+/*
+ * The entry's fencing token. Returns false if it has none. ret_fence->node points into the entry.
+ */
 bool entry_fence(const struct entry *entry, struct hlc *ret_fence);
 
-/* Memory in bytes of an entry of these sizes, with the overhead of the allocator and of the table; for quotas. */
+/*
+ * Memory in bytes of an entry of these sizes, with the overhead of the allocator and of the table;
+ * for quotas.
+ */
 uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence);
 uint64_t entry_cost_of(const struct entry *entry);
 
 /* 2. The table of entries */
 
 /*
- * The caller hashes a key once with keyspace_hash() and passes the hash to every function that needs it. A position of SCAN
- * is a hash. It stays valid when tables grow, because growth does not change the order of the hashes.
+ * The caller hashes a key once with keyspace_hash() and passes the hash to every function that
+ * needs it. A position of SCAN is a hash. It stays valid when tables grow, because growth does not
+ * change the order of the hashes.
  *
  * Ownership: the keyspace owns one reference to each of its entries.
  */
@@ -92,8 +99,9 @@ uint64_t keyspace_hash(const struct keyspace *keyspace, struct slice key);
 struct entry *keyspace_find(const struct keyspace *keyspace, uint64_t hash, struct slice key);
 
 /*
- * Replace `replaced` by the entry. `replaced` is the key's present entry, or NULL if the key has none. The caller's
- * reference to the entry moves to the keyspace, and the keyspace's reference to `replaced` moves to the caller.
+ * Replace `replaced` by the entry. `replaced` is the key's present entry, or NULL if the key has
+ * none. The caller's reference to the entry moves to the keyspace, and the keyspace's reference to
+ * `replaced` moves to the caller.
  *
  * Returns 0, or -ENOMEM: then nothing has changed and the caller keeps its reference.
  */
@@ -113,12 +121,15 @@ struct keyspace_cursor {
 };
 
 /*
- * Iterate over all entries: shard by shard, and in the order of insertion within a shard. Borrowed; NULL after the last.
- * The caller may remove the returned entry before the next call, but no other.
+ * Iterate over all entries: shard by shard, and in the order of insertion within a shard. Borrowed;
+ * NULL after the last. The caller may remove the returned entry before the next call, but no other.
  */
 struct entry *keyspace_each(const struct keyspace *keyspace, struct keyspace_cursor *cursor);
 
-/* Return the entry with the earliest deadline if that deadline is at or before now_ns, else NULL. Borrowed. */
+/*
+ * Return the entry with the earliest deadline if that deadline is at or before now_ns, else NULL.
+ * Borrowed.
+ */
 struct entry *keyspace_expired(const struct keyspace *keyspace, int64_t now_ns);
 
 /*

@@ -5,7 +5,10 @@
 #include "base/glob.h"
 #include "engine/internal.h"
 
-/* A key whose match runs out of steps is stored: it may match, and an acknowledged write must not be lost. */
+/*
+ * A key whose match runs out of steps is stored: it may match, and an acknowledged write must not
+ * be lost.
+ */
 bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested) {
         uint64_t budget = SCAN_PAGE_STEPS_MAX;
 

@@ -12,9 +12,9 @@ struct engine_config;
 struct now;
 
 /*
- * The persistence policy (--persist; not the access policy): which keys the storage has. A restart loses all other keys. The
- * store does not know which keys it had, so after the restart it notifies the watchers of each key that does not exist, as if
- * the key had been deleted.
+ * The persistence policy (--persist; not the access policy): which keys the storage has. A restart
+ * loses all other keys. The store does not know which keys it had, so after the restart it notifies
+ * the watchers of each key that does not exist, as if the key had been deleted.
  */
 
 enum persist {
@@ -27,10 +27,10 @@ enum persist {
 bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested);
 
 /*
- * Internal to this folder: the part of a tick that follows engine_restore_lost_keys(). Check at most *n_rows_left of the
- * watched keys that remain to be checked, and notify the watchers of those that do not exist. Reduces *n_rows_left. The policy
- * must grant all registrations (revocation.h). Returns 0, or -ENOMEM: the next tick begins again, and notifies some clients
- * twice.
+ * Internal to this folder: the part of a tick that follows engine_restore_lost_keys(). Check at
+ * most *n_rows_left of the watched keys that remain to be checked, and notify the watchers of those
+ * that do not exist. Reduces *n_rows_left. The policy must grant all registrations (revocation.h).
+ * Returns 0, or -ENOMEM: the next tick begins again, and notifies some clients twice.
  */
 int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_rows_left,
                             struct effects *effects);

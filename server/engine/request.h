@@ -39,7 +39,10 @@ struct request {
         struct slice user;   /* user name at the broker; absent: none, or not verified */
         bool is_own;         /* the store itself sets a key of a seed (records/seed.h): no policy applies */
 
-        /* These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the bytes as sent. */
+        /*
+         * These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the
+         * bytes as sent.
+         */
         struct slice response_topic;
         struct slice correlation_data;
         struct slice payload;

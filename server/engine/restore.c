@@ -4,7 +4,10 @@
 
 #include <errno.h>
 
-/* Put a new entry into the keyspace. *ret_before is the replaced entry or NULL; the caller takes over its reference. */
+/*
+ * Put a new entry into the keyspace. *ret_before is the replaced entry or NULL; the caller takes
+ * over its reference.
+ */
 static int put(struct engine *engine, const struct entry_fields *fields, struct entry **ret_entry,
                struct entry **ret_before) {
         uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
@@ -64,9 +67,10 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
         /*
-         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation increases disconnect_epoch.
-         * So if a registration was revoked, this value is greater than revocation_epoch was at its KEYNOTIFY. If the client
-         * sends that KEYNOTIFY again, its digest differs (identify() in engine.c), and the store executes it again.
+         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation
+         * increases disconnect_epoch. So if a registration was revoked, this value is greater than
+         * revocation_epoch was at its KEYNOTIFY. If the client sends that KEYNOTIFY again, its
+         * digest differs (identify() in engine.c), and the store executes it again.
          */
         engine->revocation_epoch = disconnect_epoch;
 }

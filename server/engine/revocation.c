@@ -22,8 +22,10 @@ static bool is_granted(const struct engine *engine, const struct registration *r
                policy_decide(policy, &origin, ACCESS_READ, buf_slice(&key), &budget);
 }
 
-/* End the registration, unless the policy grants it. Its connection stays open. If the connection has no other registration,
- * the plugin must not track it any more. */
+/*
+ * End the registration, unless the policy grants it. Its connection stays open. If the connection
+ * has no other registration, the plugin must not track it any more.
+ */
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
         uint64_t connection = registration->connection;

@@ -4,22 +4,27 @@
 #include "engine/internal.h"
 
 /*
- * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_ROWS_MAX registrations, so that a
- * policy change does not delay requests. Until all are checked, the registrations of a key are checked before clients are
- * notified of it. Internal to this folder.
+ * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_ROWS_MAX
+ * registrations, so that a policy change does not delay requests. Until all are checked, the
+ * registrations of a key are checked before clients are notified of it. Internal to this folder.
  */
 
 /* Start checking, and do the first step. */
 void revocation_begin(struct engine *engine, struct effects *effects);
 
-/* Check at most *n_rows_left more registrations, if any remain to be checked. Reduces *n_rows_left. */
+/*
+ * Check at most *n_rows_left more registrations, if any remain to be checked. Reduces *n_rows_left.
+ */
 void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
 
 /*
- * An undo restores the registration. If the policy does not grant it, check all registrations again: the next ticks end it, or
- * the next change of its key.
+ * An undo restores the registration. If the policy does not grant it, check all registrations
+ * again: the next ticks end it, or the next change of its key.
  */
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration);
 
-/* End the registrations of this key that the policy does not grant. hash: of the key. Call only while is_revoking. */
+/*
+ * End the registrations of this key that the policy does not grant. hash: of the key. Call only
+ * while is_revoking.
+ */
 void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects);

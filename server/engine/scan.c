@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A page visits shards in ascending order, and the entries of a shard in the order of their hashes. A position is a hash: all
- * keys with lower hashes have been visited. uthash stores half of each hash; the other half is recomputed for the
- * position of the next page, and to order entries whose stored halves are equal.
+ * A page visits shards in ascending order, and the entries of a shard in the order of their hashes.
+ * A position is a hash: all keys with lower hashes have been visited. uthash stores half of each
+ * hash; the other half is recomputed for the position of the next page, and to order entries whose
+ * stored halves are equal.
  */
 
 #include "engine/scan.h"
@@ -94,8 +95,9 @@ static bool may_read(struct scan *scan, struct slice key) {
 }
 
 /*
- * Ask the policy before the pattern. The steps of a match decide where a page ends. If keys that the client may not read were
- * matched, the client could learn their names from the number of pages.
+ * Ask the policy before the pattern. The steps of a match decide where a page ends. If keys that
+ * the client may not read were matched, the client could learn their names from the number of
+ * pages.
  */
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
@@ -137,7 +139,10 @@ static bool fits_reply(const struct scan *scan, const struct entry *entry) {
                        limit;
 }
 
-/* Return whether to defer the entry to the next page: it does not fit, or its match ran out of steps. */
+/*
+ * Return whether to defer the entry to the next page: it does not fit, or its match ran out of
+ * steps.
+ */
 static bool must_defer(const struct scan *scan, const struct entry *entry, bool is_match) {
         if (!is_match)
                 return scan->budget == 0;

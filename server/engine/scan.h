@@ -6,16 +6,18 @@
 #include "policy/policy.h"
 
 /*
- * List keys in pages (PROTOCOL.md "Listing keys"). Pages follow the order of the keys' hashes, which never changes.
- * Therefore a key that exists throughout is listed exactly once, even if other keys are set or deleted meanwhile. Exception:
- * of two keys with the same 64-bit hash, the first may be listed twice; clients cannot find such keys without the table key.
+ * List keys in pages (PROTOCOL.md "Listing keys"). Pages follow the order of the keys' hashes,
+ * which never changes. Therefore a key that exists throughout is listed exactly once, even if other
+ * keys are set or deleted meanwhile. Exception: of two keys with the same 64-bit hash, the first
+ * may be listed twice; clients cannot find such keys without the table key.
  */
 
 /*
- * Limits of a page, so that a SCAN does not delay other requests: a page takes about 1 ms. The first key of a page may exceed
- * the limit of bytes. A key is not listed if the policy decision for it and its match together take more steps than a page
- * allows. If neither the policy nor the pattern has a character class such as [a-z], this happens only for keys of several
- * hundred bytes, or if many patterns of the policy apply to the client.
+ * Limits of a page, so that a SCAN does not delay other requests: a page takes about 1 ms. The
+ * first key of a page may exceed the limit of bytes. A key is not listed if the policy decision for
+ * it and its match together take more steps than a page allows. If neither the policy nor the
+ * pattern has a character class such as [a-z], this happens only for keys of several hundred bytes,
+ * or if many patterns of the policy apply to the client.
  */
 #define SCAN_PAGE_KEYS_MAX  2000         /* keys visited */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024) /* bytes of keys listed */
@@ -44,9 +46,10 @@ struct scan_query {
 };
 
 /*
- * Make the next page. Skips expired entries and keys that are not UTF-8. Policy decisions count as matching steps, so a
- * policy with many patterns makes pages shorter. Returns 0; -EINVAL for an empty pattern or a token that this store did not
- * make; -EMSGSIZE if the first key of the page does not fit into the reply; or -ENOMEM.
+ * Make the next page. Skips expired entries and keys that are not UTF-8. Policy decisions count as
+ * matching steps, so a policy with many patterns makes pages shorter. Returns 0; -EINVAL for an
+ * empty pattern or a token that this store did not make; -EMSGSIZE if the first key of the page
+ * does not fit into the reply; or -ENOMEM.
  */
 int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
                   const struct scan_query *query);

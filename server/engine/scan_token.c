@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The nonce is a keyed hash of the position, so that different positions have different nonces and no key stream is reused.
+ * The nonce is a keyed hash of the position, so that different positions have different nonces and
+ * no key stream is reused.
  */
 
 #include "engine/scan_token.h"

@@ -4,8 +4,9 @@
 #include "base/bytes.h"
 
 /*
- * The token of SCAN: the position of the next page, encrypted and authenticated. A client learns nothing about keys or their
- * hashes from a token, and cannot forge one. Encryption is deterministic, because the engine draws no random numbers.
+ * The token of SCAN: the position of the next page, encrypted and authenticated. A client learns
+ * nothing about keys or their hashes from a token, and cannot forge one. Encryption is
+ * deterministic, because the engine draws no random numbers.
  */
 
 struct token_key {

@@ -27,8 +27,8 @@ static int undo_entry(struct engine *engine, const struct row *row) {
 }
 
 /*
- * Revert the row. Find the registration by client and key, not by the row's pointer: the undo of a later row may have replaced
- * the object.
+ * Revert the row. Find the registration by client and key, not by the row's pointer: the undo of a
+ * later row may have replaced the object.
  */
 static int undo_registration(struct engine *engine, const struct row *row) {
         const struct registration *registration = row->registration.registration;

@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * Settings of uthash, the hash table of the engine. The engine passes its own keyed hashes (HASH_..._BYHASHVALUE). If out
- * of memory, uthash does not exit: the item's hh.tbl is NULL and the table is unchanged.
+ * Settings of uthash, the hash table of the engine. The engine passes its own keyed hashes
+ * (HASH_..._BYHASHVALUE). If out of memory, uthash does not exit: the item's hh.tbl is NULL and the
+ * table is unchanged.
  *
- * uthash doubles all buckets of a table at once. A table that can hold many items is therefore split into shards, each a
- * uthash table, chosen by the top bits of the hash: growing one shard is short. The low bits choose the bucket.
+ * uthash doubles all buckets of a table at once. A table that can hold many items is therefore
+ * split into shards, each a uthash table, chosen by the top bits of the hash: growing one shard is
+ * short. The low bits choose the bucket.
  */
 
 #define HASH_NONFATAL_OOM 1

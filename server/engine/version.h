@@ -3,11 +3,17 @@
 
 #include <stdint.h>
 
-/* The store's node id: the maximum length in bytes, and the node id if neither the operator nor the storage has one. */
+/*
+ * The store's node id: the maximum length in bytes, and the node id if neither the operator nor the
+ * storage has one.
+ */
 #define NODE_ID_MAX     256
 #define NODE_ID_DEFAULT "StateStore"
 
-/* A version that the store assigned; its node id is the store's. PROTOCOL.md "Hybrid logical clocks". */
+/*
+ * A version that the store assigned; its node id is the store's. PROTOCOL.md "Hybrid logical
+ * clocks".
+ */
 struct version {
         int64_t wall_ms;
         uint32_t counter; /* below 2^31-1 */

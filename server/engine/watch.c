@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A key or client has a node as long as it has a registration. Each node has a number. So the hash table of registrations
- * hashes two numbers, 16 bytes, instead of two names.
+ * A key or client has a node as long as it has a registration. Each node has a number. So the hash
+ * table of registrations hashes two numbers, 16 bytes, instead of two names.
  */
 
 #include "engine/watch.h"
@@ -224,7 +224,10 @@ static void remove_connection(struct watch *watch, struct watch_node *client) {
         client->connection = 0;
 }
 
-/* Index the client by the connection of its remaining registrations. Restored ones may belong to a former connection. */
+/*
+ * Index the client by the connection of its remaining registrations. Restored ones may belong to a
+ * former connection.
+ */
 static void reindex_connection(struct watch *watch, struct watch_node *client) {
         uint64_t connection = client->registrations ? client->registrations->connection : client->connection;
 
@@ -232,8 +235,10 @@ static void reindex_connection(struct watch *watch, struct watch_node *client) {
                 return;
 
         remove_connection(watch, client);
-        /* If out of memory, EVENT_CONNECTION_CLOSED does not find the client. A later EVENT_CONNECTIONS_RETAINED ends its
-         * registrations. */
+        /*
+         * If out of memory, EVENT_CONNECTION_CLOSED does not find the client. A later
+         * EVENT_CONNECTIONS_RETAINED ends its registrations.
+         */
         index_connection(watch, client, connection);
 }
 

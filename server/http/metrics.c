@@ -14,7 +14,10 @@
 #include "base/assert.h"
 #include "base/time_units.h"
 
-/* A metric with one sample, without labels: a field of struct metrics_source. The field is a uint64_t or a bool. */
+/*
+ * A metric with one sample, without labels: a field of struct metrics_source. The field is a
+ * uint64_t or a bool.
+ */
 struct number {
         const char *name, *type, *help;
         size_t offset, size; /* of the field */
@@ -157,8 +160,8 @@ static void append_outcome(struct buf *text, enum verb verb, const char *outcome
 }
 
 /*
- * Append all series from the start, with 0: rate() does not see the first increment of a series that starts
- * with 1.
+ * Append all series from the start, with 0: rate() does not see the first increment of a series
+ * that starts with 1.
  */
 static void append_outcomes(struct buf *text, const struct counters *c) {
         append_family(text, "statestore_requests_total", "counter", "Requests by verb and outcome.");
@@ -212,7 +215,10 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
         append_ms(text, ahead, "", g->clock_ahead_ms);
 }
 
-/* The plugin provides all three abilities: it verifies identities, delivers notifications and reports disconnects. */
+/*
+ * The plugin provides all three abilities: it verifies identities, delivers notifications and
+ * reports disconnects.
+ */
 static void append_broker(struct buf *text, enum broker_kind kind) {
         static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
         static const char ability[] = "statestore_broker_ability";
@@ -233,9 +239,9 @@ static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
 }
 
 /*
- * The names of the metrics of the broker of Azure IoT Operations, so that its dashboards work. That broker
- * counts requests regardless of their outcome. The type is "untyped", because Prometheus expects names of
- * counters to end in _total.
+ * The names of the metrics of the broker of Azure IoT Operations, so that its dashboards work. That
+ * broker counts requests regardless of their outcome. The type is "untyped", because Prometheus
+ * expects names of counters to end in _total.
  */
 static void append_aio_broker(struct buf *text, const struct counters *c) {
         append_number(text, "aio_broker_state_store_insertions", "untyped",
@@ -299,7 +305,10 @@ static uint64_t to_ms(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_usec / 1000;
 }
 
-/* Field 22 of /proc/self/stat: clock ticks since boot. Field 2, the name, is in parentheses and may contain blanks. */
+/*
+ * Field 22 of /proc/self/stat: clock ticks since boot. Field 2, the name, is in parentheses and may
+ * contain blanks.
+ */
 static uint64_t started_at_s(void) {
         FILE *file = fopen("/proc/self/stat", "re");
         unsigned long long ticks = 0;

@@ -10,8 +10,14 @@ struct store_view {
         const char *disconnected; /* text: why the store is not connected to its broker; "": not known yet */
 };
 
-/* Return the pages: metrics, health, readiness, version. They borrow the view as the userdata of render(). */
+/*
+ * Return the pages: metrics, health, readiness, version. They borrow the view as the userdata of
+ * render().
+ */
 struct http_pages store_pages(struct store_view *view);
 
-/* Return whether requests are served and writes can be stored. If not, append the cause as a short text without a newline. */
+/*
+ * Return whether requests are served and writes can be stored. If not, append the cause as a short
+ * text without a newline.
+ */
 bool readiness_append(struct buf *cause, const struct store_view *view);

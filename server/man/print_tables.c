@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Build tool: prints the options and commands of a program, for its manual pages and shell completions. Each line has fields
- * separated by tabs:
+ * Build tool: prints the options and commands of a program, for its manual pages and shell
+ * completions. Each line has fields separated by tabs:
  *
  *     option   flag without dashes, letter, placeholder of the value, environment variable, default, help, commands that
  *              accept it (separated by commas; empty: all), section, name, expected value, "live" or "restart"

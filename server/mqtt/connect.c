@@ -57,7 +57,10 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
                                  r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
-/* Avoid a lookup where possible: it starts a thread, and malloc() is slower in a process with several threads. */
+/*
+ * Avoid a lookup where possible: it starts a thread, and malloc() is slower in a process with
+ * several threads.
+ */
 static bool needs_no_lookup(const struct endpoint *endpoint) {
         unsigned char address[sizeof(struct in6_addr)];
 
@@ -111,10 +114,11 @@ static void resolve(struct mqtt_client *client) {
 }
 
 /*
- * The non-blocking connect of libmosquitto uses only the first address of a name. So the client resolves the name and passes
- * one address per attempt. Under TLS the client must pass the name, because libmosquitto verifies the certificate with it.
- * libmosquitto then resolves the name again. The client selects the address family by binding to a local address:
- * libmosquitto skips addresses of the other family.
+ * The non-blocking connect of libmosquitto uses only the first address of a name. So the client
+ * resolves the name and passes one address per attempt. Under TLS the client must pass the name,
+ * because libmosquitto verifies the certificate with it. libmosquitto then resolves the name again.
+ * The client selects the address family by binding to a local address: libmosquitto skips addresses
+ * of the other family.
  */
 void mqtt_client_connect(struct mqtt_client *client) {
         client->state = CLIENT_CONNECTING;

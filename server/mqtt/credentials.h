@@ -6,8 +6,8 @@
 #include "base/credentials.h"
 
 /*
- * Maximum length of each file in bytes. The files must be regular files, because they are read for each connection: a pipe can
- * be read only once, and its writer could block the event loop.
+ * Maximum length of each file in bytes. The files must be regular files, because they are read for
+ * each connection: a pipe can be read only once, and its writer could block the event loop.
  */
 #define PASSWORD_FILE_LENGTH_MAX ((size_t)64 << 10)
 #define TLS_FILE_LENGTH_MAX      ((size_t)16 << 20)
@@ -17,10 +17,16 @@ struct credentials_fault {
         char text[400];
 };
 
-/* Check the files that libmosquitto will read, because its errors do not name the file. Returns 0 or -EINVAL. */
+/*
+ * Check the files that libmosquitto will read, because its errors do not name the file. Returns 0
+ * or -EINVAL.
+ */
 int credentials_check_tls_files(const struct credentials *credentials, struct credentials_fault *ret_fault);
 
-/* Check the password file, if one is set, as credentials_set_password() reads it. Returns 0 or -EINVAL. */
+/*
+ * Check the password file, if one is set, as credentials_set_password() reads it. Returns 0 or
+ * -EINVAL.
+ */
 int credentials_check_password_file(const struct credentials *credentials,
                                     struct credentials_fault *ret_fault);
 

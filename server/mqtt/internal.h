@@ -37,7 +37,9 @@ struct mqtt_client {
 
 /* mqtt_client.c */
 
-/* Call disconnected() once per connection or attempt, also if libmosquitto reports the end twice. */
+/*
+ * Call disconnected() once per connection or attempt, also if libmosquitto reports the end twice.
+ */
 void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
                               const char *text);
 

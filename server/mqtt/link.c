@@ -89,7 +89,10 @@ static void finish_close(struct link *link) {
         uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
-/* libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding, its queue is empty. */
+/*
+ * libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding,
+ * its queue is empty.
+ */
 static void close_if_all_is_sent(struct link *link) {
         if (link->state == LINK_CLOSING && link->n_outstanding <= link->send_maximum &&
             !mqtt_client_wants_write(link->client))
@@ -121,7 +124,10 @@ static void attempt(uv_timer_t *timer) {
         mqtt_client_connect(link->client);
 }
 
-/* Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at once. */
+/*
+ * Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at
+ * once.
+ */
 static uint64_t jitter(uint64_t pause_ms) {
         uint32_t random;
 
@@ -159,10 +165,11 @@ static bool is_fault(int reason) {
 }
 
 /*
- * Count faults in succession. The end of an accepted connection by another cause, such as a failure of the network or of the
- * broker, resets the count. So does a long connection: the broker sends the messages of the session first. A failed attempt
- * does not change the count. A received message does not reset it: the broker may repeat messages that precede the malformed
- * one, because closing the socket can lose their PUBACKs.
+ * Count faults in succession. The end of an accepted connection by another cause, such as a failure
+ * of the network or of the broker, resets the count. So does a long connection: the broker sends
+ * the messages of the session first. A failed attempt does not change the count. A received message
+ * does not reset it: the broker may repeat messages that precede the malformed one, because closing
+ * the socket can lose their PUBACKs.
  */
 static void note_end(struct link *link, int reason) {
         if (link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_MAX_MS) {
@@ -222,7 +229,10 @@ static const struct refusal refusal_subscription = {
         "allow this client in the broker's access rules to read statestore/# and to write clients/#"
 };
 
-/* Return the refusal for the reason code of a CONNACK, or NULL if the cause is temporary, such as a busy broker. */
+/*
+ * Return the refusal for the reason code of a CONNACK, or NULL if the cause is temporary, such as a
+ * busy broker.
+ */
 static const struct refusal *refusal_of_connection(int reason) {
         for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++)
                 if (reason == refusals[i].reason)
@@ -230,7 +240,10 @@ static const struct refusal *refusal_of_connection(int reason) {
         return NULL;
 }
 
-/* Report the refusal and disconnect. The link tries again later: an operator may have changed the broker. */
+/*
+ * Report the refusal and disconnect. The link tries again later: an operator may have changed the
+ * broker.
+ */
 static void refuse(struct link *link, const struct refusal *refusal) {
         link->config.callbacks.refused(link->config.callbacks.userdata, refusal);
         mqtt_client_disconnect_in_callback(link->client);
@@ -283,7 +296,10 @@ static void on_connected(void *userdata, int reason, bool session_present,
         }
 }
 
-/* SUBACKs arrive in the order of the subscriptions. The retained messages of each arrive before the next SUBACK. */
+/*
+ * SUBACKs arrive in the order of the subscriptions. The retained messages of each arrive before the
+ * next SUBACK.
+ */
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
@@ -320,10 +336,12 @@ static void on_acknowledged(void *userdata, int id, int reason) {
 /*
  * End the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
- * - messages of the plugin: the WELCOME of the next connection replaces them. Then the store repeats what is not delivered.
+ * - messages of the plugin: the WELCOME of the next connection replaces them. Then the store
+ *   repeats what is not delivered.
  *
- * Without the plugin, all registrations end, as after each loss of the session: pipeline_connected(). Unacknowledged replies
- * and notifications are not lost: libmosquitto sends them again on the next connection.
+ * Without the plugin, all registrations end, as after each loss of the session:
+ * pipeline_connected(). Unacknowledged replies and notifications are not lost: libmosquitto sends
+ * them again on the next connection.
  */
 static void discard_session(struct link *link) {
         if (link->state != LINK_DISCARDING)
@@ -389,7 +407,10 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 
         if (link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
-        /* libmosquitto counts one or two bytes less, and the broker disconnects a client that exceeds its limit */
+        /*
+         * libmosquitto counts one or two bytes less, and the broker disconnects a client that
+         * exceeds its limit
+         */
         if (message_packet_size(message) > link->max_packet_bytes)
                 return -EMSGSIZE;
 

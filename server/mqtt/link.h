@@ -10,13 +10,15 @@
 #include "protocol/message.h"
 
 /*
- * statestored's connection to the broker. The link reconnects with exponential backoff and jitter until it is closed. It
- * keeps its MQTT session, so the broker queues messages while the link is disconnected.
+ * statestored's connection to the broker. The link reconnects with exponential backoff and jitter
+ * until it is closed. It keeps its MQTT session, so the broker queues messages while the link is
+ * disconnected.
  *
- * libmosquitto closes the connection without PUBACK if a received packet is not valid in MQTT, for instance if it contains
- * invalid UTF-8. A broker that passes on such a message repeats it on each later connection. So after three such connections
- * in succession the link connects, ends the session, and connects again. The broker then drops the messages in the session.
- * Messages that the link has published are not lost.
+ * libmosquitto closes the connection without PUBACK if a received packet is not valid in MQTT, for
+ * instance if it contains invalid UTF-8. A broker that passes on such a message repeats it on each
+ * later connection. So after three such connections in succession the link connects, ends the
+ * session, and connects again. The broker then drops the messages in the session. Messages that the
+ * link has published are not lost.
  *
  * Callbacks are called from the loop, never from within a call to the link. Not thread-safe.
  */
@@ -29,24 +31,36 @@ struct refusal {
 };
 
 struct link_callbacks {
-        /* Connected and subscribed. session_present: as in CONNACK; false if the broker had no session. */
+        /*
+         * Connected and subscribed. session_present: as in CONNACK; false if the broker had no
+         * session.
+         */
         void (*up)(void *userdata, bool session_present);
 
         /* The connection has ended, or the attempt has failed. cause: text for the log. */
         void (*down)(void *userdata, const char *cause);
 
-        /* The broker refuses the client. The link tries again, in case an operator changes the broker. */
+        /*
+         * The broker refuses the client. The link tries again, in case an operator changes the
+         * broker.
+         */
         void (*refused)(void *userdata, const struct refusal *refusal);
 
-        /* The link has ended its session, because the broker repeats a message that is not valid in MQTT. down() follows. */
+        /*
+         * The link has ended its session, because the broker repeats a message that is not valid in
+         * MQTT. down() follows.
+         */
         void (*session_discarded)(void *userdata);
 
-        /* PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code 0x10. */
+        /*
+         * PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code
+         * 0x10.
+         */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
         /*
-         * The link has read packets, and has then written as much as the socket accepts. Do work here, rather than in
-         * `message`, if it must not delay the writing.
+         * The link has read packets, and has then written as much as the socket accepts. Do work
+         * here, rather than in `message`, if it must not delay the writing.
          */
         void (*packets_written)(void *userdata);
         void *userdata;
@@ -75,37 +89,41 @@ struct link_config {
 };
 
 /*
- * Start to connect. config is copied; its pointers are borrowed until the link is closed. Returns 0, -ENOMEM, or -EINVAL if
- * the client id or a certificate is unusable.
+ * Start to connect. config is copied; its pointers are borrowed until the link is closed. Returns
+ * 0, -ENOMEM, or -EINVAL if the client id or a certificate is unusable.
  */
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config);
 
 /*
- * Send pending messages for up to 2 s, disconnect without ending the session, free the link, and call closed. Messages
- * that arrive meanwhile are passed to the callbacks. A name lookup in progress cannot be cancelled and delays closed.
+ * Send pending messages for up to 2 s, disconnect without ending the session, free the link, and
+ * call closed. Messages that arrive meanwhile are passed to the callbacks. A name lookup in
+ * progress cannot be cancelled and delays closed.
  */
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
- * Publish at QoS 1. Without a connection the message is sent after the link has reconnected. Returns 0; -EAGAIN at
- * LINK_OUTSTANDING_MAX; -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT;
- * -ENOMEM. After an error the message is not sent. After the PUBACK, another message may get the same id.
+ * Publish at QoS 1. Without a connection the message is sent after the link has reconnected.
+ * Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX; -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a
+ * string is not valid in MQTT; -ENOMEM. After an error the message is not sent. After the PUBACK,
+ * another message may get the same id.
  */
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
 
 /*
- * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages libmosquitto would assign
- * a PUBACK to the wrong one.
+ * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages
+ * libmosquitto would assign a PUBACK to the wrong one.
  */
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may publish more. False if LINK_ROOM_MESSAGES or LINK_ROOM_BYTES are unacknowledged. A message that
- * exceeds these limits is still published: link_publish() does not enforce them.
+ * Whether the caller may publish more. False if LINK_ROOM_MESSAGES or LINK_ROOM_BYTES are
+ * unacknowledged. A message that exceeds these limits is still published: link_publish() does not
+ * enforce them.
  *
- * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps a copy of each. So the
- * limits are small, and messages wait with the caller, which serves its clients in turn. Meanwhile the link reads: the requests
- * of the other clients arrive. A message of which the broker makes copies counts with all copies (message.broker_bytes).
+ * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps
+ * a copy of each. So the limits are small, and messages wait with the caller, which serves its
+ * clients in turn. Meanwhile the link reads: the requests of the other clients arrive. A message of
+ * which the broker makes copies counts with all copies (message.broker_bytes).
  *
  * A broker that handles 20,000 requests a second takes 256 replies in 13 ms.
  */
@@ -113,10 +131,16 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_ROOM_BYTES    (1 << 20)
 bool link_has_room(const struct link *link);
 
-/* Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum of MQTT. */
+/*
+ * Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum
+ * of MQTT.
+ */
 uint32_t link_max_packet_bytes(const struct link *link);
 
-/* Return whether the broker has refused the subscription with this filter on the present connection. */
+/*
+ * Return whether the broker has refused the subscription with this filter on the present
+ * connection.
+ */
 bool link_has_refused(const struct link *link, const char *filter);
 
 /* As mqtt_client_set_read_mode(). */

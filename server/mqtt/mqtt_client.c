@@ -19,7 +19,10 @@
 
 /* 1. End of the connection. */
 
-/* Advice after an error of the TLS handshake. A broker that rejects a client may close the connection without a reason. */
+/*
+ * Advice after an error of the TLS handshake. A broker that rejects a client may close the
+ * connection without a reason.
+ */
 static const char *tls_advice(const struct credentials *credentials, const char *error) {
         if (!strstr(error, "certificate verify failed"))
                 return credentials->tls_certificate
@@ -31,8 +34,8 @@ static const char *tls_advice(const struct credentials *credentials, const char 
 }
 
 /*
- * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. If the TLS handshake may have
- * failed, add advice.
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence.
+ * If the TLS handshake may have failed, add advice.
  */
 static void complete_error(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
@@ -148,8 +151,8 @@ static int set_options(struct mosquitto *library, const struct mqtt_client_confi
                 return mqtt_error(r);
 
         /*
-         * Only the blocking call accepts properties for CONNECT. Without a host the call stores the properties and
-         * returns MOSQ_ERR_INVAL. Every later attempt sends them.
+         * Only the blocking call accepts properties for CONNECT. Without a host the call stores the
+         * properties and returns MOSQ_ERR_INVAL. Every later attempt sends them.
          */
         r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
                                          config->session_expiry_s);
@@ -262,9 +265,10 @@ void mqtt_client_disconnect(struct mqtt_client *client) {
 }
 
 /*
- * Closing a socket with unread bytes resets the connection, and the broker may lose packets that it has not read yet. So
- * keep a duplicate of the socket open until the broker closes the connection. Packets that the broker sends meanwhile are
- * not acknowledged; the broker sends them again when the session is resumed.
+ * Closing a socket with unread bytes resets the connection, and the broker may lose packets that it
+ * has not read yet. So keep a duplicate of the socket open until the broker closes the connection.
+ * Packets that the broker sends meanwhile are not acknowledged; the broker sends them again when
+ * the session is resumed.
  */
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
         struct timeval timeout = { .tv_sec = LINGER_S };
@@ -290,7 +294,10 @@ void mqtt_client_stop_reading(struct mqtt_client *client) {
         errno = EAGAIN; /* mosquitto_loop_read() returns */
 }
 
-/* Stop reading: another packet would make mosquitto_loop_read() close the socket before DISCONNECT is written. */
+/*
+ * Stop reading: another packet would make mosquitto_loop_read() close the socket before DISCONNECT
+ * is written.
+ */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client) {
         mosquitto_disconnect_v5(client->library, 0, NULL);
         mqtt_client_stop_reading(client);

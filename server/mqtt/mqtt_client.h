@@ -9,12 +9,13 @@
 #include "protocol/message.h"
 
 /*
- * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. Each mqtt_client_connect() tries one address.
- * The caller decides when to try again, what to subscribe to, and when the connection is up. Callers are the link of
- * statestored (mqtt/link.h) and the connection of statestorectl (ctl/connection.h).
+ * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. Each
+ * mqtt_client_connect() tries one address. The caller decides when to try again, what to subscribe
+ * to, and when the connection is up. Callers are the link of statestored (mqtt/link.h) and the
+ * connection of statestorectl (ctl/connection.h).
  *
- * A wake-up is one event of the socket. The client reads packets, calls packets_read, writes packets, and calls
- * packets_written.
+ * A wake-up is one event of the socket. The client reads packets, calls packets_read, writes
+ * packets, and calls packets_written.
  *
  * Callbacks are called from the loop or from mqtt_client_connect(). Not thread-safe.
  */
@@ -28,7 +29,10 @@ struct mqtt_message_callbacks {
         /* A message was dropped, because memory is exhausted. */
         void (*dropped)(void *userdata);
 
-        /* May be NULL. The wake-up has read its packets. Messages that are published now are written in the same wake-up. */
+        /*
+         * May be NULL. The wake-up has read its packets. Messages that are published now are
+         * written in the same wake-up.
+         */
         void (*packets_read)(void *userdata);
         void *userdata;
 };
@@ -41,8 +45,8 @@ enum mqtt_disconnect {
 
 struct mqtt_client_callbacks {
         /*
-         * CONNACK. reason: of MQTT; 0 is success. After an error the broker closes the connection, and
-         * disconnected() follows.
+         * CONNACK. reason: of MQTT; 0 is success. After an error the broker closes the connection,
+         * and disconnected() follows.
          */
         void (*connected)(void *userdata, int reason, bool session_present,
                           const mosquitto_property *properties);
@@ -51,16 +55,19 @@ struct mqtt_client_callbacks {
         void (*subscribed)(void *userdata, int n_granted, const int *granted);
 
         /*
-         * The connection has ended, or the attempt has failed. reason: a reason code of MQTT if it is 0x80 or more,
-         * else a result of libmosquitto. text: the cause, for people; after an error of the TLS handshake also
-         * the remedy.
+         * The connection has ended, or the attempt has failed. reason: a reason code of MQTT if it
+         * is 0x80 or more, else a result of libmosquitto. text: the cause, for people; after an
+         * error of the TLS handshake also the remedy.
          */
         void (*disconnected)(void *userdata, enum mqtt_disconnect cause, int reason, const char *text);
 
         /* PUBACK. */
         void (*acknowledged)(void *userdata, int id, int reason);
 
-        /* May be NULL. The wake-up has written as much as the socket accepts. has_read: it has also read packets. */
+        /*
+         * May be NULL. The wake-up has written as much as the socket accepts. has_read: it has also
+         * read packets.
+         */
         void (*packets_written)(void *userdata, bool has_read);
         void *userdata;
 };
@@ -79,22 +86,28 @@ struct mqtt_client_config {
 };
 
 /*
- * Maximum number of messages in flight to the broker. The Receive Maximum of the broker may be less. A higher limit costs
- * time: libmosquitto searches the list of messages in flight for each publish and PUBACK.
+ * Maximum number of messages in flight to the broker. The Receive Maximum of the broker may be
+ * less. A higher limit costs time: libmosquitto searches the list of messages in flight for each
+ * publish and PUBACK.
  */
 #define MQTT_SEND_MAXIMUM 1000
 
 /*
- * Create a client without connecting it. config is copied; its pointers are borrowed. Returns 0, -ENOMEM, or -EINVAL if the
- * client id or a certificate is unusable.
+ * Create a client without connecting it. config is copied; its pointers are borrowed. Returns 0,
+ * -ENOMEM, or -EINVAL if the client id or a certificate is unusable.
  */
 int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
                     const struct mqtt_client_config *config);
 
-/* Drop the connection, free the client, and call closed. A name lookup in progress delays closed. */
+/*
+ * Drop the connection, free the client, and call closed. A name lookup in progress delays closed.
+ */
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata));
 
-/* Try the next address of the endpoint, or the next endpoint after its last address. There must be no connection. */
+/*
+ * Try the next address of the endpoint, or the next endpoint after its last address. There must be
+ * no connection.
+ */
 void mqtt_client_connect(struct mqtt_client *client);
 
 /* Whether the current endpoint has addresses that were not tried since the last connection. */
@@ -103,17 +116,24 @@ bool mqtt_client_has_untried_address(const struct mqtt_client *client);
 /* Whether the socket of the attempt, or of the connection, is connected. */
 bool mqtt_client_is_socket_connected(const struct mqtt_client *client);
 
-/* Tell the client that the connection is up. After it ends, the next attempt uses the same address. */
+/*
+ * Tell the client that the connection is up. After it ends, the next attempt uses the same address.
+ */
 void mqtt_client_set_is_up(struct mqtt_client *client);
 
 /* The endpoint of the latest attempt. */
 const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client);
 
-/* Subscribe to all filters in one packet, at the same QoS. options: subscription options of MQTT 5. */
+/*
+ * Subscribe to all filters in one packet, at the same QoS. options: subscription options of MQTT 5.
+ */
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,
                            int options);
 
-/* Publish at QoS 1. Without a connection libmosquitto queues the message. Returns a result of libmosquitto. */
+/*
+ * Publish at QoS 1. Without a connection libmosquitto queues the message. Returns a result of
+ * libmosquitto.
+ */
 int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct slice payload,
                         const mosquitto_property *properties, int *ret_id);
 
@@ -123,7 +143,10 @@ bool mqtt_client_wants_write(const struct mqtt_client *client);
 /* Read no further packet in this wake-up. Call only from a callback. */
 void mqtt_client_stop_reading(struct mqtt_client *client);
 
-/* Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only from a callback. */
+/*
+ * Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only
+ * from a callback.
+ */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
 /* Send DISCONNECT at once. disconnected() is not called. */
@@ -137,9 +160,9 @@ void mqtt_client_disconnect(struct mqtt_client *client);
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session);
 
 /*
- * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own loop. Options, TLS settings
- * and session are those of config. Returns 0, -ENOMEM, or -EINVAL as mqtt_client_new(). The caller frees *ret_library with
- * mosquitto_destroy().
+ * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own
+ * loop. Options, TLS settings and session are those of config. Returns 0, -ENOMEM, or -EINVAL as
+ * mqtt_client_new(). The caller frees *ret_library with mosquitto_destroy().
  */
 int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_config *config,
                      void *userdata);
@@ -149,14 +172,14 @@ enum mqtt_read_mode {
         MQTT_READ_NORMAL, /* about 64 packets, more if they are small or messages are in flight */
 
         /*
-         * About 512 packets. For a caller with a queue of requests: the more packets it has received, the more clients it can
-         * serve in turn.
+         * About 512 packets. For a caller with a queue of requests: the more packets it has
+         * received, the more clients it can serve in turn.
          */
         MQTT_READ_BACKLOG,
 
         /*
-         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that wants no more requests, but
-         * needs PUBACKs.
+         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that
+         * wants no more requests, but needs PUBACKs.
          */
         MQTT_READ_AFTER_WRITES,
         MQTT_READ_PAUSED, /* nothing, not even PUBACKs */

@@ -68,7 +68,9 @@ static int read_property(struct mqtt_incoming *incoming, const mosquitto_propert
                 message->response_topic = own(incoming, text, strlen(text));
                 return 0;
         case MQTT_PROP_CORRELATION_DATA:
-                /* libmosquitto returns NULL for empty data, but NULL means absent in struct message */
+                /*
+                 * libmosquitto returns NULL for empty data, but NULL means absent in struct message
+                 */
                 data = NULL;
                 if (!mosquitto_property_read_binary(property, identifier, &data, &length, false))
                         return -ENOMEM;

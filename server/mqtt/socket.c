@@ -22,14 +22,18 @@ bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
 }
 
 /*
- * mosquitto_loop_read() performs the TLS handshake. CONNECT cannot be written during the handshake, so do not wait for the
- * socket to become writable. The end of the handshake is not known: return true until the connection is up.
+ * mosquitto_loop_read() performs the TLS handshake. CONNECT cannot be written during the handshake,
+ * so do not wait for the socket to become writable. The end of the handshake is not known: return
+ * true until the connection is up.
  */
 static bool is_in_handshake(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
 }
 
-/* Under TLS the bytes may be an incomplete record: then libmosquitto reads no packet, which does no harm. */
+/*
+ * Under TLS the bytes may be an incomplete record: then libmosquitto reads no packet, which does no
+ * harm.
+ */
 static bool has_unread_bytes(const struct mqtt_client *client) {
         int n_bytes = 0;
 
@@ -38,8 +42,9 @@ static bool has_unread_bytes(const struct mqtt_client *client) {
 }
 
 /*
- * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call until
- * all bytes of the read-ahead are read. Under TLS, OpenSSL reads whole records: do not read ahead.
+ * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in
+ * flight. Repeat the call until all bytes of the read-ahead are read. Under TLS, OpenSSL reads
+ * whole records: do not read ahead.
  */
 static int read_received_packets(struct mqtt_client *client, int *n_reads) {
         int r;
@@ -54,7 +59,10 @@ static int read_received_packets(struct mqtt_client *client, int *n_reads) {
         return r;
 }
 
-/* Read repeatedly, so that the caller sees the requests of all clients together and can serve them in turn. */
+/*
+ * Read repeatedly, so that the caller sees the requests of all clients together and can serve them
+ * in turn.
+ */
 static int read_packets(struct mqtt_client *client) {
         int n_reads_max = client->read_mode == MQTT_READ_NORMAL ? READS_MAX : READS_BACKLOG_MAX;
         int n_reads = 0;
@@ -68,8 +76,9 @@ static int read_packets(struct mqtt_client *client) {
 }
 
 /*
- * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS.
- * Its handshake may already have cleared SO_ERROR; then the cause is not known.
+ * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does
+ * not report that under TLS. Its handshake may already have cleared SO_ERROR; then the cause is not
+ * known.
  */
 static void report_unconnected(struct mqtt_client *client) {
         int error = 0;
@@ -128,7 +137,10 @@ static bool wants_read(const struct mqtt_client *client, bool wants_write) {
         }
 }
 
-/* Leave the poll handle as it is if the events are the same: to start it again costs two system calls. */
+/*
+ * Leave the poll handle as it is if the events are the same: to start it again costs two system
+ * calls.
+ */
 static void watch_for(struct mqtt_client *client, int events) {
         if (events == client->poll_events)
                 return;
@@ -156,7 +168,10 @@ void client_update_poll(struct mqtt_client *client) {
         watch_for(client, events);
 }
 
-/* Create a new handle for each socket: a new socket often gets the file descriptor of the previous one. */
+/*
+ * Create a new handle for each socket: a new socket often gets the file descriptor of the previous
+ * one.
+ */
 int client_watch_socket(struct mqtt_client *client) {
         CLEANUP(cleanup_free) uv_poll_t *poll = malloc(sizeof(*poll));
         int r;

@@ -6,22 +6,26 @@
 #include "protocol/message.h"
 
 /*
- * One batch: the effects of the requests that are executed together, and their replies with the reply addresses.
- * publish_batch() publishes the batch after its commit. All zeros is an empty batch.
+ * One batch: the effects of the requests that are executed together, and their replies with the
+ * reply addresses. publish_batch() publishes the batch after its commit. All zeros is an empty
+ * batch.
  *
- * The cost of a batch: every client waits while a batch is committed and published. So a batch is limited by what it costs,
- * not by what its requests have sent: a request of a few bytes may have a reply of megabytes, or notify many clients.
- * batch.n_bytes is the sum of
+ * The cost of a batch: every client waits while a batch is committed and published. So a batch is
+ * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
+ * reply of megabytes, or notify many clients. batch.n_bytes is the sum of
  * - each message that was executed, with its properties;
  * - each reply: the value or the keys of the page, response topic and correlation data;
  * - each row: the key, the new value, and the former value, whose pages the storage frees;
- * - each notification: topic and value, once per recipient. With the plugin, a frame has the value once for many recipients,
- *   but the broker makes a copy for each of them, and the broker's loop is shared as well;
- * - BATCH_ITEM_BYTES for each of these, and for each track change. So the bytes also limit their number.
+ * - each notification: topic and value, once per recipient. With the plugin, a frame has the value
+ *   once for many recipients, but the broker makes a copy for each of them, and the broker's loop
+ *   is shared as well;
+ * - BATCH_ITEM_BYTES for each of these, and for each track change. So the bytes also limit their
+ *   number.
  *
- * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were executed
- * and the changes of watched keys: each change is published as one message or more. A step (one message, or one tick) that exceeds the limit is
- * completed. Then the batch ends, and the next batch begins with the request of the next client: see pipeline/inbox.h.
+ * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were
+ * executed and the changes of watched keys: each change is published as one message or more. A step
+ * (one message, or one tick) that exceeds the limit is completed. Then the batch ends, and the next
+ * batch begins with the request of the next client: see pipeline/inbox.h.
  */
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
 #define BATCH_ITEM_BYTES 100
@@ -29,8 +33,8 @@
 /* The reply to one request, and its address. */
 struct pending_reply {
         /*
-         * The response topic and the correlation data are borrowed from the request. For a reply in a batch, read them only
-         * through batch_next_reply(): the texts move when the batch grows.
+         * The response topic and the correlation data are borrowed from the request. For a reply in
+         * a batch, read them only through batch_next_reply(): the texts move when the batch grows.
          */
         struct slice response_topic;
         struct slice correlation_data; /* data NULL: the request has none */
@@ -40,7 +44,10 @@ struct pending_reply {
         int64_t arrived_ns;
         enum verb verb;  /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
         uint64_t number; /* for the hook `reply` */
-        /* Number of changes of watched keys in the batch, up to this request's own. Their notifications precede the reply. */
+        /*
+         * Number of changes of watched keys in the batch, up to this request's own. Their
+         * notifications precede the reply.
+         */
         size_t n_preceding_changes;
         struct reply reply; /* owned */
 };
@@ -72,7 +79,10 @@ bool batch_is_empty(const struct batch *batch);
 /* Add the message to n_messages and n_bytes, before it is executed. */
 void batch_add_message(struct batch *batch, const struct message *message);
 
-/* Add the cost of the replies and effects that were added since the last call to n_bytes. Call after each step. */
+/*
+ * Add the cost of the replies and effects that were added since the last call to n_bytes. Call
+ * after each step.
+ */
 void batch_add_cost(struct batch *batch);
 
 /*
@@ -84,17 +94,24 @@ bool batch_is_full(const struct batch *batch);
 /* Return the reply address of a request. It borrows from the message and has no reply yet. */
 struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns);
 
-/* Return the rest of the message expiry interval in seconds; 0: it has passed; UINT32_MAX: the request has none. */
+/*
+ * Return the rest of the message expiry interval in seconds; 0: it has passed; UINT32_MAX: the
+ * request has none.
+ */
 uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now_ns);
 
 /*
- * Add a copy of the pending reply to the batch, texts included. Returns the copy, valid until the next call, or NULL if
- * memory is short. Then execute the request and set `reply` and n_preceding_changes.
+ * Add a copy of the pending reply to the batch, texts included. Returns the copy, valid until the
+ * next call, or NULL if memory is short. Then execute the request and set `reply` and
+ * n_preceding_changes.
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending);
 
 /* Return the first reply that is not published yet, or NULL. Valid until the batch changes. */
 const struct pending_reply *batch_next_reply(struct batch *batch);
 
-/* Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome, and remove all effects. */
+/*
+ * Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome,
+ * and remove all effects.
+ */
 void batch_fail(struct batch *batch, enum outcome outcome);

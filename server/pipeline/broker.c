@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The connection to a broker, with or without the plugin. The broker kind is determined once per connection. A broker with the
- * plugin is served after WELCOME (companion.c). Any other broker is served at once: the senders of requests are not verified,
- * and disconnects are inferred from PUBACKs, or reported on the presence topic.
+ * The connection to a broker, with or without the plugin. The broker kind is determined once per
+ * connection. A broker with the plugin is served after WELCOME (companion.c). Any other broker is
+ * served at once: the senders of requests are not verified, and disconnects are inferred from
+ * PUBACKs, or reported on the presence topic.
  */
 
 #include "base/log.h"
@@ -13,9 +14,10 @@
 /* 1. The broker kind */
 
 /*
- * If the present or the previous broker has the plugin, publish again the notifications whose delivery is unknown. The PUBACK
- * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already. If
- * neither broker has the plugin, do nothing: the transport itself repeats messages without a PUBACK.
+ * If the present or the previous broker has the plugin, publish again the notifications whose
+ * delivery is unknown. The PUBACK of a frame does not mean that the plugin has processed the frame.
+ * The plugin drops changes that it has delivered already. If neither broker has the plugin, do
+ * nothing: the transport itself repeats messages without a PUBACK.
  */
 static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
@@ -60,9 +62,10 @@ void broker_identify(struct pipeline *pipeline, struct now now) {
                 pipeline->hello.state = HELLO_NONE;
         } else {
                 /*
-                 * If the session or the plugin has disappeared, the broker was probably restarted: treat all connections as
-                 * ended. The session also disappears when it expires. The plugin may have disappeared while the store did not
-                 * run: then the stored registrations have connections.
+                 * If the session or the plugin has disappeared, the broker was probably restarted:
+                 * treat all connections as ended. The session also disappears when it expires. The
+                 * plugin may have disappeared while the store did not run: then the stored
+                 * registrations have connections.
                  */
                 serve_plain(pipeline,
                             !pipeline->is_session_present || engine_has_connections(pipeline->engine), now);
@@ -88,7 +91,10 @@ void pipeline_disconnected(struct pipeline *pipeline) {
         pipeline->delivered_deadline_ns = INT64_MAX;
 }
 
-/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it again. */
+/*
+ * Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it
+ * again.
+ */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 

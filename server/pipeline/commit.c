@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The end of a batch. The batch is open while messages are executed in it. It is then committed, and then published while the
- * transport has room. Only an open batch may grow, so no request is executed on state that may still be rolled back.
+ * The end of a batch. The batch is open while messages are executed in it. It is then committed,
+ * and then published while the transport has room. Only an open batch may grow, so no request is
+ * executed on state that may still be rolled back.
  */
 
 #include <errno.h>
@@ -60,8 +61,8 @@ static struct commit_error commit_error(int error) {
 }
 
 /*
- * Memory and storage may differ. A reply would promise what the next start may not find, and a later
- * commit would build on it.
+ * Memory and storage may differ. A reply would promise what the next start may not find, and a
+ * later commit would build on it.
  */
 __attribute__((noreturn)) static void end_process(const struct pipeline *pipeline, const char *cause) {
         log_error("%s: the process ends, and the next start loads the stored state", cause);
@@ -116,9 +117,9 @@ static void record_success(struct pipeline *pipeline, struct now now) {
 }
 
 /*
- * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with the present HLC, even if it
- * changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
- * client has.
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
+ * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
+ * after a crash, the HLC could be behind a version that a client has.
  */
 static bool has_version_above_clock(const struct pipeline *pipeline) {
         const struct batch *batch = &pipeline->batch;
@@ -138,9 +139,10 @@ static void update_acknowledged_key_states(struct pipeline *pipeline) {
 }
 
 /*
- * Copy key_states to published_key_states. Call when all replies are published: when n_acknowledged reaches the present n_sent,
- * the broker has acknowledged all these replies. Do nothing while a message waits: its sequence number is in key_states
- * already, but it has no reply yet. Do nothing while the broker has not acknowledged the messages of the previous copy.
+ * Copy key_states to published_key_states. Call when all replies are published: when n_acknowledged
+ * reaches the present n_sent, the broker has acknowledged all these replies. Do nothing while a
+ * message waits: its sequence number is in key_states already, but it has no reply yet. Do nothing
+ * while the broker has not acknowledged the messages of the previous copy.
  */
 static void update_published_key_states(struct pipeline *pipeline) {
         update_acknowledged_key_states(pipeline);
@@ -167,7 +169,10 @@ struct storage_batch pipeline_storage_batch(const struct pipeline *pipeline, str
         return batch;
 }
 
-/* Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
+/*
+ * Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done()
+ * reports its end.
+ */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
         pipeline->commit.batch = pipeline_storage_batch(pipeline, now);
         pipeline->commit.start_ns = now.mono_ns;
@@ -179,9 +184,9 @@ static int begin_commit(struct pipeline *pipeline, struct now now) {
 }
 
 /*
- * Stage the batch's notifications. Returns -ENOMEM if memory is short and the storage stores the batch: a change must not
- * become durable without its notifications. If the storage stores nothing, the notifications are dropped and the batch takes
- * effect: undoing it may need more memory.
+ * Stage the batch's notifications. Returns -ENOMEM if memory is short and the storage stores the
+ * batch: a change must not become durable without its notifications. If the storage stores nothing,
+ * the notifications are dropped and the batch takes effect: undoing it may need more memory.
  */
 static int stage_notifications(struct pipeline *pipeline) {
         struct batch *batch = &pipeline->batch;
@@ -221,8 +226,8 @@ static bool commit(struct pipeline *pipeline, struct now now) {
 }
 
 /*
- * A batch without effects and replies must end too, if messages were executed in it: they count towards its limits, so a full
- * batch executes nothing until it has ended.
+ * A batch without effects and replies must end too, if messages were executed in it: they count
+ * towards its limits, so a full batch executes nothing until it has ended.
  */
 static bool must_end_batch(const struct pipeline *pipeline) {
         return pipeline->batch.n_messages > 0 || !batch_is_empty(&pipeline->batch) ||
@@ -278,9 +283,9 @@ void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
 }
 
 /*
- * A failed commit was undone: registrations that had ended are restored, and messages to the plugin were dropped. When commits
- * succeed again, ask the plugin which connections it tracks. Ask at most once per check: while the disk is almost full, commits
- * can fail and succeed in turn.
+ * A failed commit was undone: registrations that had ended are restored, and messages to the plugin
+ * were dropped. When commits succeed again, ask the plugin which connections it tracks. Ask at most
+ * once per check: while the disk is almost full, commits can fail and succeed in turn.
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
         return engine_is_tracking_uncertain(pipeline->engine) && !pipeline->commit.has_failed &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store's side of the companion protocol (common/protocol/companion.h). After HELLO and WELCOME, the store verifies the
- * senders of requests, and the plugin reports disconnects. broker.c decides whether the store sends HELLO.
+ * The store's side of the companion protocol (common/protocol/companion.h). After HELLO and
+ * WELCOME, the store verifies the senders of requests, and the plugin reports disconnects. broker.c
+ * decides whether the store sends HELLO.
  */
 
 #include <errno.h>
@@ -18,14 +19,18 @@
 #include "protocol/companion_hello.h"
 
 /*
- * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO again. DELIVERED and each
- * early message restart the timeout, because messages that waited in the session precede WELCOME. WELCOME_TIMEOUT_MAX_NS
- * limits this extension. Before the PUBACK there is no limit: the broker may be slow.
+ * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO
+ * again. DELIVERED and each early message restart the timeout, because messages that waited in the
+ * session precede WELCOME. WELCOME_TIMEOUT_MAX_NS limits this extension. Before the PUBACK there is
+ * no limit: the broker may be slow.
  */
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
 
-/* Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats DISCONNECTED. */
+/*
+ * Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats
+ * DISCONNECTED.
+ */
 static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
         struct effects *effects = &pipeline->batch.effects;
 
@@ -43,14 +48,18 @@ void companion_execute_disconnected(struct pipeline *pipeline, const struct mess
 }
 
 /*
- * Repeat HELLO. The broker drops WELCOME if the queue of the store's session is full, and clients can keep it full. The store
- * must not serve the broker as a plain broker meanwhile: any client could send requests as another client.
+ * Repeat HELLO. The broker drops WELCOME if the queue of the store's session is full, and clients
+ * can keep it full. The store must not serve the broker as a plain broker meanwhile: any client
+ * could send requests as another client.
  */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
         if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
                 log_warning("the plugin in the broker does not reply yet: the store waits for it");
         pipeline->hello.state = HELLO_PENDING;
-        /* While HELLO waits for the batch, a deadline in the past would make the caller tick without pause. */
+        /*
+         * While HELLO waits for the batch, a deadline in the past would make the caller tick
+         * without pause.
+         */
         pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
 
@@ -68,8 +77,8 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 }
 
 /*
- * Return true if broker_identify() has not detected the required plugin. Its banner may still arrive: it may wait behind other
- * messages in the store's session.
+ * Return true if broker_identify() has not detected the required plugin. Its banner may still
+ * arrive: it may wait behind other messages in the store's session.
  */
 static bool is_plugin_awaited(const struct pipeline *pipeline) {
         return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
@@ -121,9 +130,9 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
 }
 
 /*
- * Kick the clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
- * served another broker, or while the plugin did not reply. Remove their connections from the list. Returns the new length of
- * the list.
+ * Kick the clients that the plugin tracks and for which the store has no registrations: the
+ * registrations ended while the store served another broker, or while the plugin did not reply.
+ * Remove their connections from the list. Returns the new length of the list.
  */
 static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
         size_t n_retained = 0;
@@ -157,12 +166,13 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box,
 }
 
 /*
- * Set the MAC key, and store it with the next commit: if store and broker both restart, requests that wait in the session need
- * it.
+ * Set the MAC key, and store it with the next commit: if store and broker both restart, requests
+ * that wait in the session need it.
  *
- * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC under this key are executed
- * only after WELCOME, and the broker may deliver them again after a restart. Before WELCOME no request with a MAC under a new
- * key was executed, so sequence 0 lets no executed request be repeated. The exception is a key that the store has lost: see
+ * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC
+ * under this key are executed only after WELCOME, and the broker may deliver them again after a
+ * restart. Before WELCOME no request with a MAC under a new key was executed, so sequence 0 lets no
+ * executed request be repeated. The exception is a key that the store has lost: see
  * COMPANION_PROPERTY in common/protocol/companion.h.
  */
 static void set_mac_key(struct pipeline *pipeline, const uint8_t key[COMPANION_KEY_SIZE]) {
@@ -181,7 +191,10 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
         retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);
-        /* After broker_serve(), which verifies the early messages: their sequences are at most that of WELCOME. */
+        /*
+         * After broker_serve(), which verifies the early messages: their sequences are at most that
+         * of WELCOME.
+         */
         verification_skip_to(&pipeline->key_states, welcome->sequence);
 }
 
@@ -221,7 +234,10 @@ static const struct {
         { SLICE_LITERAL(COMPANION_TAKEOVER), receive_takeover },
         { SLICE_LITERAL(COMPANION_DELIVERED), receive_delivered },
         { SLICE_LITERAL(COMPANION_SLOW_WATCHER), receive_slow_watcher },
-        /* The broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER). A plain broker delivers lines. */
+        /*
+         * The broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER). A
+         * plain broker delivers lines.
+         */
         { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL },
 };
 
@@ -236,8 +252,9 @@ bool companion_receive(struct pipeline *pipeline, const struct message *message,
 }
 
 /*
- * Send HELLO after all TRACK messages of earlier batches, and execute nothing until WELCOME. Otherwise WELCOME might not list a
- * connection whose TRACK is sent later, and the store would end its registrations.
+ * Send HELLO after all TRACK messages of earlier batches, and execute nothing until WELCOME.
+ * Otherwise WELCOME might not list a connection whose TRACK is sent later, and the store would end
+ * its registrations.
  */
 void companion_send_hello(struct pipeline *pipeline, struct now now) {
         struct hello_exchange *exchange = &pipeline->hello;

@@ -6,9 +6,10 @@
 struct seed;
 
 /*
- * The functions with which test control (server/control) changes the pipeline. Call them only from the hooks of
- * pipeline/hooks.h. All but pipeline_set_seed() and pipeline_expire_keys() take effect at once, not when the batch is
- * committed. This is safe: with test control the storage stores nothing, so no commit can fail.
+ * The functions with which test control (server/control) changes the pipeline. Call them only from
+ * the hooks of pipeline/hooks.h. All but pipeline_set_seed() and pipeline_expire_keys() take effect
+ * at once, not when the batch is committed. This is safe: with test control the storage stores
+ * nothing, so no commit can fail.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */
@@ -24,15 +25,19 @@ void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uin
 void pipeline_send_reply(struct pipeline *pipeline, const struct message *message, struct slice payload);
 
 /*
- * Check a message's properties as those of a request. Return true if the message may be executed. Otherwise the message is
- * counted in n_invalid_response_topics, or its fault has been sent as the reply.
+ * Check a message's properties as those of a request. Return true if the message may be executed.
+ * Otherwise the message is counted in n_invalid_response_topics, or its fault has been sent as the
+ * reply.
  */
 bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message);
 
 /* Count a message that test control drops. DROP_OUT_OF_MEMORY is also logged. */
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason);
 
-/* Count a reply that test control delays until the message expiry interval of its request has passed. */
+/*
+ * Count a reply that test control delays until the message expiry interval of its request has
+ * passed.
+ */
 void pipeline_count_expired(struct pipeline *pipeline);
 
 enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
@@ -40,14 +45,14 @@ enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
 /* Call the functions below only from the hook `control`: the batch is empty there. */
 
 /*
- * Remove all keys, registrations and remembered replies, and set the counters to 0, except n_connections. Clients are not
- * notified. Return 0, or -ENOMEM with nothing changed.
+ * Remove all keys, registrations and remembered replies, and set the counters to 0, except
+ * n_connections. Clients are not notified. Return 0, or -ENOMEM with nothing changed.
  */
 int pipeline_reset(struct pipeline *pipeline);
 
 /*
- * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in seed->fault; or -ENOMEM, after which some of the
- * keys may be set.
+ * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in seed->fault; or -ENOMEM,
+ * after which some of the keys may be set.
  */
 int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now);
 

@@ -9,8 +9,8 @@
 #include "pipeline/histograms.h"
 
 /*
- * Counters since the start of the process, for metrics. "The plugin" is mosquitto_statestore.so in the broker: see
- * common/protocol/companion.h.
+ * Counters since the start of the process, for metrics. "The plugin" is mosquitto_statestore.so in
+ * the broker: see common/protocol/companion.h.
  */
 
 /* The stages of a request, whose durations are measured. */
@@ -27,11 +27,10 @@ enum latency_stage {
  *
  *   X(symbol, label)
  *
- * symbol    DROP_<symbol> is the reason
- * label     name in metrics
+ * symbol    DROP_<symbol> is the reason label     name in metrics
  *
- * TOO_MANY_WAITING: a message beyond the limits of the inbox; with test control, also a reply beyond the limit of delayed
- * replies.
+ * TOO_MANY_WAITING: a message beyond the limits of the inbox; with test control, also a reply
+ * beyond the limit of delayed replies.
  */
 #define DROP_REASONS(X)                                                                                     \
         X(OUT_OF_MEMORY, "out_of_memory")                                                                   \

@@ -3,9 +3,10 @@
 /*
  * Process a message from its arrival until its reply is in the batch.
  *
- * While the broker kind is unknown, messages wait as early messages, because the broker kind determines whether requests must
- * be verified. Later, a message is executed on arrival if no other message waits, the quantum is not used up, and the batch may
- * take the message. Otherwise it waits in the inbox.
+ * While the broker kind is unknown, messages wait as early messages, because the broker kind
+ * determines whether requests must be verified. Later, a message is executed on arrival if no other
+ * message waits, the quantum is not used up, and the batch may take the message. Otherwise it waits
+ * in the inbox.
  */
 
 #include <errno.h>
@@ -16,10 +17,11 @@
 #include "protocol/topics.h"
 
 /*
- * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further messages. So a request that
- * arrives behind many requests of another client is executed after a few of them, because the inbox serves the clients in turn.
- * The message that exceeds the limit is completed. With slow storage a quantum lasts as long as the last commit, at most
- * QUANTUM_NS_MAX: with shorter quanta, few requests would share the cost of each commit.
+ * Duration of a quantum. After a quantum, the pipeline returns to its caller, which reads further
+ * messages. So a request that arrives behind many requests of another client is executed after a
+ * few of them, because the inbox serves the clients in turn. The message that exceeds the limit is
+ * completed. With slow storage a quantum lasts as long as the last commit, at most QUANTUM_NS_MAX:
+ * with shorter quanta, few requests would share the cost of each commit.
  */
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
@@ -109,7 +111,10 @@ static bool execute_request(struct pipeline *pipeline, const struct message *mes
         enum invocation_result result = invocation_decode(&pipeline->decoder, message, &invocation);
         struct pending_reply address = pending_reply_to(message, arrived_ns);
 
-        /* The request arrived from a broker without the plugin, and now the store serves a broker with the plugin. */
+        /*
+         * The request arrived from a broker without the plugin, and now the store serves a broker
+         * with the plugin.
+         */
         if (pipeline->broker_kind == BROKER_WITH_PLUGIN && message->qos == 1 && !message->is_verified) {
                 drop_unverified(pipeline);
                 return false;
@@ -139,8 +144,8 @@ static void execute_control(struct pipeline *pipeline, const struct message *mes
 }
 
 /*
- * Execute a message, and count it towards the limits of the batch and of the quantum. The clock is read once per message: the
- * end of this message is the start of the next.
+ * Execute a message, and count it towards the limits of the batch and of the quantum. The clock is
+ * read once per message: the end of this message is the start of the next.
  */
 static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                             int64_t arrived_ns, struct now now) {
@@ -168,14 +173,20 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 
 /* 2. Waiting */
 
-/* The transport must have room: the reply to a request with invalid properties is published at once. */
+/*
+ * The transport must have room: the reply to a request with invalid properties is published at
+ * once.
+ */
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && publish_has_room(pipeline) && !batch_is_full(&pipeline->batch) &&
                !outbox_is_full(&pipeline->outbox);
 }
 
-/* Test control executes only in an empty batch: it may change state that the requests of a batch have used. */
+/*
+ * Test control executes only in an empty batch: it may change state that the requests of a batch
+ * have used.
+ */
 static bool can_execute_now(const struct pipeline *pipeline, enum message_kind kind) {
         return pipeline_can_execute(pipeline) &&
                (kind != MESSAGE_CONTROL || batch_is_empty(&pipeline->batch));
@@ -203,8 +214,8 @@ void pipeline_charge_quantum(struct pipeline *pipeline) {
 }
 
 /*
- * Return the client in whose queue the message waits. A presence message waits behind the requests of its client. Messages of
- * the plugin wait in a queue for their topic.
+ * Return the client in whose queue the message waits. A presence message waits behind the requests
+ * of its client. Messages of the plugin wait in a queue for their topic.
  */
 static struct slice queue_of(const struct pipeline *pipeline, const struct message *message,
                              enum message_kind kind) {
@@ -236,9 +247,9 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 }
 
 /*
- * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it gets an error. is_before_welcome: the request arrived before WELCOME, so its MAC may have the former
- * key.
+ * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A
+ * request at QoS 0 or 2 is not dropped: it gets an error. is_before_welcome: the request arrived
+ * before WELCOME, so its MAC may have the former key.
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                    bool is_before_welcome, bool *ret_is_verified) {
@@ -260,7 +271,10 @@ static bool verify(struct pipeline *pipeline, const struct message *message, enu
         return false;
 }
 
-/* Execute the message, or add it to the inbox, or drop it if it is not verified. Returns 0, -ENOBUFS or -ENOMEM. */
+/*
+ * Execute the message, or add it to the inbox, or drop it if it is not verified. Returns 0,
+ * -ENOBUFS or -ENOMEM.
+ */
 static int admit(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                  struct now now) {
         struct message verified;
@@ -338,7 +352,10 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         }
         if (r < 0)
                 count_refused_by_inbox(pipeline, message, r);
-        /* Publish the reply now, so that the broker forwards it while the pipeline reads the next request. */
+        /*
+         * Publish the reply now, so that the broker forwards it while the pipeline reads the next
+         * request.
+         */
         if (pipeline->is_volatile && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
                 pipeline_end_batch(pipeline, now);
 }

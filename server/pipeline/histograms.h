@@ -4,8 +4,9 @@
 #include <stdint.h>
 
 /*
- * A histogram of durations: a fixed number of buckets, each twice as wide as the previous one, from 1 us to 33 s. Adding a
- * duration allocates no memory and cannot fail. All zeros is an empty histogram.
+ * A histogram of durations: a fixed number of buckets, each twice as wide as the previous one, from
+ * 1 us to 33 s. Adding a duration allocates no memory and cannot fail. All zeros is an empty
+ * histogram.
  */
 
 /* Upper bounds are 1 us, 2 us, 4 us ...; one more bucket counts the rest. */

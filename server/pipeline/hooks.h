@@ -6,21 +6,28 @@
 #include "protocol/message.h"
 
 /*
- * Callbacks with which test control (control/control.h) observes and changes messages. A pipeline without hooks ignores
- * messages on the control topic.
+ * Callbacks with which test control (control/control.h) observes and changes messages. A pipeline
+ * without hooks ignores messages on the control topic.
  */
 struct hooks {
-        /* Execute a message on the control topic. The batch is empty, and all earlier requests have their replies. */
+        /*
+         * Execute a message on the control topic. The batch is empty, and all earlier requests have
+         * their replies.
+         */
         void (*control)(void *userdata, const struct message *message, struct now now);
 
         /*
-         * Called after a request was decoded; may change the request. has_response_topic: the request has a response topic, and
-         * it is valid. Returns a number that the pipeline passes to `reply`; 0: none.
+         * Called after a request was decoded; may change the request. has_response_topic: the
+         * request has a response topic, and it is valid. Returns a number that the pipeline passes
+         * to `reply`; 0: none.
          */
         uint64_t (*request)(void *userdata, struct invocation *invocation, bool has_response_topic,
                             struct now now);
 
-        /* A reply is ready. The hook publishes it, or changes, delays or drops it. number: the result of `request`. */
+        /*
+         * A reply is ready. The hook publishes it, or changes, delays or drops it. number: the
+         * result of `request`.
+         */
         void (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
         /* Return how many times to publish a notification of this registration. */

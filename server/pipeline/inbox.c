@@ -112,7 +112,10 @@ static bool has_room(const struct inbox *inbox, size_t n_queued, size_t size, si
                (n_queued + size) / INBOX_SHARE <= n_bytes_max - inbox->n_bytes - size;
 }
 
-/* Find or create the client's queue, and check that the queue may grow by size. Returns 0, -ENOBUFS or -ENOMEM. */
+/*
+ * Find or create the client's queue, and check that the queue may grow by size. Returns 0, -ENOBUFS
+ * or -ENOMEM.
+ */
 static int prepare_queue(struct inbox *inbox, struct slice client, size_t size, size_t n_bytes_max,
                          struct inbox_queue **ret_queue) {
         struct inbox_queue *queue;

@@ -14,7 +14,10 @@
 #include "protocol/companion.h"
 #include "protocol/companion_mac.h"
 
-/* Delay of the next engine tick after a failed commit or a tick without memory: the shortage may be brief. */
+/*
+ * Delay of the next engine tick after a failed commit or a tick without memory: the shortage may be
+ * brief.
+ */
 #define TICK_RETRY_NS NS_PER_S
 
 /* The exchange of HELLO and WELCOME with the plugin. */
@@ -79,8 +82,8 @@ struct pipeline {
         int64_t next_tick_ns; /* no engine tick before; set after a failed commit or tick */
 
         /*
-         * A quantum limits how long the pipeline executes and publishes before it returns to its caller: see QUANTUM_NS in
-         * execute.c.
+         * A quantum limits how long the pipeline executes and publishes before it returns to its
+         * caller: see QUANTUM_NS in execute.c.
          */
         int64_t execution_start_ns; /* clock reading when the present message or publishing began */
         int64_t quantum_work_ns;    /* time used in the present quantum */
@@ -104,7 +107,10 @@ struct pipeline {
         bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
-        /* These states of the plugin were logged. They end when a plugin of this version is detected. */
+        /*
+         * These states of the plugin were logged. They end when a plugin of this version is
+         * detected.
+         */
         bool is_plugin_missing_logged, is_other_version_logged;
         struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
@@ -114,12 +120,13 @@ struct pipeline {
         uint64_t n_acknowledged; /* of these messages */
 
         /*
-         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request. A commit
-         * stores only `acknowledged_key_states`, the numbers of requests whose replies the broker has acknowledged: after a
-         * restart the broker may deliver the requests after them again, and the store must accept these. `published_key_states`
-         * is a copy of `key_states` from a time when all replies were published, after published_n_sent messages. When the
-         * broker has acknowledged these messages, the copy becomes `acknowledged_key_states`. WELCOME sets its key in all
-         * three.
+         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last
+         * accepted request. A commit stores only `acknowledged_key_states`, the numbers of requests
+         * whose replies the broker has acknowledged: after a restart the broker may deliver the
+         * requests after them again, and the store must accept these. `published_key_states` is a
+         * copy of `key_states` from a time when all replies were published, after published_n_sent
+         * messages. When the broker has acknowledged these messages, the copy becomes
+         * `acknowledged_key_states`. WELCOME sets its key in all three.
          */
         struct companion_key_states key_states, acknowledged_key_states, published_key_states;
         uint64_t published_n_sent;
@@ -129,8 +136,8 @@ struct pipeline {
         int64_t delivered_deadline_ns; /* for the plugin's DELIVERED; INT64_MAX: none is awaited */
         struct inflight inflight;      /* with a plain broker */
         /*
-         * With a plain broker: the notifications up to notified_sequence are delivered when the broker has acknowledged
-         * notified_n_sent messages.
+         * With a plain broker: the notifications up to notified_sequence are delivered when the
+         * broker has acknowledged notified_n_sent messages.
          */
         uint64_t notified_sequence, notified_n_sent;
 };
@@ -152,8 +159,8 @@ void pipeline_apply_policy(struct pipeline *pipeline, struct now now);
 bool pipeline_can_execute(const struct pipeline *pipeline);
 
 /*
- * Move the messages that arrived while the broker kind was unknown to the queues of their clients. Requests that the plugin
- * did not verify are dropped.
+ * Move the messages that arrived while the broker kind was unknown to the queues of their clients.
+ * Requests that the plugin did not verify are dropped.
  */
 void pipeline_admit_early_messages(struct pipeline *pipeline);
 
@@ -163,14 +170,18 @@ void pipeline_execute_waiting(struct pipeline *pipeline, struct now now);
 /* Return true if the present quantum is used up. */
 bool pipeline_is_quantum_over(const struct pipeline *pipeline);
 
-/* Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the present time. */
+/*
+ * Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the
+ * present time.
+ */
 void pipeline_charge_quantum(struct pipeline *pipeline);
 
 /* commit.c */
 
 /*
- * Commit and publish the batch. Then execute waiting messages for at most one new quantum, and commit and publish these as
- * well. Return early while a commit is in flight or the transport has no room.
+ * Commit and publish the batch. Then execute waiting messages for at most one new quantum, and
+ * commit and publish these as well. Return early while a commit is in flight or the transport has
+ * no room.
  */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
 
@@ -192,8 +203,9 @@ void publish_connection(struct pipeline *pipeline, struct slice topic, uint64_t 
 bool publish_has_room(const struct pipeline *pipeline);
 
 /*
- * Publish the batch until the transport has no room. Return true if the whole batch is published; it is then empty. If not,
- * add nothing to the batch, and call this function again when the transport has room.
+ * Publish the batch until the transport has no room. Return true if the whole batch is published;
+ * it is then empty. If not, add nothing to the batch, and call this function again when the
+ * transport has room.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now);
 
@@ -207,35 +219,48 @@ int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct pa
 /* notifications.c */
 
 /*
- * Publish the notifications up to this sequence while the transport has room. Returns false if the transport has no room.
- * Publishes nothing and returns true if the notifications must wait for the broker kind.
+ * Publish the notifications up to this sequence while the transport has room. Returns false if the
+ * transport has no room. Publishes nothing and returns true if the notifications must wait for the
+ * broker kind.
  */
 bool notifications_publish(struct pipeline *pipeline, uint64_t sequence);
 
 /* Return true if notifications_publish() has something to publish. */
 bool notifications_are_waiting(const struct pipeline *pipeline);
 
-/* Remove the notifications up to this sequence: the plugin has delivered them. Ignore a sequence that was not published. */
+/*
+ * Remove the notifications up to this sequence: the plugin has delivered them. Ignore a sequence
+ * that was not published.
+ */
 void notifications_delivered(struct pipeline *pipeline, uint64_t sequence);
 
 /* The deadline for DELIVERED has passed: request DELIVERED again. */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now);
 
-/* The broker has acknowledged a message. On a plain broker, remove the notifications that the broker has received. */
+/*
+ * The broker has acknowledged a message. On a plain broker, remove the notifications that the
+ * broker has received.
+ */
 void notifications_acknowledged(struct pipeline *pipeline);
 
 /* broker.c */
 
 /*
- * Determine the broker kind: send HELLO if the plugin was detected, wait if the required plugin was not detected, or serve a
- * plain broker. Call in HELLO_PENDING, with an open and empty batch.
+ * Determine the broker kind: send HELLO if the plugin was detected, wait if the required plugin was
+ * not detected, or serve a plain broker. Call in HELLO_PENDING, with an open and empty batch.
  */
 void broker_identify(struct pipeline *pipeline, struct now now);
 
-/* The broker kind is known: admit the early messages, and execute requests from now on. The batch must be open. */
+/*
+ * The broker kind is known: admit the early messages, and execute requests from now on. The batch
+ * must be open.
+ */
 void broker_serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now);
 
-/* Execute a message that reports a disconnect: of the plugin, or on the presence topic. The batch must be open. */
+/*
+ * Execute a message that reports a disconnect: of the plugin, or on the presence topic. The batch
+ * must be open.
+ */
 void broker_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* companion.c */
@@ -245,12 +270,15 @@ void companion_execute_disconnected(struct pipeline *pipeline, const struct mess
                                     struct now now);
 
 /*
- * Process a message of the plugin on its arrival. Returns false for other messages, and for DISCONNECTED, which is executed in
- * the batch.
+ * Process a message of the plugin on its arrival. Returns false for other messages, and for
+ * DISCONNECTED, which is executed in the batch.
  */
 bool companion_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
+/*
+ * Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be
+ * queued behind it.
+ */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
 
 /* The deadline for WELCOME, or for repeating a dropped HELLO, has passed. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Publish the outbox. A plain broker gets one message for each watcher, on the watcher's notify topic. The plugin gets frames
- * (common/protocol/companion_frame.h), each for many watchers with one copy of the payload.
+ * Publish the outbox. A plain broker gets one message for each watcher, on the watcher's notify
+ * topic. The plugin gets frames (common/protocol/companion_frame.h), each for many watchers with
+ * one copy of the payload.
  */
 
 #include <errno.h>
@@ -14,13 +15,15 @@
 #include "protocol/topics.h"
 
 /*
- * Limits to the recipients of one frame. The broker first makes one copy of the notification for each recipient of the frame,
- * and then writes the copies. It reads no other packet meanwhile, but it does between two frames. FRAME_RECIPIENTS_MAX and
- * BROKER_BYTES_MAX keep this time short. With 1,000 watchers, small frames also notify the last watcher earlier than one large
- * frame: the copies fit in the processor's cache.
+ * Limits to the recipients of one frame. The broker first makes one copy of the notification for
+ * each recipient of the frame, and then writes the copies. It reads no other packet meanwhile, but
+ * it does between two frames. FRAME_RECIPIENTS_MAX and BROKER_BYTES_MAX keep this time short. With
+ * 1,000 watchers, small frames also notify the last watcher earlier than one large frame: the
+ * copies fit in the processor's cache.
  *
- * A frame has at least one recipient, however large its copy. Each frame contains the value again: with 1 MiB in place of
- * BROKER_BYTES_MAX, a value of 1 MB for 100 watchers takes the broker three times as long.
+ * A frame has at least one recipient, however large its copy. Each frame contains the value again:
+ * with 1 MiB in place of BROKER_BYTES_MAX, a value of 1 MB for 100 watchers takes the broker three
+ * times as long.
  *
  * BROKER_BYTES_OVERHEAD: the memory of one copy beside its topic and payload.
  */
@@ -29,8 +32,9 @@
 #define BROKER_BYTES_OVERHEAD 1024
 
 /*
- * Timeout for DELIVERED, measured from the last frame. The broker drops DELIVERED if the queue of the store's session is full,
- * which clients can cause. Without the timeout the outbox would stay full, and the store would execute no request any more.
+ * Timeout for DELIVERED, measured from the last frame. The broker drops DELIVERED if the queue of
+ * the store's session is full, which clients can cause. Without the timeout the outbox would stay
+ * full, and the store would execute no request any more.
  */
 #define DELIVERED_TIMEOUT_NS NS_PER_S
 
@@ -43,8 +47,8 @@ static void count_notifications(struct pipeline *pipeline, const struct pending_
 }
 
 /*
- * Set the topic of the message to the client's notify topic for the key. Returns 0 or -ENOMEM. The message borrows the topic,
- * which is NUL-terminated.
+ * Set the topic of the message to the client's notify topic for the key. Returns 0 or -ENOMEM. The
+ * message borrows the topic, which is NUL-terminated.
  */
 static int set_topic(struct message *message, struct buf *topic, struct slice client, struct slice key) {
         buf_reset(topic);
@@ -96,14 +100,20 @@ static void publish_messages(struct pipeline *pipeline, const struct pending_not
 
 /* 2. The plugin */
 
-/* Return the number of recipients that fit in the packet of a frame with this key and payload; at least 1. */
+/*
+ * Return the number of recipients that fit in the packet of a frame with this key and payload; at
+ * least 1.
+ */
 static size_t n_recipients_max(const struct pipeline *pipeline, const struct message *message,
                                struct slice key) {
         uint64_t max_bytes = engine_config(pipeline->engine)->packets.max_bytes;
         struct message frame = *message;
         uint64_t n_bytes, n_max;
 
-        /* The packet without recipients. Its length field counts with its maximum size: recipients may lengthen it. */
+        /*
+         * The packet without recipients. Its length field counts with its maximum size: recipients
+         * may lengthen it.
+         */
         frame.topic = SLICE_LITERAL(COMPANION_DELIVER);
         n_bytes = message_packet_size(&frame) + (MESSAGE_VARINT_MAX - 1) + COMPANION_FRAME_HEADER_SIZE +
                   key.length;
@@ -114,8 +124,8 @@ static size_t n_recipients_max(const struct pipeline *pipeline, const struct mes
 }
 
 /*
- * Remove the recipients of the next frame from the list, and append their connections. Returns their number. *ret_broker_bytes:
- * the memory that their copies need in the broker.
+ * Remove the recipients of the next frame from the list, and append their connections. Returns
+ * their number. *ret_broker_bytes: the memory that their copies need in the broker.
  */
 static size_t take_recipients(struct slice *recipients, size_t n_max, size_t n_bytes_without_client,
                               struct buf *connections, size_t *ret_broker_bytes) {
@@ -136,14 +146,20 @@ static size_t take_recipients(struct slice *recipients, size_t n_max, size_t n_b
         return n;
 }
 
-/* Kick the recipients of a notification that is too large: otherwise they would wait for it forever. */
+/*
+ * Kick the recipients of a notification that is too large: otherwise they would wait for it
+ * forever.
+ */
 static void kick_recipients(struct pipeline *pipeline, const struct companion_frame *frame) {
         for (size_t i = 0; i < companion_frame_n_recipients(frame); i++)
                 publish_connection(pipeline, SLICE_LITERAL(COMPANION_KICK),
                                    companion_frame_recipient(frame, i));
 }
 
-/* message: the notification, with the payload of the frame. Returns the result of transport.publish(), or -ENOMEM. */
+/*
+ * message: the notification, with the payload of the frame. Returns the result of
+ * transport.publish(), or -ENOMEM.
+ */
 static int send_frame(struct pipeline *pipeline, const struct companion_frame *frame,
                       const struct message *message) {
         CLEANUP(buf_deinit) struct buf payload = { 0 };
@@ -165,7 +181,10 @@ static int send_frame(struct pipeline *pipeline, const struct companion_frame *f
         return r;
 }
 
-/* Publish one frame to the first recipients, and remove them from the list. If memory is short, remove all recipients. */
+/*
+ * Publish one frame to the first recipients, and remove them from the list. If memory is short,
+ * remove all recipients.
+ */
 static void publish_frame(struct pipeline *pipeline, const struct pending_notification *notification,
                           const struct message *message, struct slice *recipients) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
@@ -226,8 +245,9 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
 }
 
 /*
- * Notifications wait until the first broker's kind is known. Later, the notifications of a batch are published even while the
- * connection is down: the transport keeps the messages, and after the next WELCOME the outbox is published again.
+ * Notifications wait until the first broker's kind is known. Later, the notifications of a batch
+ * are published even while the connection is down: the transport keeps the messages, and after the
+ * next WELCOME the outbox is published again.
  */
 static bool can_publish(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN ||
@@ -263,8 +283,8 @@ void notifications_delivered(struct pipeline *pipeline, uint64_t sequence) {
 }
 
 /*
- * Send one more frame for the last published change, marked as its last frame, without recipients. The plugin replies with
- * DELIVERED.
+ * Send one more frame for the last published change, marked as its last frame, without recipients.
+ * The plugin replies with DELIVERED.
  */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now) {
         const struct companion_frame end = { .sequence = pipeline->outbox.published_sequence,
@@ -281,8 +301,8 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 }
 
 /*
- * PUBACKs have the order of the messages. So after notified_n_sent PUBACKs, the broker has received the messages sent before. If
- * there are no messages without PUBACK, it has received all of them.
+ * PUBACKs have the order of the messages. So after notified_n_sent PUBACKs, the broker has received
+ * the messages sent before. If there are no messages without PUBACK, it has received all of them.
  */
 void notifications_acknowledged(struct pipeline *pipeline) {
         struct outbox *outbox = &pipeline->outbox;

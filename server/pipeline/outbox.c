@@ -15,8 +15,9 @@
 /* 1. Recipients */
 
 /*
- * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian; then the client id, only if the
- * connection is 0. A client id has at most 65,535 bytes, as all strings of MQTT. Check buf_failed() for lack of memory.
+ * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian;
+ * then the client id, only if the connection is 0. A client id has at most 65,535 bytes, as all
+ * strings of MQTT. Check buf_failed() for lack of memory.
  */
 static void recipients_append(struct buf *recipients, const struct recipient *recipient) {
         uint8_t header[RECIPIENT_HEADER_SIZE];
@@ -81,8 +82,8 @@ static void drop_first(struct outbox *outbox) {
 }
 
 /*
- * Move the remaining items to the start, but only if at least as many items were removed as remain. So on average at most one
- * item is moved per removed item.
+ * Move the remaining items to the start, but only if at least as many items were removed as remain.
+ * So on average at most one item is moved per removed item.
  */
 static void compact(struct outbox *outbox) {
         size_t n_left = outbox->n_items - outbox->first;
@@ -119,9 +120,10 @@ void outbox_deinit(struct outbox *outbox) {
 /* 3. Staging */
 
 /*
- * Encode the key and the recipients of one change. *at: index of the change's first notification; on return, index of the next
- * change's first notification. Client ids may be long, and the topic of an ended registration must be decoded: so the names of
- * a registration are read only if they are needed.
+ * Encode the key and the recipients of one change. *at: index of the change's first notification;
+ * on return, index of the next change's first notification. Client ids may be long, and the topic
+ * of an ended registration must be decoded: so the names of a registration are read only if they
+ * are needed.
  */
 static int encode(const struct effects *effects, const struct hooks *hooks, size_t *at, struct buf *key,
                   struct buf *recipients) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Creation, settings, time and state of the pipeline. execute.c, commit.c and publish.c process the messages. */
+/*
+ * Creation, settings, time and state of the pipeline. execute.c, commit.c and publish.c process the
+ * messages.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,7 +109,10 @@ static bool can_tick(const struct pipeline *pipeline) {
                !outbox_is_full(&pipeline->outbox);
 }
 
-/* Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call continues. */
+/*
+ * Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call
+ * continues.
+ */
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
@@ -163,14 +169,18 @@ void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        /* Out of memory: the old limits stay. A message above the new limit is dropped when it is published. */
+        /*
+         * Out of memory: the old limits stay. A message above the new limit is dropped when it is
+         * published.
+         */
         if (set_max_packet(pipeline, n_bytes) < 0)
                 pipeline_count_out_of_memory(pipeline);
 }
 
 /*
- * Registrations end only while the broker kind is known, because the plugin must receive UNTRACK for connections without
- * registrations. Until then no request is executed and no key expires, so no client is notified of a new change.
+ * Registrations end only while the broker kind is known, because the plugin must receive UNTRACK
+ * for connections without registrations. Until then no request is executed and no key expires, so
+ * no client is notified of a new change.
  */
 void pipeline_apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };

@@ -11,14 +11,15 @@
 /*
  * Requests pass four stages: queue, execute, commit, publish.
  *
- * Requests are executed in the open batch. When the batch ends, its changed rows are committed, and then its replies and
- * notifications are published. One batch is in flight at a time. A message that arrives meanwhile waits, so no request is
- * executed on state that may still be rolled back. A storage that stores nothing needs no commit, so each reply is published
- * at once.
+ * Requests are executed in the open batch. When the batch ends, its changed rows are committed, and
+ * then its replies and notifications are published. One batch is in flight at a time. A message
+ * that arrives meanwhile waits, so no request is executed on state that may still be rolled back. A
+ * storage that stores nothing needs no commit, so each reply is published at once.
  *
- * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports events with the present time:
- * pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_wakeup_ended(), pipeline_work_done(),
- * pipeline_tick(), pipeline_check_storage(), pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe.
+ * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports
+ * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
+ * pipeline_wakeup_ended(), pipeline_work_done(), pipeline_tick(), pipeline_check_storage(),
+ * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
@@ -28,10 +29,11 @@ struct hooks;
 /* What the caller provides: the connection to the broker, a worker thread, and a clock. */
 struct transport {
         /*
-         * Publish at QoS 1. The message is borrowed for the call. *ret_id: the message id, for pipeline_acknowledged(). Returns
-         * 0; -EAGAIN if too many messages are not acknowledged; -EMSGSIZE if the message is larger than the broker accepts;
-         * -EINVAL if the topic or a property is not valid in MQTT; or -ENOMEM. After an error the message is not sent. Without
-         * a connection, the message is sent after the store has reconnected.
+         * Publish at QoS 1. The message is borrowed for the call. *ret_id: the message id, for
+         * pipeline_acknowledged(). Returns 0; -EAGAIN if too many messages are not acknowledged;
+         * -EMSGSIZE if the message is larger than the broker accepts; -EINVAL if the topic or a
+         * property is not valid in MQTT; or -ENOMEM. After an error the message is not sent.
+         * Without a connection, the message is sent after the store has reconnected.
          */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
 
@@ -39,16 +41,16 @@ struct transport {
         bool (*has_room)(void *userdata);
 
         /*
-         * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on the pipeline's own thread,
-         * after this function has returned. Returns 0, or -errno if the work cannot run. At most one work is in flight. Not
-         * called if storage_is_volatile().
+         * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on
+         * the pipeline's own thread, after this function has returned. Returns 0, or -errno if the
+         * work cannot run. At most one work is in flight. Not called if storage_is_volatile().
          */
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
 
         /*
-         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work per call. NULL: durations are
-         * not measured, and only the size of a batch limits the work.
+         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work
+         * per call. NULL: durations are not measured, and only the size of a batch limits the work.
          */
         int64_t (*clock_ns)(void *userdata);
 };
@@ -85,14 +87,17 @@ struct pipeline_config {
         uint8_t companion_secret[COMPANION_KEY_SIZE];
 
         /*
-         * Topic filter of the messages that report disconnected clients on a broker without the plugin; {client} stands for
-         * the level with the client id. NULL: none.
+         * Topic filter of the messages that report disconnected clients on a broker without the
+         * plugin; {client} stands for the level with the client id. NULL: none.
          */
         const char *presence_topic;
 
         bool requires_plugin; /* do not serve a broker without the plugin: wait for the plugin */
 
-        /* companion_client_id_is_random() of the store's client id: it then counts as guarded (struct gauges) */
+        /*
+         * companion_client_id_is_random() of the store's client id: it then counts as guarded
+         * (struct gauges)
+         */
         bool is_client_id_random;
 
         const char *persistence_name; /* the user property with which a SET requests persistence */
@@ -100,8 +105,9 @@ struct pipeline_config {
 };
 
 /*
- * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of storage_load_engine(). The caller owns
- * *ret_pipeline, which owns the storage. After an error the caller still owns the storage.
+ * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of
+ * storage_load_engine(). The caller owns *ret_pipeline, which owns the storage. After an error the
+ * caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
                  struct storage *storage, struct now now);
@@ -112,13 +118,17 @@ struct pipeline *pipeline_free(struct pipeline *pipeline);
 /* 1. Events */
 
 /*
- * The store is connected and subscribed, or its connection has ended. If the broker has the plugin, the caller must pass its
- * banner to pipeline_receive() or call pipeline_plugin_detected() before pipeline_connected().
+ * The store is connected and subscribed, or its connection has ended. If the broker has the plugin,
+ * the caller must pass its banner to pipeline_receive() or call pipeline_plugin_detected() before
+ * pipeline_connected().
  */
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);
 void pipeline_disconnected(struct pipeline *pipeline);
 
-/* The broker has the plugin, although its banner may not have arrived yet. Call before pipeline_connected(). */
+/*
+ * The broker has the plugin, although its banner may not have arrived yet. Call before
+ * pipeline_connected().
+ */
 void pipeline_plugin_detected(struct pipeline *pipeline);
 
 /* A message has arrived. It is borrowed for the call, and executed or copied. */
@@ -131,44 +141,59 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline);
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
- * All messages and acknowledgements of one wake-up are reported, and the caller will wait for input. Commit and publish the
- * open batch.
+ * All messages and acknowledgements of one wake-up are reported, and the caller will wait for
+ * input. Commit and publish the open batch.
  *
- * Between two calls, pipeline_receive() executes requests for a limited time. Further requests wait in the inbox, which serves
- * the clients in turn. The time limit lets the caller read the requests of all clients into the inbox.
+ * Between two calls, pipeline_receive() executes requests for a limited time. Further requests wait
+ * in the inbox, which serves the clients in turn. The time limit lets the caller read the requests
+ * of all clients into the inbox.
  */
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now);
 
-/* The work that transport.run_worker() accepted has ended. error: 0, or -errno if the work was accepted but not run. */
+/*
+ * The work that transport.run_worker() accepted has ended. error: 0, or -errno if the work was
+ * accepted but not run.
+ */
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now);
 
 /* The time of pipeline_next_deadline() has come. An earlier call is harmless. */
 void pipeline_tick(struct pipeline *pipeline, struct now now);
 
-/* When to call pipeline_tick(): monotonic nanoseconds, in the past if work is overdue; INT64_MAX for never. */
+/*
+ * When to call pipeline_tick(): monotonic nanoseconds, in the past if work is overdue; INT64_MAX
+ * for never.
+ */
 int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
- * Call every second unless storage_is_volatile(). Commits a batch, even without rows, if storage_needs_commit() or if
- * delivered notifications are still in the storage. While commits fail, tries a commit every few calls, so that a storage
- * that works again is noticed although no client writes.
+ * Call every second unless storage_is_volatile(). Commits a batch, even without rows, if
+ * storage_needs_commit() or if delivered notifications are still in the storage. While commits
+ * fail, tries a commit every few calls, so that a storage that works again is noticed although no
+ * client writes.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 
 /* 2. Settings */
 
-/* Observe and change requests and replies, for test control. Borrowed; NULL: none. Call before the first message. */
+/*
+ * Observe and change requests and replies, for test control. Borrowed; NULL: none. Call before the
+ * first message.
+ */
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks);
 
-/* The broker's maximum packet size in bytes; MESSAGE_PACKET_MAX before the first call. Applies to later requests. */
+/*
+ * The broker's maximum packet size in bytes; MESSAGE_PACKET_MAX before the first call. Applies to
+ * later requests.
+ */
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 
 /* As engine_set_limits(). */
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
 
 /*
- * Replace the policy; the pipeline takes ownership. NULL allows everything. A batch in flight delays the change. Registrations
- * that the new policy does not grant end once the broker kind is known. If there are many, several ticks end them.
+ * Replace the policy; the pipeline takes ownership. NULL allows everything. A batch in flight
+ * delays the change. Registrations that the new policy does not grant end once the broker kind is
+ * known. If there are many, several ticks end them.
  */
 void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
 
@@ -178,34 +203,37 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 bool pipeline_is_idle(const struct pipeline *pipeline);
 
 /*
- * Return true if the commit in flight takes unusually long; the caller may then stop reading. Continue to read during a normal
- * commit: the inbox serves the clients in turn, but only those whose requests were read.
+ * Return true if the commit in flight takes unusually long; the caller may then stop reading.
+ * Continue to read during a normal commit: the inbox serves the clients in turn, but only those
+ * whose requests were read.
  */
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
 
 /*
- * For a watchdog that calls periodically. Return false if there was work at the last call and there is work now, but no
- * message was executed and no commit has ended in between.
+ * For a watchdog that calls periodically. Return false if there was work at the last call and there
+ * is work now, but no message was executed and no commit has ended in between.
  *
- * Messages that wait for the broker are not work: a restart would not help. A failed commit is progress: each of its requests
- * gets an error.
+ * Messages that wait for the broker are not work: a restart would not help. A failed commit is
+ * progress: each of its requests gets an error.
  */
 bool pipeline_check_progress(struct pipeline *pipeline);
 
 /*
- * Return the bytes of waiting messages. Above PIPELINE_INBOX_PAUSE the caller stops reading while the broker accepts no
- * replies or a commit is stalled. Clients share PIPELINE_INBOX_MAX by the rule of pipeline/inbox.h. A message that exceeds its
- * client's share is dropped and counted. While the broker kind is unknown, there are no shares: a message is dropped and
- * counted if all messages together would exceed PIPELINE_INBOX_MAX.
+ * Return the bytes of waiting messages. Above PIPELINE_INBOX_PAUSE the caller stops reading while
+ * the broker accepts no replies or a commit is stalled. Clients share PIPELINE_INBOX_MAX by the
+ * rule of pipeline/inbox.h. A message that exceeds its client's share is dropped and counted. While
+ * the broker kind is unknown, there are no shares: a message is dropped and counted if all messages
+ * together would exceed PIPELINE_INBOX_MAX.
  */
 #define PIPELINE_INBOX_PAUSE ((size_t)16 << 20)
 #define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
 /*
- * Maximum number of messages that are executed in one batch. A message has at most one reply. Requests that arrive later wait
- * for all replies of the batch, whatever their clients. A commit shared by this many requests needs 12 ms to become slower
- * than a broker that handles 20,000 requests a second.
+ * Maximum number of messages that are executed in one batch. A message has at most one reply.
+ * Requests that arrive later wait for all replies of the batch, whatever their clients. A commit
+ * shared by this many requests needs 12 ms to become slower than a broker that handles 20,000
+ * requests a second.
  */
 #define PIPELINE_BATCH_MESSAGES_MAX 256
 

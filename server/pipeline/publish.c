@@ -11,8 +11,8 @@
 #include "protocol/topics.h"
 
 /*
- * A notification has the value and, in its topic, the client id of the watcher. The limit on the size of a value leaves room
- * for a client id of this length.
+ * A notification has the value and, in its topic, the client id of the watcher. The limit on the
+ * size of a value leaves room for a client id of this length.
  */
 #define ORDINARY_CLIENT_ID_MAX 128
 
@@ -129,7 +129,10 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
                 publish_as_reply(pipeline, pending, expiry_s, &message, now);
 }
 
-/* Add the durations of the replies since `first` to the histogram. Read the clock once for all of them. */
+/*
+ * Add the durations of the replies since `first` to the histogram. Read the clock once for all of
+ * them.
+ */
 static void count_durations(struct pipeline *pipeline, size_t first) {
         struct histogram *whole = &pipeline->counters.latencies[STAGE_WHOLE];
         const struct batch *batch = &pipeline->batch;
@@ -185,10 +188,11 @@ static bool publish_track_changes(struct pipeline *pipeline) {
 
 /*
  * The order of publishing:
- * 1. Track changes: the plugin must track a connection before the client has the reply to KEYNOTIFY.
- * 2. Replies, each after the notifications of its own change and of all earlier changes. So when a client has its reply, the
- *    watchers are notified, even if the process is killed directly after. After the reply to KEYNOTIFY STOP, no notification
- *    follows.
+ * 1. Track changes: the plugin must track a connection before the client has the reply to
+ *    KEYNOTIFY.
+ * 2. Replies, each after the notifications of its own change and of all earlier changes. So when a
+ *    client has its reply, the watchers are notified, even if the process is killed directly after.
+ *    After the reply to KEYNOTIFY STOP, no notification follows.
  * 3. The remaining notifications.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now) {
@@ -205,16 +209,17 @@ bool publish_batch(struct pipeline *pipeline, struct now now) {
 /* 4. Packet limits */
 
 /*
- * Return the size of a packet in which the topic, key, value or Correlation Data are still empty; the caller adds their sizes.
- * Remaining Length and Property Length count with their maximum size, because these parts may lengthen them.
+ * Return the size of a packet in which the topic, key, value or Correlation Data are still empty;
+ * the caller adds their sizes. Remaining Length and Property Length count with their maximum size,
+ * because these parts may lengthen them.
  */
 static uint64_t size_without_parts(const struct message *message) {
         return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
 }
 
 /*
- * Calculate packet_limits.notification_bytes, the size of a notification without key and value, for a plain broker. A frame
- * for the plugin is smaller: it has the key once, and no notify topic.
+ * Calculate packet_limits.notification_bytes, the size of a notification without key and value, for
+ * a plain broker. A frame for the plugin is smaller: it has the key once, and no notify topic.
  */
 static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
         static const struct version longest = { INT64_MAX, INT32_MAX };
@@ -236,7 +241,10 @@ static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) 
         return 0;
 }
 
-/* Calculate packet_limits.reply_bytes, the size of a reply without payload, response topic and Correlation Data. */
+/*
+ * Calculate packet_limits.reply_bytes, the size of a reply without payload, response topic and
+ * Correlation Data.
+ */
 static int measure_reply(struct encoder *encoder, uint64_t *ret_n_bytes) {
         struct reply reply = { .outcome = OUTCOME_DONE,
                                .has_version = true,

@@ -5,11 +5,14 @@
 #include "pipeline/pipeline.h"
 #include "records/seed.h"
 
-/* Set the keys of a seed file (records/seed.h): the initial content of a store. The SETs have no sender. */
+/*
+ * Set the keys of a seed file (records/seed.h): the initial content of a store. The SETs have no
+ * sender.
+ */
 
 /*
- * Set one key in the engine, with the record's fencing token and the time until its deadline. The entry gets a new version.
- * Returns:
+ * Set one key in the engine, with the record's fencing token and the time until its deadline. The
+ * entry gets a new version. Returns:
  *
  *     OUTCOME_DONE                 set
  *     OUTCOME_CONDITION_NOT_MET    the condition is SET_IF_ABSENT and the key exists
@@ -25,21 +28,24 @@ struct seed_counts {
 };
 
 /*
- * Set all keys of the seed with seeding_set(), and add their rows to the batch. Returns 0, -ENOMEM, or -EBADMSG with the
- * cause in seed->fault. After an error, some of the keys are set: undo the batch, or free the pipeline.
+ * Set all keys of the seed with seeding_set(), and add their rows to the batch. Returns 0, -ENOMEM,
+ * or -EBADMSG with the cause in seed->fault. After an error, some of the keys are set: undo the
+ * batch, or free the pipeline.
  */
 int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
                     struct now now, struct seed_counts *ret_counts);
 
 /*
- * Set all keys of the file that the store does not have, and commit them in one batch. Their notifications are published when
- * the broker kind is known. Of two lines with the same key, the first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
+ * Set all keys of the file that the store does not have, and commit them in one batch. Their
+ * notifications are published when the broker kind is known. Of two lines with the same key, the
+ * first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
  *
  *     0           done
  *     -EBADMSG    the file cannot be read, or one of its keys cannot be set
  *     -ENOMEM     out of memory
  *     other       the error of storage_commit()
  *
- * After an error nothing is stored; after -ESTALE this is unknown. Free the pipeline: some of the keys may be set in memory.
+ * After an error nothing is stored; after -ESTALE this is unknown. Free the pipeline: some of the
+ * keys may be set in memory.
  */
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now);

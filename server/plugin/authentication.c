@@ -27,7 +27,10 @@ static bool is_same(const char *text, const char *other) {
         return text && other && strcmp(text, other) == 0;
 }
 
-/* Two client ids are the store's: that of the last HELLO, and that of the options (or the default if they have none). */
+/*
+ * Two client ids are the store's: that of the last HELLO, and that of the options (or the default
+ * if they have none).
+ */
 static bool is_store_client_id(const struct plugin_load *load, const char *client_id) {
         if (is_same(client_id, load->plugin->store_client_id))
                 return true;
@@ -43,7 +46,10 @@ static int refuse(const char *client_id, const char *username) {
         return MOSQ_ERR_AUTH;
 }
 
-/* Return the index of the client in checked_store_clients, or n_checked_store_clients if it is not there. */
+/*
+ * Return the index of the client in checked_store_clients, or n_checked_store_clients if it is not
+ * there.
+ */
 static size_t find_checked(const struct plugin *plugin, const struct mosquitto *client) {
         size_t i = 0;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each connection has a number. The first number is random, so that a restarted broker does not use a number again. Numbers
- * from the clock could repeat: a gateway without a battery-backed clock may boot twice with the same time.
+ * Each connection has a number. The first number is random, so that a restarted broker does not use
+ * a number again. Numbers from the clock could repeat: a gateway without a battery-backed clock may
+ * boot twice with the same time.
  */
 
 #include <errno.h>
@@ -83,7 +84,10 @@ static int connection_add(struct connections *connections, const struct mosquitt
 }
 
 static void connection_close(struct plugin *plugin, struct connection *connection) {
-        /* Ignore an error: the store then still sends notifications for this connection, and the plugin drops them. */
+        /*
+         * Ignore an error: the store then still sends notifications for this connection, and the
+         * plugin drops them.
+         */
         if (connection->is_tracked)
                 (void)disconnected_report(plugin, connection->number);
         connection_remove(&plugin->connections, connection);
@@ -101,8 +105,8 @@ int connections_open(struct plugin *plugin, const struct mosquitto *client, cons
         }
 
         /*
-         * If a client takes over a session over websockets, the broker may report the end of the former connection
-         * after requests of the new one.
+         * If a client takes over a session over websockets, the broker may report the end of the
+         * former connection after requests of the new one.
          */
         HASH_FIND(by_client_id, connections->by_client_id, client_id, strlen(client_id), connection);
         if (connection)
@@ -163,10 +167,16 @@ void connections_refuse(struct connections *connections, struct connection *conn
 void connections_disconnect_scheduled(struct plugin *plugin) {
         struct connection *connection;
 
-        /* Start again at the head each time: the kick publishes the client's will, which can end other connections. */
+        /*
+         * Start again at the head each time: the kick publishes the client's will, which can end
+         * other connections.
+         */
         while ((connection = plugin->connections.scheduled)) {
                 unschedule_disconnect(&plugin->connections, connection);
-                /* Ignore an error: its only effect is that the store does not count this disconnect. */
+                /*
+                 * Ignore an error: its only effect is that the store does not count this
+                 * disconnect.
+                 */
                 if (is_slow(connection))
                         (void)send_slow_watcher(plugin, slice_from_string(connection->client_id));
                 if (is_slow(connection) || connection->is_refused)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker queues each message that a plugin publishes, and looks up the client id when it processes this queue. If the
- * client reconnected in between, the new connection would get a notification for the old one. So the plugin keeps the frames
- * until the tick, and looks up the connections then. mosquitto 2.0 processes its queue directly after the tick, before it
- * reads any packet.
+ * The broker queues each message that a plugin publishes, and looks up the client id when it
+ * processes this queue. If the client reconnected in between, the new connection would get a
+ * notification for the old one. So the plugin keeps the frames until the tick, and looks up the
+ * connections then. mosquitto 2.0 processes its queue directly after the tick, before it reads any
+ * packet.
  *
- * mosquitto 2.1 reads packets after the tick, so there the plugin publishes at once. If a client with a persistent session
- * disconnects in the same iteration of the broker's loop, it gets the notification when it reconnects.
+ * mosquitto 2.1 reads packets after the tick, so there the plugin publishes at once. If a client
+ * with a persistent session disconnects in the same iteration of the broker's loop, it gets the
+ * notification when it reconnects.
  *
- * The plugin interface has no publish to several clients: each recipient needs its own list of properties and payload.
+ * The plugin interface has no publish to several clients: each recipient needs its own list of
+ * properties and payload.
  */
 
 #include <errno.h>
@@ -76,8 +79,8 @@ static int delivery_new(struct delivery **ret_delivery, const struct mosquitto_e
 }
 
 /*
- * Skip the recipients that earlier frames contained, and set the position to the end of this frame. Return false if the frame
- * adds nothing: drop it.
+ * Skip the recipients that earlier frames contained, and set the position to the end of this frame.
+ * Return false if the frame adds nothing: drop it.
  */
 static bool skip_repeated(struct frame_position *position, struct delivery *delivery) {
         const struct companion_frame *frame = &delivery->frame;
@@ -97,7 +100,10 @@ static bool skip_repeated(struct frame_position *position, struct delivery *deli
         return true;
 }
 
-/* If the plugin drops a frame that requests an acknowledgement, the store sends the frame again after WELCOME. */
+/*
+ * If the plugin drops a frame that requests an acknowledgement, the store sends the frame again
+ * after WELCOME.
+ */
 static bool will_be_repeated(const struct mosquitto_evt_control *message) {
         struct companion_frame frame;
 

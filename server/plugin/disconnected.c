@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker drops DISCONNECTED if the queue of the store's session is full, which clients can cause, and does not tell the
- * plugin. So the plugin repeats DISCONNECTED until the store acknowledges it. A lost DISCONNECTED would leave registrations
- * in the store that count against its quota, until the next HELLO or the client's next KEYNOTIFY.
+ * The broker drops DISCONNECTED if the queue of the store's session is full, which clients can
+ * cause, and does not tell the plugin. So the plugin repeats DISCONNECTED until the store
+ * acknowledges it. A lost DISCONNECTED would leave registrations in the store that count against
+ * its quota, until the next HELLO or the client's next KEYNOTIFY.
  *
- * The list is bounded by the number of connections that the store has tracked. mosquitto before 2.0.15 with
- * per_listener_settings sends no ticks, so there the plugin does not repeat DISCONNECTED.
+ * The list is bounded by the number of connections that the store has tracked. mosquitto before
+ * 2.0.15 with per_listener_settings sends no ticks, so there the plugin does not repeat
+ * DISCONNECTED.
  */
 
 #include <errno.h>
@@ -18,7 +20,10 @@
 
 #define REPEAT_INTERVAL_NS NS_PER_S
 
-/* Maximum number of DISCONNECTED that one tick repeats: more would leave less room for requests in the store's queue. */
+/*
+ * Maximum number of DISCONNECTED that one tick repeats: more would leave less room for requests in
+ * the store's queue.
+ */
 #define REPEATED_MAX 100
 
 struct disconnected_connection {
@@ -75,8 +80,9 @@ void disconnected_acknowledge(struct disconnected_connections *disconnected, uin
 }
 
 /*
- * If no acknowledgement has arrived since the last repetition, the store is slow or stopped, and the messages may still wait
- * in its queue. Then repeat one only: its acknowledgement shows that the store receives messages again.
+ * If no acknowledgement has arrived since the last repetition, the store is slow or stopped, and
+ * the messages may still wait in its queue. Then repeat one only: its acknowledgement shows that
+ * the store receives messages again.
  */
 void disconnected_repeat(struct plugin *plugin) {
         struct disconnected_connections *disconnected = &plugin->disconnected;

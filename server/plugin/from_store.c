@@ -9,8 +9,8 @@
 #include "plugin/internal.h"
 
 /*
- * Disconnect the tracked clients, except the sender of HELLO: the broker is processing its packet. The store's new instance
- * does not know these connections, so no DISCONNECTED is sent.
+ * Disconnect the tracked clients, except the sender of HELLO: the broker is processing its packet.
+ * The store's new instance does not know these connections, so no DISCONNECTED is sent.
  */
 static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *sender) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
@@ -27,7 +27,10 @@ static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *sen
         for (size_t i = 0; i < numbers.length / sizeof(*number); i++) {
                 const struct connection *connection;
 
-                /* Look up each number: the kick publishes the client's will, which can end other connections. */
+                /*
+                 * Look up each number: the kick publishes the client's will, which can end other
+                 * connections.
+                 */
                 connection = connections_find(&plugin->connections, number[i]);
                 if (connection && connection->client != sender)
                         mosquitto_kick_client_by_clientid(connection->client_id, true);
@@ -48,8 +51,8 @@ static int read_hello(struct hello *hello, const struct plugin *plugin,
 }
 
 /*
- * Disconnect a former store with another client id, so that at most one store serves. A former store with the same client id
- * was disconnected by the broker.
+ * Disconnect a former store with another client id, so that at most one store serves. A former
+ * store with the same client id was disconnected by the broker.
  */
 static int set_store_client_id(struct plugin *plugin, const char *client_id) {
         char *copy = strdup(client_id);
@@ -95,8 +98,9 @@ static int set_run(struct plugin *plugin, uint64_t run) {
 }
 
 /*
- * After a restart of the broker, the plugin knows only the client id of the options, or the default, until HELLO arrives. If
- * the store has another client id that can be guessed, warn that the plugin does not protect it in that time.
+ * After a restart of the broker, the plugin knows only the client id of the options, or the
+ * default, until HELLO arrives. If the store has another client id that can be guessed, warn that
+ * the plugin does not protect it in that time.
  */
 static void check_client_id(const struct plugin *plugin, const struct hello *hello) {
         struct slice client_id = slice_from_string(plugin->store_client_id);
@@ -137,7 +141,10 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         return r;
 }
 
-/* Process TRACK, UNTRACK or KICK, whose payload is the number of a connection. The connection may have ended. */
+/*
+ * Process TRACK, UNTRACK or KICK, whose payload is the number of a connection. The connection may
+ * have ended.
+ */
 static int handle_connection(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct slice payload = { message->payload, message->payloadlen };
         bool is_track = strcmp(message->topic, COMPANION_TRACK) == 0,
@@ -181,7 +188,10 @@ static bool has_store_client_id(const struct plugin *plugin, const struct mosqui
         return client_id && plugin->store_client_id && strcmp(client_id, plugin->store_client_id) == 0;
 }
 
-/* The broker calls the access checks for a client's message, but not for a bridge's: check each sender here. */
+/*
+ * The broker calls the access checks for a client's message, but not for a bridge's: check each
+ * sender here.
+ */
 static bool is_accepted(const struct message_handler *handler, const struct plugin_load *load,
                         const struct mosquitto *sender) {
         if (!mosquitto_client_id(sender) || !acl_is_store(load, sender))
@@ -190,8 +200,9 @@ static bool is_accepted(const struct message_handler *handler, const struct plug
 }
 
 /*
- * Ignore a malformed message: the broker closes the connection on an error, so a store of another version could not connect.
- * Return an error if memory is short: the store then connects again, and WELCOME tells it what the plugin has.
+ * Ignore a malformed message: the broker closes the connection on an error, so a store of another
+ * version could not connect. Return an error if memory is short: the store then connects again, and
+ * WELCOME tells it what the plugin has.
  */
 static int on_control(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;
@@ -223,7 +234,10 @@ int from_store_register(struct plugin_load *load) {
         for (size_t i = 0; i < N_HANDLERS; i++) {
                 int result;
 
-                /* 2.1 accepts one callback for each control topic, not one for each listener: the first load has it. */
+                /*
+                 * 2.1 accepts one callback for each control topic, not one for each listener: the
+                 * first load has it.
+                 */
                 result = mosquitto_callback_register(load->id, MOSQ_EVT_CONTROL, on_control,
                                                      handlers[i].topic, load);
                 if (result != MOSQ_ERR_SUCCESS && result != MOSQ_ERR_ALREADY_EXISTS)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The identity properties of a request. Usually the plugin appends them to the request's list of properties. If the list
- * already has user properties with reserved names, which begin with COMPANION_PROPERTY, they are forged: the plugin replaces
- * the list by a copy without them.
+ * The identity properties of a request. Usually the plugin appends them to the request's list of
+ * properties. If the list already has user properties with reserved names, which begin with
+ * COMPANION_PROPERTY, they are forged: the plugin replaces the list by a copy without them.
  */
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 #include "plugin/internal.h"
 
 /*
- * A request with more properties is refused. An empty user property takes 15 times its size in the packet in the memory of the
- * broker, and 20 times in that of the store. Without a limit one packet could exhaust the store's memory, and again at each
- * redelivery.
+ * A request with more properties is refused. An empty user property takes 15 times its size in the
+ * packet in the memory of the broker, and 20 times in that of the store. Without a limit one packet
+ * could exhaust the store's memory, and again at each redelivery.
  */
 #define REQUEST_PROPERTIES_MAX 1024
 
 /*
- * A request whose user properties have more bytes, in names and values together, is refused. A waiting request takes memory in
- * the broker, and max_queued_bytes of mosquitto counts only its payload.
+ * A request whose user properties have more bytes, in names and values together, is refused. A
+ * waiting request takes memory in the broker, and max_queued_bytes of mosquitto counts only its
+ * payload.
  */
 #define USER_PROPERTIES_BYTES_MAX 65536
 
@@ -195,8 +196,9 @@ static int keep_properties(mosquitto_property *list, int (*keep)(const mosquitto
 
 /*
  * A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply.
- * Drop everything else, and refuse a long address: at QoS 2 all of it would wait in the store's MQTT
- * library until PUBREL, where no limit applies. The broker frees the payload that it has passed.
+ * Drop everything else, and refuse a long address: at QoS 2 all of it would wait in the store's
+ * MQTT library until PUBREL, where no limit applies. The broker frees the payload that it has
+ * passed.
  */
 static int strip(struct mosquitto_evt_message *request, const struct request_properties *properties) {
         if (properties->response.length + properties->correlation.length > STRIPPED_BYTES_MAX)
@@ -231,10 +233,11 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
 }
 
 /*
- * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick, after the PUBACK. Without the
- * PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker sends no
- * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one
- * line for each connection.
+ * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick,
+ * after the PUBACK. Without the PUBACK, a bridge would repeat the request after each reconnect, and
+ * never forward another message. If the broker sends no ticks (mosquitto before 2.0.15 with
+ * per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one line for
+ * each connection.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {
@@ -269,7 +272,10 @@ int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request) {
 
         switch (r) {
         case 0:
-                /* the broker would send a retained request again each time that the store subscribes */
+                /*
+                 * the broker would send a retained request again each time that the store
+                 * subscribes
+                 */
                 request->retain = false;
                 return MOSQ_ERR_SUCCESS;
         case -ENOMEM:

@@ -76,7 +76,10 @@ static int on_tick(int event, void *event_data, void *userdata) {
         return MOSQ_ERR_SUCCESS;
 }
 
-/* Let the broker also call the callbacks of other plugins: SUCCESS would end the event in 2.0, DEFER is an error in 2.1. */
+/*
+ * Let the broker also call the callbacks of other plugins: SUCCESS would end the event in 2.0,
+ * DEFER is an error in 2.1.
+ */
 static int on_reload(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
@@ -97,8 +100,9 @@ static const struct {
 #define N_EVENTS ARRAY_LENGTH(events)
 
 /*
- * 2.1 reports the end of a connection as DISCONNECT if the session also ends, else as CLIENT_OFFLINE. The data of both events
- * have the same layout. 2.0 reports each end as DISCONNECT and refuses to register CLIENT_OFFLINE: this reveals the version.
+ * 2.1 reports the end of a connection as DISCONNECT if the session also ends, else as
+ * CLIENT_OFFLINE. The data of both events have the same layout. 2.0 reports each end as DISCONNECT
+ * and refuses to register CLIENT_OFFLINE: this reveals the version.
  */
 static int register_offline(struct plugin_load *load) {
         int result;
@@ -234,7 +238,10 @@ static int set_option(struct plugin_load *load, const struct mosquitto_opt *opti
         return -EINVAL;
 }
 
-/* An invalid option is an error, so that the broker does not start: a misspelt one would leave the topics unprotected. */
+/*
+ * An invalid option is an error, so that the broker does not start: a misspelt one would leave the
+ * topics unprotected.
+ */
 static int set_options(struct plugin_load *load, const struct mosquitto_opt *options, int n_options) {
         int r;
 

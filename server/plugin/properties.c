@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * mosquitto_property_read_*() searches the list from the given element on, and returns the element that it has read. All
- * callers pass an element of the wanted kind, so the returned element is NULL only if memory is short.
+ * mosquitto_property_read_*() searches the list from the given element on, and returns the element
+ * that it has read. All callers pass an element of the wanted kind, so the returned element is NULL
+ * only if memory is short.
  */
 
 #include <errno.h>

@@ -8,7 +8,10 @@
 #include "base/random.h"
 #include "plugin/internal.h"
 
-/* Publish to this client only, or to all subscribers if client_id is NULL. On success, the broker owns properties. */
+/*
+ * Publish to this client only, or to all subscribers if client_id is NULL. On success, the broker
+ * owns properties.
+ */
 static int publish(const char *client_id, const char *topic, struct slice payload, bool retain,
                    mosquitto_property *properties) {
         if (payload.length > INT_MAX)

@@ -6,15 +6,17 @@
 /*
  * Data structures shared by the .c files of this folder. Internal to them.
  *
- * A *principal* is "anyone", a client id, or a user name. A *line of keys* (struct policy_keys) is a pattern or one key, on
- * one line of a rule. A *grant* is one line of keys for one principal. A *grantee* is a principal with its grants of all
- * rules, sorted by the literal prefix of their keys. A request has at most three grantees: "anyone", the client id, and the
- * user name of its origin.
+ * A *principal* is "anyone", a client id, or a user name. A *line of keys* (struct policy_keys) is
+ * a pattern or one key, on one line of a rule. A *grant* is one line of keys for one principal. A
+ * *grantee* is a principal with its grants of all rules, sorted by the literal prefix of their
+ * keys. A request has at most three grantees: "anyone", the client id, and the user name of its
+ * origin.
  *
- * Each grant A links to an earlier grant of the same grantee: the last grant B such that the prefix of A begins with the prefix
- * of B. For example, "a/b/" links to "a/", and "a/" links to "". To find the grants for a key, a binary search finds the last
- * grant whose prefix does not sort after the key. From this grant, the links lead to every grant whose prefix is a prefix of
- * the key. They also lead to grants with other prefixes, so the search compares each prefix with the key.
+ * Each grant A links to an earlier grant of the same grantee: the last grant B such that the prefix
+ * of A begins with the prefix of B. For example, "a/b/" links to "a/", and "a/" links to "". To
+ * find the grants for a key, a binary search finds the last grant whose prefix does not sort after
+ * the key. From this grant, the links lead to every grant whose prefix is a prefix of the key. They
+ * also lead to grants with other prefixes, so the search compares each prefix with the key.
  */
 
 #define POLICY_PARTS_MAX (2 * POLICY_PLACEHOLDERS_MAX + 1)

@@ -40,8 +40,10 @@ static const struct policy_grantee *find_grantee(const struct policy *policy,
 
 #define GRANTEES_MAX 3
 
-/* Find the grantees of the origin: "anyone", its client id and its user name. An unverified origin has none, unless the policy
- * allows unverified origins. */
+/*
+ * Find the grantees of the origin: "anyone", its client id and its user name. An unverified origin
+ * has none, unless the policy allows unverified origins.
+ */
 static size_t find_grantees(const struct policy *policy, const struct request_origin *origin,
                             const struct policy_grantee *grantees[GRANTEES_MAX]) {
         const struct policy_principal principals[GRANTEES_MAX] = { { POLICY_ANYONE, { NULL, 0 } },
@@ -135,10 +137,13 @@ static bool matches(struct decision *decision, const struct policy_keys *keys) {
         if (!slice_ends_with(decision->key, keys->suffix))
                 return false;
 
-        /* If the prefix ends with a non-ASCII character, match the whole key. The matcher treats a byte and the UTF-8
-         * continuation bytes after it as one character. A key that is not UTF-8 may add continuation bytes to the last
-         * character of the prefix: for example, prefix C3 A9 and key C3 A9 80. From the start, the matcher treats C3 A9 80
-         * as one character. Without the prefix, it would treat 80 as a character of its own. */
+        /*
+         * If the prefix ends with a non-ASCII character, match the whole key. The matcher treats a
+         * byte and the UTF-8 continuation bytes after it as one character. A key that is not UTF-8
+         * may add continuation bytes to the last character of the prefix: for example, prefix C3 A9
+         * and key C3 A9 80. From the start, the matcher treats C3 A9 80 as one character. Without
+         * the prefix, it would treat 80 as a character of its own.
+         */
         if (skipped > 0 && prefix.data[skipped - 1] >= 0x80)
                 skipped = 0;
         return matches_parts(decision, keys, skipped);

@@ -4,11 +4,12 @@
 #include "base/bytes.h"
 
 /*
- * Access rules. A policy is a set of rules; each rule grants clients access to keys. Anything that no rule grants is denied.
- * Rules only grant, so their order has no effect.
+ * Access rules. A policy is a set of rules; each rule grants clients access to keys. Anything that
+ * no rule grants is denied. Rules only grant, so their order has no effect.
  *
- * A policy is built once (policy_build.h) and then immutable. A decision allocates no memory. Its time depends on the number
- * of patterns whose literal prefix is a prefix of the key, not on the number of rules.
+ * A policy is built once (policy_build.h) and then immutable. A decision allocates no memory. Its
+ * time depends on the number of patterns whose literal prefix is a prefix of the key, not on the
+ * number of rules.
  */
 struct policy;
 
@@ -25,16 +26,20 @@ struct request_origin {
         bool is_verified;    /* true: the broker's plugin verified both; false: the request claims them */
 };
 
-/* Maximum number of matching steps of a decision. Only long keys with patterns of many wildcards need so many. */
+/*
+ * Maximum number of matching steps of a decision. Only long keys with patterns of many wildcards
+ * need so many.
+ */
 #define POLICY_STEPS_MAX (1000 * 1000)
 
 /* A line of keys: one line of a rule, with a pattern or one key. */
 struct policy_keys;
 
 /*
- * Find a line that grants the origin access to the key. Borrowed from the policy; NULL if access is denied. If several lines
- * grant it, the result is one of them, always the same. Decrements *budget by the number of matching steps. A decision that
- * needs more than *budget or POLICY_STEPS_MAX steps denies access.
+ * Find a line that grants the origin access to the key. Borrowed from the policy; NULL if access is
+ * denied. If several lines grant it, the result is one of them, always the same. Decrements *budget
+ * by the number of matching steps. A decision that needs more than *budget or POLICY_STEPS_MAX
+ * steps denies access.
  */
 const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *origin,
                                         enum access access, struct slice key, uint64_t *budget);
@@ -43,8 +48,8 @@ const struct policy_keys *policy_decide(const struct policy *policy, const struc
 bool policy_grants_any(const struct policy *policy, const struct request_origin *origin, enum access access);
 
 /*
- * Iterate over the lines that grant the origin access, in the order of the file. after: the previous line; NULL for the
- * first. Returns NULL after the last.
+ * Iterate over the lines that grant the origin access, in the order of the file. after: the
+ * previous line; NULL for the first. Returns NULL after the last.
  */
 const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *origin,
                                            enum access access, const struct policy_keys *after);

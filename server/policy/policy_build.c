@@ -134,7 +134,10 @@ static int draft_compare(const void *a, const void *b) {
 
         if (order == 0)
                 order = slice_compare(one->keys->prefix, other->keys->prefix);
-        /* Descending: find_grant() starts at the end, so it finds the line that is first in the file. */
+        /*
+         * Descending: find_grant() starts at the end, so it finds the line that is first in the
+         * file.
+         */
         if (order == 0)
                 order = one->keys < other->keys ? 1 : one->keys > other->keys ? -1 : 0;
         return order;
@@ -161,7 +164,10 @@ static void draft_all(const struct policy *policy, struct grant_draft *drafts) {
         }
 }
 
-/* Return the grant that the grant `at` links to (policy/internal.h), or NO_GRANT. first: the first grant of the grantee. */
+/*
+ * Return the grant that the grant `at` links to (policy/internal.h), or NO_GRANT. first: the first
+ * grant of the grantee.
+ */
 static uint32_t find_next(const struct policy *policy, const struct grant_draft *drafts, uint32_t first,
                           uint32_t at) {
         uint32_t next = at > first ? at - 1 : NO_GRANT;

@@ -4,11 +4,11 @@
 #include "policy/policy.h"
 
 /*
- * Build a policy: call policy_new(); for each rule, policy_add_rule() and then, in any order, policy_set_access(),
- * policy_add_principal() and policy_add_keys(); at the end policy_compile().
+ * Build a policy: call policy_new(); for each rule, policy_add_rule() and then, in any order,
+ * policy_set_access(), policy_add_principal() and policy_add_keys(); at the end policy_compile().
  *
- * Functions return POLICY_DONE (0), -ENOMEM, or another policy_outcome for an error in the policy file. On error, they add
- * nothing.
+ * Functions return POLICY_DONE (0), -ENOMEM, or another policy_outcome for an error in the policy
+ * file. On error, they add nothing.
  */
 
 /* Limits on memory and compile time, far above realistic policies. */
@@ -43,7 +43,10 @@ enum policy_principal_kind {
         POLICY_USER,   /* by user name */
 };
 
-/* Add a client or user to the last added rule. The name is copied and has no wildcards; it is ignored for POLICY_ANYONE. */
+/*
+ * Add a client or user to the last added rule. The name is copied and has no wildcards; it is
+ * ignored for POLICY_ANYONE.
+ */
 int policy_add_principal(struct policy *policy, enum policy_principal_kind kind, struct slice name);
 
 enum policy_keys_kind {
@@ -53,13 +56,16 @@ enum policy_keys_kind {
 };
 
 /*
- * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by the origin's client id and
- * user name; wildcard characters in these values have no meaning. Keys with {client} grant nothing if the origin has no client
- * id, or one that is not UTF-8. The same holds for {user} and the user name. line: the line number for policy_location(). The
- * text is copied.
+ * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by
+ * the origin's client id and user name; wildcard characters in these values have no meaning. Keys
+ * with {client} grant nothing if the origin has no client id, or one that is not UTF-8. The same
+ * holds for {user} and the user name. line: the line number for policy_location(). The text is
+ * copied.
  */
 int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct slice text, unsigned int line);
 
-/* Finish building. allows_unverified: rules also apply to origins that are not verified. Returns POLICY_DONE,
- * POLICY_TOO_MANY or -ENOMEM. */
+/*
+ * Finish building. allows_unverified: rules also apply to origins that are not verified. Returns
+ * POLICY_DONE, POLICY_TOO_MANY or -ENOMEM.
+ */
 int policy_compile(struct policy *policy, bool allows_unverified);

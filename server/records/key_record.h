@@ -4,12 +4,14 @@
 #include "base/bytes.h"
 
 /*
- * A key, its value and its metadata, as a line of JSON. statestorectl export writes such lines, and import reads them.
+ * A key, its value and its metadata, as a line of JSON. statestorectl export writes such lines, and
+ * import reads them.
  *
  *     {"key":"lock","value":"me","version":"001795219608274:00000:StateStore","deadline":1795219618274,"token":"..."}
  *
- * If a key or a value is not valid UTF-8, its member is "key_base64" or "value_base64". The deadline is wall clock time in
- * milliseconds since the Unix epoch. The version, the deadline and the fencing token are optional.
+ * If a key or a value is not valid UTF-8, its member is "key_base64" or "value_base64". The
+ * deadline is wall clock time in milliseconds since the Unix epoch. The version, the deadline and
+ * the fencing token are optional.
  */
 struct key_record {
         struct buf key;
@@ -27,8 +29,8 @@ void key_record_deinit(struct key_record *record);
 void key_record_write(const struct key_record *record, struct buf *line);
 
 /*
- * Parse a line into the record; overwrites the record. Returns 0, -ENOMEM, or -EBADMSG with *ret_fault, which describes the
- * fault.
+ * Parse a line into the record; overwrites the record. Returns 0, -ENOMEM, or -EBADMSG with
+ * *ret_fault, which describes the fault.
  */
 int key_record_read(struct key_record *record, struct slice line, const char **ret_fault);
 
@@ -36,5 +38,8 @@ int key_record_read(struct key_record *record, struct slice line, const char **r
 struct json_t;
 int key_record_read_object(struct key_record *record, const struct json_t *object, const char **ret_fault);
 
-/* Return whether the object is meant as a record: it has a member for a key and a member for a value, valid or not. */
+/*
+ * Return whether the object is meant as a record: it has a member for a key and a member for a
+ * value, valid or not.
+ */
 bool key_record_matches(const struct json_t *object);

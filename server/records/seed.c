@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lists are parsed object by object, so that faults have a line number and the text is in memory only once. */
+/*
+ * Lists are parsed object by object, so that faults have a line number and the text is in memory
+ * only once.
+ */
 
 #include "records/seed.h"
 

@@ -52,10 +52,13 @@ int seed_open(struct seed *seed, const char *name);
 void seed_deinit(struct seed *seed);
 
 /*
- * Read the next key into the record; overwrites the record. Returns 1; 0 at the end; -ENOMEM; or -EBADMSG with seed->fault,
- * after which reading must stop.
+ * Read the next key into the record; overwrites the record. Returns 1; 0 at the end; -ENOMEM; or
+ * -EBADMSG with seed->fault, after which reading must stop.
  */
 int seed_next(struct seed *seed, struct key_record *record);
 
-/* Reject the last key that seed_next() has read: set seed->fault to the reason, with the line of the key. Returns -EBADMSG. */
+/*
+ * Reject the last key that seed_next() has read: set seed->fault to the reason, with the line of
+ * the key. Returns -EBADMSG.
+ */
 int seed_reject(struct seed *seed, struct slice reason);

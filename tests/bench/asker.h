@@ -19,6 +19,7 @@ void asker_connect(struct asker *asker, uint64_t port, uint32_t number);
 void asker_close(struct asker *asker);
 
 /*
- * Publish a request with these words. The next peer_flush() sends it. The caller chooses unique correlation data.
+ * Publish a request with these words. The next peer_flush() sends it. The caller chooses unique
+ * correlation data.
  */
 void asker_ask(struct asker *asker, const struct slice *words, size_t n_words, struct slice correlation);

@@ -6,8 +6,9 @@
 #include "engine/engine.h"
 
 /*
- * The store without a broker: decoder, engine and encoder, from the bytes of a request to the bytes of its reply. Requests
- * have the properties of the Go, Rust and .NET clients of AIO, and the identity properties of the plugin.
+ * The store without a broker: decoder, engine and encoder, from the bytes of a request to the bytes
+ * of its reply. Requests have the properties of the Go, Rust and .NET clients of AIO, and the
+ * identity properties of the plugin.
  */
 
 #define BARE_VALUE_LENGTH 100

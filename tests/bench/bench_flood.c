@@ -69,7 +69,10 @@ struct flood_kind {
 };
 
 static const struct flood_kind kinds[] = {
-        /* A page of SCAN visits few keys: the pattern is compared with each long key in many ways, and matches none. */
+        /*
+         * A page of SCAN visits few keys: the pattern is compared with each long key in many ways,
+         * and matches none.
+         */
         { "scan_stars", "SCAN", .pattern = "*a*a*a*a*a*a*a*a*ab", .stored.n = N_MANY,
           .stored.key_size = 2000 },
         /* A page of SCAN visits and lists as many keys as it may. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Puts responders under load through their brokers, and prints lines of a name and a value: for each round, the figures of
- * each subject in the order of the command line.
+ * Puts responders under load through their brokers, and prints lines of a name and a value: for
+ * each round, the figures of each subject in the order of the command line.
  *
- * The speed of the machine varies within tenths of a second by more than the subjects differ. So a round consists of many
- * short turns, A B C, B C A, ...: each warms up, is measured, and ends when all requests have their replies and all watchers are
- * notified. With --requests a turn lasts until that many requests have their replies, and is measured from its start.
+ * The speed of the machine varies within tenths of a second by more than the subjects differ. So a
+ * round consists of many short turns, A B C, B C A, ...: each warms up, is measured, and ends when
+ * all requests have their replies and all watchers are notified. With --requests a turn lasts until
+ * that many requests have their replies, and is measured from its start.
  */
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Measures the time until the last of many watchers is notified of a SET. With --fan-out it measures the yardstick: the
- * time until the last of as many subscribers has received one message of the same size from the broker.
+ * Measures the time until the last of many watchers is notified of a SET. With --fan-out it
+ * measures the yardstick: the time until the last of as many subscribers has received one message
+ * of the same size from the broker.
  */
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many keys expire within one second, or all within one millisecond (burst). Measures the longest tick and the greatest
- * delay of a key, on the real clock. A key that expires early ends the program. Between ticks the store replies to a request.
+ * Many keys expire within one second, or all within one millisecond (burst). Measures the longest
+ * tick and the greatest delay of a key, on the real clock. A key that expires early ends the
+ * program. Between ticks the store replies to a request.
  */
 
 #include <inttypes.h>
@@ -21,7 +22,10 @@ struct expiry {
         uint64_t n_expired;
 };
 
-/* Set the keys. All deadlines are later than the last SET. Returns false if that took longer than fill_ms and LEAD_MS. */
+/*
+ * Set the keys. All deadlines are later than the last SET. Returns false if that took longer than
+ * fill_ms and LEAD_MS.
+ */
 static bool fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
         int64_t first_ns = stopwatch_ns() + (int64_t)(fill_ms + LEAD_MS) * NS_PER_MS;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The longest step while an empty store is filled. Every key has a deadline, so that all structures grow: the table, the
- * deadlines, the remembered replies.
+ * The longest step while an empty store is filled. Every key has a deadline, so that all structures
+ * grow: the table, the deadlines, the remembered replies.
  *
  * Prints elapsed time and CPU time. Elapsed time is longer if the core ran another program.
  */

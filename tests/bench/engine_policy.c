@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * GETs of existing keys under policies with more and more rules, of which the last grants access. The speed of the machine
- * varies more than the policies differ, so a round consists of many short turns. Each turn prints one line per policy.
+ * GETs of existing keys under policies with more and more rules, of which the last grants access.
+ * The speed of the machine varies more than the policies differ, so a round consists of many short
+ * turns. Each turn prints one line per policy.
  */
 
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GETs and SETs of existing keys per second on one core, their allocations, and the rate of random memory reads. */
+/*
+ * GETs and SETs of existing keys per second on one core, their allocations, and the rate of random
+ * memory reads.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>

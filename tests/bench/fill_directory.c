@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fills a data directory as statestored does, without a broker: batches of SETs pass the engine, and each batch is one
- * commit. Prints the rates, which are the limits of the storage.
+ * Fills a data directory as statestored does, without a broker: batches of SETs pass the engine,
+ * and each batch is one commit. Prints the rates, which are the limits of the storage.
  */
 
 #include <inttypes.h>

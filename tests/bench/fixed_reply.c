@@ -4,7 +4,10 @@
 
 void fixed_reply_fill(struct message *message) {
         *message = (struct message){
-                /* 56 bytes: the mean of +OK (5 with its line end) and of a value of 100 bytes (108 with its length) */
+                /*
+                 * 56 bytes: the mean of +OK (5 with its line end) and of a value of 100 bytes (108
+                 * with its length)
+                 */
                 .payload = SLICE_LITERAL("$49\r\n0123456789012345678901234567890123456789012345678\r\n"),
                 .qos = 1,
                 .has_expiry = true,

@@ -4,8 +4,9 @@
 #include "protocol/message.h"
 
 /*
- * The fixed reply of responders that do not parse requests. It has the properties of the store's replies, and their mean
- * size at 50 % GET and 50 % SET of values of 100 bytes: so the broker does the same work.
+ * The fixed reply of responders that do not parse requests. It has the properties of the store's
+ * replies, and their mean size at 50 % GET and 50 % SET of values of 100 bytes: so the broker does
+ * the same work.
  */
 
 /* Set all fields except topic and correlation data. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Zipf as in Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (1994): one power a draw, after
- * one sum over all keys.
+ * Zipf as in Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (1994): one power
+ * a draw, after one sum over all keys.
  */
 
 #include "bench/keys.h"

@@ -23,8 +23,8 @@ enum key_order {
 enum key_order key_order_from_string(const char *name);
 
 /*
- * Numbers below n_keys in this order. They are drawn in advance, because drawing would cost time that is measured. After
- * the last number the sequence starts again.
+ * Numbers below n_keys in this order. They are drawn in advance, because drawing would cost time
+ * that is measured. After the last number the sequence starts again.
  */
 struct key_sequence {
         uint32_t *numbers;

@@ -7,8 +7,9 @@
 #include "bench/stopwatch.h"
 
 /*
- * A closed loop: n_clients clients have `depth` outstanding requests each, and each reply triggers the next request.
- * Replies are matched to requests by correlation data, so that a missing reply is noticed.
+ * A closed loop: n_clients clients have `depth` outstanding requests each, and each reply triggers
+ * the next request. Replies are matched to requests by correlation data, so that a missing reply is
+ * noticed.
  */
 
 #define LOAD_VALUE_LENGTH 100

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The yardstick: libmosquitto on libuv, with the options and the receive maximum of the store's connection. It reads the
- * response topic, copies the correlation data, sends a fixed reply, and writes right after reading.
+ * The yardstick: libmosquitto on libuv, with the options and the receive maximum of the store's
+ * connection. It reads the response topic, copies the correlation data, sends a fixed reply, and
+ * writes right after reading.
  */
 
 #include <errno.h>

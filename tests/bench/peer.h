@@ -7,8 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * A connection to a broker on 127.0.0.1, light enough for thousands: no thread, no timer, no copy of outstanding messages.
- * Any error ends the program.
+ * A connection to a broker on 127.0.0.1, light enough for thousands: no thread, no timer, no copy
+ * of outstanding messages. Any error ends the program.
  */
 struct peer {
         int fd;

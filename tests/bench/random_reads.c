@@ -13,7 +13,10 @@ struct random_place {
         uint8_t rest[128 - sizeof(size_t)];
 };
 
-/* A single cycle through all places: Sattolo, "An algorithm to generate a random cyclic permutation" (1986). */
+/*
+ * A single cycle through all places: Sattolo, "An algorithm to generate a random cyclic
+ * permutation" (1986).
+ */
 static void link_places(struct random_place *places, size_t n_places) {
         uint64_t state = 1;
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Latency of random memory reads: each read yields the address of the next, so that no two overlap. It limits lookups in a
- * table that exceeds the caches: finding a key takes two such reads.
+ * Latency of random memory reads: each read yields the address of the next, so that no two overlap.
+ * It limits lookups in a table that exceeds the caches: finding a key takes two such reads.
  */
 
 struct random_reads {

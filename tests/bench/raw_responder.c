@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The yardstick with the lowest cost: a blocking socket, one read and one write for all available requests, no library, a
- * fixed reply.
+ * The yardstick with the lowest cost: a blocking socket, one read and one write for all available
+ * requests, no library, a fixed reply.
  */
 
 #include "bench/arguments.h"

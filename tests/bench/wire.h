@@ -4,8 +4,8 @@
 #include "protocol/message.h"
 
 /*
- * The part of MQTT 5 that benchmark clients need. Written by hand, so that clients take little CPU beside the measured
- * programs. Packets of the broker are trusted.
+ * The part of MQTT 5 that benchmark clients need. Written by hand, so that clients take little CPU
+ * beside the measured programs. Packets of the broker are trusted.
  */
 
 enum wire_type {

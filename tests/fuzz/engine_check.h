@@ -5,7 +5,10 @@
 #include "fuzz/model.h"
 #include "sim/disk.h"
 
-/* The engine and the model. Each both_...() gives both the same event. A difference between their results ends the program. */
+/*
+ * The engine and the model. Each both_...() gives both the same event. A difference between their
+ * results ends the program.
+ */
 struct engine_and_model {
         struct engine *engine;
         struct effects effects; /* of the batch so far */

@@ -54,7 +54,10 @@ static void read_welcome(struct slice text) {
                            buf_slice(&expected)));
 }
 
-/* A message whose user properties are lines: the first byte chooses the name, the rest is the value. */
+/*
+ * A message whose user properties are lines: the first byte chooses the name, the rest is the
+ * value.
+ */
 static void check_identity(struct slice input) {
         static const char *const names[] = { COMPANION_PROPERTY_MAC, COMPANION_PROPERTY_CLIENT_ID,
                                              COMPANION_PROPERTY_USERNAME, "__srcId" };

@@ -29,7 +29,10 @@ static void check(const struct config *config) {
                 ASSERT(*text != '\n');
 }
 
-/* Return the lines before the empty line as arguments, each in its own allocation, and the rest as the file. */
+/*
+ * Return the lines before the empty line as arguments, each in its own allocation, and the rest as
+ * the file.
+ */
 static int split(struct slice input, char **arguments, struct slice *ret_file) {
         int n = 1;
 

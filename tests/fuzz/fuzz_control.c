@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Control requests among other requests and advances of time. Each control request must get exactly one reply; the reply
- * to wait-for may arrive later. Only a reset may set the clock back, to the real time. The store must continue whatever the
- * fault rules do to other replies.
+ * Control requests among other requests and advances of time. Each control request must get exactly
+ * one reply; the reply to wait-for may arrive later. Only a reset may set the clock back, to the
+ * real time. The store must continue whatever the fault rules do to other replies.
  */
 
 #include "base/array.h"

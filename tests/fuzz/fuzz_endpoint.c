@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lists of brokers: each endpoint of a parsed list is formatted, and the text parses to the same endpoint. */
+/*
+ * Lists of brokers: each endpoint of a parsed list is formatted, and the text parses to the same
+ * endpoint.
+ */
 
 #include <errno.h>
 

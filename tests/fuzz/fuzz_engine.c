@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sequences of events in batches that are committed, fail, or are lost with the process. The engine and the model execute
- * each event. Their replies, notifications and contents must be equal, and the engine's rows must match its content.
+ * Sequences of events in batches that are committed, fail, or are lost with the process. The engine
+ * and the model execute each event. Their replies, notifications and contents must be equal, and
+ * the engine's rows must match its content.
  */
 
 #include "base/cleanup.h"
@@ -208,8 +209,8 @@ static void commit(struct world *world) {
 }
 
 /*
- * If an undo removes a client's last registration and then adds another one, the engine forgets the state of deliveries to
- * the client. The model does not. So make all clients subscribed in both.
+ * If an undo removes a client's last registration and then adds another one, the engine forgets the
+ * state of deliveries to the client. The model does not. So make all clients subscribed in both.
  */
 static void deliver_all(struct world *world) {
         for (size_t i = 0; i < world->both.model.n_registrations; i++) {
@@ -249,7 +250,10 @@ static void fail(struct world *world) {
         compare_disk(world);
 }
 
-/* Copy the registrations of the simulated disk to the model. The model borrows texts, so they refer to constants. */
+/*
+ * Copy the registrations of the simulated disk to the model. The model borrows texts, so they refer
+ * to constants.
+ */
 static void restore_registrations(struct world *world) {
         struct model *model = &world->both.model;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The frame of notifications. A valid frame, parsed and encoded, must give the same bytes. An encoded frame, parsed, must give
- * the same fields, and must be refused if it is cut before its payload.
+ * The frame of notifications. A valid frame, parsed and encoded, must give the same bytes. An
+ * encoded frame, parsed, must give the same fields, and must be refused if it is cut before its
+ * payload.
  */
 
 #include <errno.h>

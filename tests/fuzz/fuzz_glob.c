@@ -39,7 +39,10 @@ static bool decode(struct slice text, struct characters *ret_characters) {
         return is_utf8;
 }
 
-/* With fewer steps than the match needs, the result is "no match". No more steps than allowed are taken. */
+/*
+ * With fewer steps than the match needs, the result is "no match". No more steps than allowed are
+ * taken.
+ */
 static void match_with_budget(struct slice pattern, struct slice text, uint64_t budget, bool matches) {
         uint64_t left = budget;
         bool result = glob_match(pattern, text, &left);

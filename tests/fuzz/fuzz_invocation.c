@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors". The
- * decoded options of SET must equal the options in a list of all valid forms.
+ * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests",
+ * "Request syntax" and "Errors". The decoded options of SET must equal the options in a list of all
+ * valid forms.
  */
 
 #include <stdlib.h>
@@ -102,7 +103,10 @@ static void take_message(struct slice *input, struct buf *payload, struct messag
         }
 }
 
-/* All valid forms of SET's options. One letter per word: X is NX, E is NEX, P is PX, v a value, n a number. */
+/*
+ * All valid forms of SET's options. One letter per word: X is NX, E is NEX, P is PX, v a value, n a
+ * number.
+ */
 static const char *const forms[] = { "", "X", "E", "Ev", "Pn", "XPn", "PnX", "EPn", "PnE", "EvPn", "PnEv" };
 
 static bool fits(const char *form, const struct slice *words, size_t n_words, struct request *request) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The plugin's callbacks, in a broker that the input controls. Property lists are those of libmosquitto. For any messages
- * of clients: the plugin obeys only the store's user, a request has the identity of its sender, and the plugin publishes
- * only on its own topics.
+ * The plugin's callbacks, in a broker that the input controls. Property lists are those of
+ * libmosquitto. For any messages of clients: the plugin obeys only the store's user, a request has
+ * the identity of its sender, and the plugin publishes only on its own topics.
  */
 
 #include <ctype.h>
@@ -58,15 +58,21 @@ static const struct mosquitto *control_sender; /* the sender of the present cont
 static bool is_starved; /* the present control message contains STARVED */
 
 /*
- * Memory was short for a message of the store. Like mosquitto 2.0.15 to 2.0.22, this broker does not disconnect the store, so
- * the next tick must.
+ * Memory was short for a message of the store. Like mosquitto 2.0.15 to 2.0.22, this broker does
+ * not disconnect the store, so the next tick must.
  */
 static bool must_kick_store;
 
-/* The plugin has read a line of the log that names the client, or has refused a message of the client. */
+/*
+ * The plugin has read a line of the log that names the client, or has refused a message of the
+ * client.
+ */
 static bool may_be_kicked[N_CLIENTS];
 
-/* A tick advances the time by less than the interval at which the plugin repeats DISCONNECTED (1 s). */
+/*
+ * A tick advances the time by less than the interval at which the plugin repeats DISCONNECTED (1
+ * s).
+ */
 #define TICK_NS (NS_PER_S / 3)
 static int64_t now_ns, repeated_ns; /* repeated_ns: the last tick that repeated DISCONNECTED */
 static size_t n_repeated;           /* by this tick */
@@ -191,7 +197,10 @@ static void take_welcome(struct slice box) {
         free(text);
 }
 
-/* A notification has a notify topic of its client, and no properties but user properties and the format indicator. */
+/*
+ * A notification has a notify topic of its client, and no properties but user properties and the
+ * format indicator.
+ */
 static void check_notification(const char *client_id, struct slice topic, mosquitto_property *properties) {
         struct buf prefix = { 0 };
 
@@ -249,7 +258,10 @@ static const char *take_topic(struct slice *input) {
         return topics[input_below(input, ARRAY_LENGTH(topics))];
 }
 
-/* Text without NUL, which the broker refuses. If it is not UTF-8, libmosquitto does not add the property. */
+/*
+ * Text without NUL, which the broker refuses. If it is not UTF-8, libmosquitto does not add the
+ * property.
+ */
 static char *take_string(struct slice *input) {
         static const char *const usual[] = { COMPANION_PROPERTY_MAC,
                                              COMPANION_PROPERTY_CLIENT_ID,
@@ -535,7 +547,10 @@ static bool contains_random_client_id(struct slice line) {
         return false;
 }
 
-/* A client may read each line of the log that contains no random client id. The store may read no line. */
+/*
+ * A client may read each line of the log that contains no random client id. The store may read no
+ * line.
+ */
 static void log_line(struct slice *input, struct mosquitto *client) {
         static const char drop[] = "1: Outgoing messages are being dropped for client ";
         size_t named = input_below(input, N_CLIENTS - 1); /* the last client has no id */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A policy file and access decisions, compared with a model that goes through the lines. In the input, bytes below a blank
- * stand for whole rules, lines and wildcards, so that many generated inputs are valid policies; 127 is a NUL, 126 a
- * vertical tab.
+ * A policy file and access decisions, compared with a model that goes through the lines. In the
+ * input, bytes below a blank stand for whole rules, lines and wildcards, so that many generated
+ * inputs are valid policies; 127 is a NUL, 126 a vertical tab.
  */
 
 #include <stdio.h>

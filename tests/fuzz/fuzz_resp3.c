@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A request has exactly one encoding. So a decoded payload must encode to the same payload, and an encoded request must be
- * accepted by the decoder.
+ * A request has exactly one encoding. So a decoded payload must encode to the same payload, and an
+ * encoded request must be accepted by the decoder.
  */
 
 #include "base/cleanup.h"

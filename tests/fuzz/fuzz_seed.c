@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A seed is a JSON array, or lines of JSON. Its keys, formatted as lines, must be parsed to the same keys. */
+/*
+ * A seed is a JSON array, or lines of JSON. Its keys, formatted as lines, must be parsed to the
+ * same keys.
+ */
 
 #include <errno.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Topics: base16, the client of a notify topic, permitted response topics, and patterns with {client}. */
+/*
+ * Topics: base16, the client of a notify topic, permitted response topics, and patterns with
+ * {client}.
+ */
 
 #include <errno.h>
 

@@ -233,8 +233,9 @@ static void execute(struct model *model, const struct request *request, struct n
 /* 4. Repeated requests: PROTOCOL.md "Repeated requests" */
 
 /*
- * Return the epoch of a KEYNOTIFY. If the epoch has changed since, the registration may have ended. If the connection is
- * known, revocation_epoch suffices, because is_repetition() compares the connections too.
+ * Return the epoch of a KEYNOTIFY. If the epoch has changed since, the registration may have ended.
+ * If the connection is known, revocation_epoch suffices, because is_repetition() compares the
+ * connections too.
  */
 static uint64_t epoch(const struct model *model, const struct request *request) {
         return request->connection ? model->revocation_epoch : model->disconnect_epoch;

@@ -4,9 +4,10 @@
 #include "engine/engine.h"
 
 /*
- * A second implementation of the state store that is slow, bounded and simple: arrays with linear search. It implements
- * PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications" and "Repeated requests". It allocates nothing
- * and borrows all texts, so an assignment copies a whole store.
+ * A second implementation of the state store that is slow, bounded and simple: arrays with linear
+ * search. It implements PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications"
+ * and "Repeated requests". It allocates nothing and borrows all texts, so an assignment copies a
+ * whole store.
  */
 
 #define MODEL_KEYS_MAX          16
@@ -21,7 +22,10 @@ struct model_key {
         struct hlc fence;
 };
 
-/* A client's state, from the acknowledgements of its notifications. All its registrations have the same copy. */
+/*
+ * A client's state, from the acknowledgements of its notifications. All its registrations have the
+ * same copy.
+ */
 struct model_delivery {
         bool is_subscribed, is_unreachable;
         int64_t idle_since_ns; /* if it is unreachable */
@@ -82,7 +86,10 @@ void model_tick(struct model *model, struct now now, struct model_effects *effec
 /* A disconnect: end registrations. */
 void model_disconnect(struct model *model, const struct event *event);
 
-/* The broker had a subscriber for a notification of this registration, or none. Ignored if it has ended. */
+/*
+ * The broker had a subscriber for a notification of this registration, or none. Ignored if it has
+ * ended.
+ */
 void model_delivered(struct model *model, struct slice client, struct slice key);
 void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now);
 
@@ -98,11 +105,16 @@ int64_t model_next_idle(const struct model *model);
 /* Return the key, or NULL. Ignores deadlines. */
 struct model_key *model_find(struct model *model, struct slice key);
 
-/* Return the cost of all data for the quota; and the earliest deadline, INT64_MAX if there is none. */
+/*
+ * Return the cost of all data for the quota; and the earliest deadline, INT64_MAX if there is none.
+ */
 uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
 
-/* Shared by model.c and model_watch.c. model_make_room(): false if the quota is exceeded without the expired keys. */
+/*
+ * Shared by model.c and model_watch.c. model_make_room(): false if the quota is exceeded without
+ * the expired keys.
+ */
 void model_reply(struct model_effects *effects, enum outcome outcome, const struct version *version);
 bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
                      struct model_effects *effects);

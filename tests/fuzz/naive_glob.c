@@ -31,7 +31,10 @@ static bool is_star(const struct characters *pattern, size_t at) {
         return at < pattern->n && pattern->points[at] == '*' && !pattern->is_literal[at];
 }
 
-/* Return whether the item at this position matches the character. *ret_next: the position after the item. */
+/*
+ * Return whether the item at this position matches the character. *ret_next: the position after the
+ * item.
+ */
 static bool takes(const struct characters *pattern, size_t at, uint32_t character, size_t *ret_next) {
         const uint32_t *item = &pattern->points[at];
         size_t end = 0;

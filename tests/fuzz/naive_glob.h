@@ -5,12 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A nondeterministic matcher: the set of positions of the pattern that the text can have reached. */
+/*
+ * A nondeterministic matcher: the set of positions of the pattern that the text can have reached.
+ */
 
 #define CHARACTERS_MAX 1024
 
 struct characters {
-        /* One number for each character, then a 0. Two numbers compare as the code points of their characters. */
+        /*
+         * One number for each character, then a 0. Two numbers compare as the code points of their
+         * characters.
+         */
         uint32_t points[CHARACTERS_MAX + 1];
         bool is_literal[CHARACTERS_MAX]; /* in a pattern: matches only itself */
         size_t n;                        /* without the 0 */

@@ -59,7 +59,10 @@ static bool is_in_braces(struct slice text) {
         return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
 }
 
-/* Append the characters of a text. The number of a character consists of its UTF-8 bytes, the first one most significant. */
+/*
+ * Append the characters of a text. The number of a character consists of its UTF-8 bytes, the first
+ * one most significant.
+ */
 static void append(struct characters *characters, struct slice text, bool is_literal) {
         for (size_t at = 0, end; at < text.length; at = end) {
                 uint32_t point = text.data[at];
@@ -95,7 +98,10 @@ static size_t item_end(struct slice text, size_t at) {
         return end + 1;
 }
 
-/* Expand the variables of a line. Returns false if it is invalid. *ret_is_known: whether every variable has a value. */
+/*
+ * Expand the variables of a line. Returns false if it is invalid. *ret_is_known: whether every
+ * variable has a value.
+ */
 static bool expand(const struct model_line *line, const struct request_origin *origin,
                    struct characters *ret_expanded, bool *ret_is_known) {
         struct slice text = line->value;

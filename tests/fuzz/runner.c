@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a fuzz target without libFuzzer: over every file of a directory, then over inputs of a deterministic generator.
+ * Runs a fuzz target without libFuzzer: over every file of a directory, then over inputs of a
+ * deterministic generator.
  *
  * usage: runner DIRECTORY [N_GENERATED]
  */
@@ -20,7 +21,10 @@
 
 static uint8_t input[INPUT_LENGTH_MAX];
 
-/* Copy the input to an allocation of its own, as libFuzzer does, so that reads past its end are reported. */
+/*
+ * Copy the input to an allocation of its own, as libFuzzer does, so that reads past its end are
+ * reported.
+ */
 static void run(struct slice bytes) {
         CLEANUP(text_free) struct slice copy = text_copy(bytes);
 
@@ -70,7 +74,10 @@ static uint32_t next(uint64_t *state) {
         return (uint32_t)(*state >> 32);
 }
 
-/* Every second input has only bytes below 32: such bytes select an action or a word of a dictionary more often. */
+/*
+ * Every second input has only bytes below 32: such bytes select an action or a word of a dictionary
+ * more often.
+ */
 static void run_generated(unsigned long n) {
         uint64_t state = 1;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the pipeline. In some runs it also plays the plugin (common/protocol/companion.h). After a
- * reconnect both sides send unacknowledged messages again.
+ * The broker between the clients and the pipeline. In some runs it also plays the plugin
+ * (common/protocol/companion.h). After a reconnect both sides send unacknowledged messages again.
  */
 
 #include <stdio.h>
@@ -183,7 +183,10 @@ static void read_acknowledgements(struct world *world, struct timeline_event *ev
         end_wakeup(world);
 }
 
-/* The pipeline reads some of the waiting messages. It has sent the PUBACKs of the messages of the previous wake-up. */
+/*
+ * The pipeline reads some of the waiting messages. It has sent the PUBACKs of the messages of the
+ * previous wake-up.
+ */
 static void wake(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
 
@@ -368,10 +371,11 @@ void broker_restart(struct world *world) {
 }
 
 /*
- * A client that has taken over the store's session knows a request with its MAC. It publishes the request again as a
- * will, which the plugin does not process: unchanged (a copy) and with other Correlation Data (a forgery). The pipeline
- * must execute neither. An executed forgery counts as another execution of the request, because truth_find() ignores the
- * leading zero of its Correlation Data. For a SET, the check that a request is executed once fails.
+ * A client that has taken over the store's session knows a request with its MAC. It publishes the
+ * request again as a will, which the plugin does not process: unchanged (a copy) and with other
+ * Correlation Data (a forgery). The pipeline must execute neither. An executed forgery counts as
+ * another execution of the request, because truth_find() ignores the leading zero of its
+ * Correlation Data. For a SET, the check that a request is executed once fails.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;
@@ -384,7 +388,10 @@ static void broker_attack(struct world *world, const struct message *message) {
         broker_send_to_store(world, &forgery);
 }
 
-/* As the plugin does, add a MAC with a new sequence number and the client id to a PUBLISH of a client. */
+/*
+ * As the plugin does, add a MAC with a new sequence number and the client id to a PUBLISH of a
+ * client.
+ */
 static void add_identity_and_send(struct world *world, const struct message *message, size_t client) {
         struct sim_broker *broker = &world->broker;
         struct message identified = *message;

@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Check a guarantee of every run. If the condition is false, print the seed and the guarantee, and exit with 1. */
+/*
+ * Check a guarantee of every run. If the condition is false, print the seed and the guarantee, and
+ * exit with 1.
+ */
 #define CHECK(condition, guarantee)                                                                         \
         ((condition) ? (void)0 : check_failed(guarantee, #condition, __FILE__, __LINE__))
 
@@ -19,9 +22,9 @@ extern bool check_is_traced;
 __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
 
 /*
- * Faults planted in the world around the pipeline, to prove that the checks find them. The pipeline itself is never
- * changed. Only sim_planted is built with them. HELLO, WELCOME and DELIVER are messages of the companion protocol
- * (common/protocol/companion.h).
+ * Faults planted in the world around the pipeline, to prove that the checks find them. The pipeline
+ * itself is never changed. Only sim_planted is built with them. HELLO, WELCOME and DELIVER are
+ * messages of the companion protocol (common/protocol/companion.h).
  */
 enum planted {
         PLANTED_NONE,

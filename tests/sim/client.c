@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Clients that send a request, wait, and send it again until they have the reply, as the published clients do. Each has
- * a few requests at a time, with timestamps of its own clock, which is exact or some seconds ahead.
+ * Clients that send a request, wait, and send it again until they have the reply, as the published
+ * clients do. Each has a few requests at a time, with timestamps of its own clock, which is exact
+ * or some seconds ahead.
  */
 
 #include <inttypes.h>
@@ -21,7 +22,10 @@
 /* SCAN pattern: matches the keys of the test, and none of the additional ones. */
 #define PATTERN "[kl]*"
 
-/* A client's clock is at most this far ahead. With a small clock step (20 s) it stays below the limit of a minute. */
+/*
+ * A client's clock is at most this far ahead. With a small clock step (20 s) it stays below the
+ * limit of a minute.
+ */
 #define AHEAD_MAX_MS 20000
 
 /* 1. Requests */
@@ -32,7 +36,10 @@ static const char *current_value(struct world *world, size_t key) {
         return current == NONE ? "v0" : world->truth.changes[current].request->value;
 }
 
-/* Two KEYNOTIFY requests of a client for one key must not be in flight together: their order would be unknown. */
+/*
+ * Two KEYNOTIFY requests of a client for one key must not be in flight together: their order would
+ * be unknown.
+ */
 static bool is_other_pending(const struct world *world, const struct sim_request *request) {
         for (size_t i = 0; i < request->id; i++) {
                 const struct sim_request *other = world->truth.requests[i];
@@ -144,7 +151,10 @@ static void send(struct world *world, struct sim_request *request) {
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
 
         append_words(request, &payload);
-        /* the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is short */
+        /*
+         * the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is
+         * short
+         */
         snprintf(correlation, sizeof(correlation), "%0*zu",
                  request->verb == VERB_KEYNOTIFY && !request->timestamp.node.data ? 1 : 20, request->id);
         snprintf(replies, sizeof(replies), "replies/%s", name);

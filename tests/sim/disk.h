@@ -4,8 +4,8 @@
 #include "storage/storage.h"
 
 /*
- * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic clock, because the
- * machine is not restarted.
+ * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic
+ * clock, because the machine is not restarted.
  *
  * Each row names the entry that it replaces. If that is not the stored entry, the program ends.
  */
@@ -45,5 +45,8 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch);
 /* Remove the pending notifications up to this sequence. */
 void disk_remove_notifications(struct disk *disk, uint64_t delivered);
 
-/* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */
+/*
+ * End the program if engine and disk differ. n_persistent: the number of the engine's keys that
+ * must be stored.
+ */
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent, struct now now);

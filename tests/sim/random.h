@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sebastiano Vigna's splitmix64: small, with the same numbers on every machine. The state is the seed. */
+/*
+ * Sebastiano Vigna's splitmix64: small, with the same numbers on every machine. The state is the
+ * seed.
+ */
 static inline uint64_t random_next(uint64_t *state) {
         uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
 

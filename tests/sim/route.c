@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Routes messages of the pipeline to clients, and reports disconnects: with the plugin or without. */
+/*
+ * Routes messages of the pipeline to clients, and reports disconnects: with the plugin or without.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +17,10 @@
 
 #define NOTHING ((struct slice){ 0 })
 
-/* Interval at which DISCONNECTED is repeated. Shorter than in the plugin, so that a run has several repetitions. */
+/*
+ * Interval at which DISCONNECTED is repeated. Shorter than in the plugin, so that a run has several
+ * repetitions.
+ */
 #define REPEAT_AFTER_NS INT64_C(200000000)
 
 static const char *number_text(uint64_t number, char text[24]) {
@@ -199,7 +204,10 @@ static bool is_connected(const struct world *world, uint64_t connection) {
         return world->clients[world->broker.owners[connection - 1]].connection == connection;
 }
 
-/* Deliver a frame to the recipients whose connections have not ended, unless it was delivered before. */
+/*
+ * Deliver a frame to the recipients whose connections have not ended, unless it was delivered
+ * before.
+ */
 static void deliver_frame(struct world *world, const struct message *deliver) {
         struct sim_broker *broker = &world->broker;
         struct companion_frame frame;
@@ -257,7 +265,10 @@ static bool reply(struct world *world, const struct message *message) {
         return false;
 }
 
-/* Whether the plugin drops this DELIVER for lack of memory. The broker acknowledges it, and closes the connection. */
+/*
+ * Whether the plugin drops this DELIVER for lack of memory. The broker acknowledges it, and closes
+ * the connection.
+ */
 static bool drops_frame(struct world *world) {
         struct sim_broker *broker = &world->broker;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The pipeline as a process, started from its disk and killed at any time, and the disk, which is slow and fails. */
+/*
+ * The pipeline as a process, started from its disk and killed at any time, and the disk, which is
+ * slow and fails.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,7 +76,10 @@ static void trace_row(const struct row *row) {
         }
 }
 
-/* The disk stores the batch if the result is 0. After -ESTALE it may have stored the batch; after other errors it has not. */
+/*
+ * The disk stores the batch if the result is 0. After -ESTALE it may have stored the batch; after
+ * other errors it has not.
+ */
 static void apply(struct world *world, const struct storage_batch *batch, int result) {
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
@@ -184,7 +190,10 @@ static void add_extra_keys(struct world *world) {
         }
 }
 
-/* Executing takes 1 ms, the shortest quantum of the pipeline, or no time, so that requests sometimes wait. */
+/*
+ * Executing takes 1 ms, the shortest quantum of the pipeline, or no time, so that requests
+ * sometimes wait.
+ */
 static int64_t clock_ns(void *userdata) {
         struct world *world = userdata;
 

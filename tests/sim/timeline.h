@@ -3,7 +3,9 @@
 
 #include "protocol/message.h"
 
-/* Planned events by time. Events of the same time happen in the order in which they were planned. */
+/*
+ * Planned events by time. Events of the same time happen in the order in which they were planned.
+ */
 
 struct world;
 
@@ -13,7 +15,10 @@ struct timeline_event {
         uint64_t number;         /* argument of the function */
         struct message *message; /* owned; argument of the function */
 
-        /* The connection or run that planned the event. The function ignores the event if that connection or run has ended. */
+        /*
+         * The connection or run that planned the event. The function ignores the event if that
+         * connection or run has ended.
+         */
         uint64_t generation;
 };
 

@@ -99,7 +99,10 @@ static void add_change(struct truth *truth, struct truth_change change) {
         expect_notifications(truth, truth->n_changes++);
 }
 
-/* The token of the request that set the present value (holder) must not be newer than the token of this request. */
+/*
+ * The token of the request that set the present value (holder) must not be newer than the token of
+ * this request.
+ */
 static void check_token(const struct sim_request *request, const struct sim_request *holder) {
         if (holder && holder->has_fence)
                 CHECK(request->has_fence && hlc_compare(request->fence, holder->fence) >= 0,
@@ -279,8 +282,9 @@ void truth_receive(struct truth *truth, const struct message *notification) {
 }
 
 /*
- * Check that each deletion has a request: either its reply reports the deletion, or it is one of the DEL and VDEL requests
- * whose result is unknown, because they have no reply or a reply that reports a failed commit.
+ * Check that each deletion has a request: either its reply reports the deletion, or it is one of
+ * the DEL and VDEL requests whose result is unknown, because they have no reply or a reply that
+ * reports a failed commit.
  */
 static void check_deletions(const struct truth *truth, size_t key) {
         size_t n_unreported = 0, n_in_doubt = 0;

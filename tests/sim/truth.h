@@ -5,8 +5,9 @@
 #include "sim/disk.h"
 
 /*
- * The expected state: the changes that the disk has stored, in order, and all requests. Every reply and notification of
- * the pipeline is compared with it. Each function checks its arguments with CHECK(), see check.h.
+ * The expected state: the changes that the disk has stored, in order, and all requests. Every reply
+ * and notification of the pipeline is compared with it. Each function checks its arguments with
+ * CHECK(), see check.h.
  */
 
 #define N_KEYS    5
@@ -58,7 +59,10 @@ struct truth_change {
         struct sim_request *deleted_by; /* the request whose reply reports the deletion */
 };
 
-/* A policy and the time it was in force. from_ns INT64_MAX: not yet in force; until_ns INT64_MAX: still in force. */
+/*
+ * A policy and the time it was in force. from_ns INT64_MAX: not yet in force; until_ns INT64_MAX:
+ * still in force.
+ */
 struct truth_policy {
         enum access granted[N_CLIENTS];
         int64_t from_ns, until_ns;
@@ -82,9 +86,14 @@ struct truth {
         struct version highest_replied; /* highest version in a reply */
         bool is_registered[N_CLIENTS][N_KEYS];
         uint64_t connection[N_CLIENTS][N_KEYS]; /* of the registration */
-        /* Number of truth_begin_attempt() calls: after each, notifications may be published again. */
+        /*
+         * Number of truth_begin_attempt() calls: after each, notifications may be published again.
+         */
         uint64_t attempt;
-        /* 1 + the change of the last notification to the client: of those published in this attempt; of those it received. */
+        /*
+         * 1 + the change of the last notification to the client: of those published in this
+         * attempt; of those it received.
+         */
         size_t n_published[N_CLIENTS], n_received[N_CLIENTS];
         struct expected_notification *expected_notifications;
         size_t n_expected_notifications, expected_notifications_capacity;
@@ -109,7 +118,10 @@ void truth_commit(struct truth *truth, const struct storage_batch *batch, struct
 /* policy.c: add a policy that is not yet in force. */
 void truth_add_policy(struct truth *truth, const enum access *granted);
 
-/* Whether at any time in this interval a policy was in force that grants this (is_granted) or denies this (!is_granted). */
+/*
+ * Whether at any time in this interval a policy was in force that grants this (is_granted) or
+ * denies this (!is_granted).
+ */
 bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb, bool is_granted,
                        int64_t from_ns, int64_t until_ns);
 
@@ -118,7 +130,10 @@ void truth_restart(struct truth *truth, const struct disk *disk);
 
 struct truth_page truth_read_page(struct slice payload);
 
-/* After a restart, a reconnect or a WELCOME the pipeline may publish notifications again whose delivery it does not know. */
+/*
+ * After a restart, a reconnect or a WELCOME the pipeline may publish notifications again whose
+ * delivery it does not know.
+ */
 void truth_begin_attempt(struct truth *truth);
 
 /* The pipeline has published a reply or a notification. */
@@ -129,12 +144,16 @@ void truth_notify(struct truth *truth, const struct message *notification);
 void truth_receive(struct truth *truth, const struct message *notification);
 
 /*
- * Nothing is in flight: check that every notification was published. With the plugin, also check that a client whose
- * registering connection is still open has received it. connections: the present one of each client; NULL: no plugin.
+ * Nothing is in flight: check that every notification was published. With the plugin, also check
+ * that a client whose registering connection is still open has received it. connections: the
+ * present one of each client; NULL: no plugin.
  */
 void truth_check_notified(const struct truth *truth, const uint64_t *connections);
 
-/* Check at the end of a run that every request has a reply, and that each deletion was executed once. */
+/*
+ * Check at the end of a run that every request has a reply, and that each deletion was executed
+ * once.
+ */
 void truth_end(const struct truth *truth);
 
 /* Names and numbers of keys and clients. */

@@ -42,7 +42,10 @@ static size_t find_deletion(const struct truth *truth, size_t key, struct versio
         return NONE;
 }
 
-/* Check a value in a reply: it was stored, and is not older than the value when the request was sent. */
+/*
+ * Check a value in a reply: it was stored, and is not older than the value when the request was
+ * sent.
+ */
 static const struct truth_change *check_visible_value(const struct truth *truth,
                                                       const struct sim_request *request) {
         size_t seen = find_set(truth, request->key, request->version),

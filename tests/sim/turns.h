@@ -4,16 +4,18 @@
 #include "sim/truth.h"
 
 /*
- * The requests and disconnects that the pipeline has received and may not have executed yet. Checks the order in which the
- * pipeline executes requests. The pipeline does not report the execution of a disconnect.
+ * The requests and disconnects that the pipeline has received and may not have executed yet. Checks
+ * the order in which the pipeline executes requests. The pipeline does not report the execution of
+ * a disconnect.
  */
 
 struct turns_entry {
         size_t id; /* of the request; NONE: a disconnect */
 
         /*
-         * The pipeline may never report this entry. It is a request that arrived before WELCOME (the pipeline drops such a
-         * request if it cannot verify it), the second copy of a request, or a disconnect.
+         * The pipeline may never report this entry. It is a request that arrived before WELCOME
+         * (the pipeline drops such a request if it cannot verify it), the second copy of a request,
+         * or a disconnect.
          */
         bool may_be_dropped;
 };

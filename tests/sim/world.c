@@ -77,7 +77,10 @@ static void kill_store(struct world *world, struct timeline_event *event) {
 
 static void drop_again(struct world *world, struct timeline_event *event);
 
-/* Connect, and sometimes break the connection early, so that the first messages of the store are lost. */
+/*
+ * Connect, and sometimes break the connection early, so that the first messages of the store are
+ * lost.
+ */
 static void connect_store(struct world *world, struct timeline_event *event) {
         (void)event;
         broker_connect_store(world);
@@ -311,7 +314,10 @@ static void heal(struct world *world) {
                 client_return(world, i);
 }
 
-/* Every client with a reply to KEYNOTIFY is registered, and no registration outlives its connection. */
+/*
+ * Every client with a reply to KEYNOTIFY is registered, and no registration outlives its
+ * connection.
+ */
 static void check_registrations(struct world *world) {
         const struct watch *watch = &world->pipeline->engine->watch;
         struct watch_cursor cursor = { 0 };

@@ -14,8 +14,8 @@
 #include "sim/turns.h"
 
 /*
- * A pipeline and its world, generated from one seed: clients, a broker, connections, a disk, two clocks. The seed
- * determines all times, choices and faults.
+ * A pipeline and its world, generated from one seed: clients, a broker, connections, a disk, two
+ * clocks. The seed determines all times, choices and faults.
  */
 
 #define WALL_MS INT64_C(1696374425000)
@@ -64,7 +64,9 @@ struct sim_broker {
         struct sim_outgoing *outgoing;
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
-        /* Arrival of the last message in each direction: a connection keeps the order of messages. */
+        /*
+         * Arrival of the last message in each direction: a connection keeps the order of messages.
+         */
         int64_t last_to_broker_ns, last_to_store_ns;
         size_t *owners; /* the client of each connection, including ended ones; the first entry is connection 1 */
         size_t n_connections, owners_capacity;
@@ -164,7 +166,10 @@ void policy_observe(struct world *world);
 /* Each start of the broker draws a new MAC key. */
 void broker_draw_key(struct world *world);
 void broker_connect_store(struct world *world);
-/* Break the connection to the pipeline. Unacknowledged messages stay, and are sent again over the next connection. */
+/*
+ * Break the connection to the pipeline. Unacknowledged messages stay, and are sent again over the
+ * next connection.
+ */
 void broker_drop_store(struct world *world);
 void broker_restart(struct world *world);
 void broker_deinit(struct sim_broker *broker);
@@ -175,7 +180,10 @@ void broker_forget_outgoing(struct sim_broker *broker);
 /* Queue a message for the pipeline. */
 void broker_send_to_store(struct world *world, const struct message *message);
 
-/* Return the arrival time of a message, and set *last_ns to it. It is not before *last_ns, so a connection keeps its order. */
+/*
+ * Return the arrival time of a message, and set *last_ns to it. It is not before *last_ns, so a
+ * connection keeps its order.
+ */
 int64_t broker_after(struct world *world, int64_t *last_ns);
 
 /* The broker receives a client's request; the plugin adds the identity. */

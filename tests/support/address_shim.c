@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: "localhost" resolves to the addresses that STATESTORE_ADDRESSES lists, separated by commas, in this order.
+ * For LD_PRELOAD: "localhost" resolves to the addresses that STATESTORE_ADDRESSES lists, separated
+ * by commas, in this order.
  */
 
 #include <dlfcn.h>

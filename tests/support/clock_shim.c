@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: a wall clock that a test controls. The environment variable STATESTORE_CLOCK names a file with an int64_t:
- * the number of milliseconds by which the clock is ahead. The test steps the clock by writing to the file. If a second int64_t
- * follows, the clock has stopped at this number of nanoseconds since the epoch. The monotonic clock is unchanged.
+ * For LD_PRELOAD: a wall clock that a test controls. The environment variable STATESTORE_CLOCK
+ * names a file with an int64_t: the number of milliseconds by which the clock is ahead. The test
+ * steps the clock by writing to the file. If a second int64_t follows, the clock has stopped at
+ * this number of nanoseconds since the epoch. The monotonic clock is unchanged.
  */
 
 #include <fcntl.h>

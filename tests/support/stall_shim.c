@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: a disk and a resolver that hang. While the file that STATESTORE_STALL names exists, no sync and no address
- * lookup returns.
+ * For LD_PRELOAD: a disk and a resolver that hang. While the file that STATESTORE_STALL names
+ * exists, no sync and no address lookup returns.
  */
 
 #include <dlfcn.h>

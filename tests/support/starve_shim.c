@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For LD_PRELOAD: libmosquitto runs out of memory when it copies Correlation Data that is equal to STARVED. */
+/*
+ * For LD_PRELOAD: libmosquitto runs out of memory when it copies Correlation Data that is equal to
+ * STARVED.
+ */
 
 #include <dlfcn.h>
 #include <mosquitto.h>

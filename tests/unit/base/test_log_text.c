@@ -62,7 +62,10 @@ static const struct {
         { "four bytes", S("\xF0\x9F\x98\x80") },
 };
 
-/* For each range of escaped characters: the last character before it, both ends, and the first one after it. */
+/*
+ * For each range of escaped characters: the last character before it, both ends, and the first one
+ * after it.
+ */
 static const struct {
         const char *name;
         struct slice character;
@@ -228,7 +231,10 @@ Test(log_fields, show_only_characters_that_a_terminal_shows_as_themselves) {
                 }
 }
 
-/* All lengths of message and value, of bytes with the longest escapes: the result is always one complete line. */
+/*
+ * All lengths of message and value, of bytes with the longest escapes: the result is always one
+ * complete line.
+ */
 Test(log_fields, always_give_one_complete_line) {
         static char long_text[2 * LOG_LINE_MAX];
 

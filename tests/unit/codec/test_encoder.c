@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Encoding of replies and notifications: PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects".
+ * Encoding of replies and notifications: PROTOCOL.md "Replies", "Commands", "Errors",
+ * "Notifications" and "Dialects".
  */
 
 #include <criterion/criterion.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* MQTT properties of requests (PROTOCOL.md "Requests"), and checks 6 and 7 of PROTOCOL.md "Errors". */
+/*
+ * MQTT properties of requests (PROTOCOL.md "Requests"), and checks 6 and 7 of PROTOCOL.md "Errors".
+ */
 
 #include <criterion/criterion.h>
 

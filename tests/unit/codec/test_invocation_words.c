@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Arguments of each verb (PROTOCOL.md "Request syntax"), and checks 1 to 5 of PROTOCOL.md "Errors". */
+/*
+ * Arguments of each verb (PROTOCOL.md "Request syntax"), and checks 1 to 5 of PROTOCOL.md "Errors".
+ */
 
 #include <criterion/criterion.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Control requests, and requests with injected faults, run once for each allocation that they make. This allocation fails,
- * alone or with all later ones. Each request except wait-for gets a reply or is counted as dropped. A request that gets "out of
- * memory" had no effect. Any other one had its complete effect, or none if a message was dropped.
+ * Control requests, and requests with injected faults, run once for each allocation that they make.
+ * This allocation fails, alone or with all later ones. Each request except wait-for gets a reply or
+ * is counted as dropped. A request that gets "out of memory" had no effect. Any other one had its
+ * complete effect, or none if a message was dropped.
  */
 
 #include <criterion/criterion.h>
@@ -72,8 +73,8 @@ static void world_deinit(struct world *world) {
 }
 
 /*
- * Send the words, separated by '|': to the store if the first word begins with a capital letter, otherwise
- * to the control. Allocations fail only while the receiver executes the request.
+ * Send the words, separated by '|': to the store if the first word begins with a capital letter,
+ * otherwise to the control. Allocations fail only while the receiver executes the request.
  */
 static void ask(struct world *world, const char *text, bool is_starved) {
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(text);
@@ -134,7 +135,8 @@ TestSuite(starved_control, .init = be_quiet);
 #define SEED "seed|{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}"
 
 /*
- * The request that is executed while an allocation fails, and the probe that shows whether it took effect.
+ * The request that is executed while an allocation fails, and the probe that shows whether it took
+ * effect.
  */
 static const struct {
         const char *name;

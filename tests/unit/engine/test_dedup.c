@@ -166,7 +166,10 @@ Test(dedup, the_client_with_the_most_replies_loses_its_oldest_one) {
         dedup_deinit(&dedup);
 }
 
-/* One client after the other fills the memory. Other clients, with earlier deadlines, still have their replies remembered. */
+/*
+ * One client after the other fills the memory. Other clients, with earlier deadlines, still have
+ * their replies remembered.
+ */
 Test(dedup, clients_that_fill_the_memory_in_succession_drop_no_reply_to_another) {
         struct dedup dedup;
         uint64_t number = 100;

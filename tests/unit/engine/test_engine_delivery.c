@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Registrations without the plugin: the broker's acknowledgement tells whether a notification had a subscriber. PROTOCOL.md
- * "Broker abilities".
+ * Registrations without the plugin: the broker's acknowledgement tells whether a notification had a
+ * subscriber. PROTOCOL.md "Broker abilities".
  */
 
 #include <stdio.h>

@@ -244,7 +244,10 @@ Test(disconnect, stop_over_the_next_connection_finds_no_registration_of_the_form
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-/* More registrations than one step removes, so that some remain after the disconnect and after one tick. */
+/*
+ * More registrations than one step removes, so that some remain after the disconnect and after one
+ * tick.
+ */
 #define N_MANY (2 * ENGINE_STEP_ROWS_MAX + 2)
 
 static struct request watch_nth(uint64_t connection, size_t n) {
@@ -341,7 +344,10 @@ Test(disconnect, frees_the_quota_of_registrations_at_once) {
         world_deinit(&world);
 }
 
-/* The connection of each of a client's registrations after a restart. Connection 1 has ended meanwhile. */
+/*
+ * The connection of each of a client's registrations after a restart. Connection 1 has ended
+ * meanwhile.
+ */
 static const struct {
         const char *name;
         uint64_t connections[3];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Values and replies that exceed the broker's maximum packet size: PROTOCOL.md "Errors", rows 15 and 16. */
+/*
+ * Values and replies that exceed the broker's maximum packet size: PROTOCOL.md "Errors", rows 15
+ * and 16.
+ */
 
 #include <stdio.h>
 
@@ -23,8 +26,8 @@ static void setup(void) {
 TestSuite(packets, .init = setup, .fini = teardown);
 
 /*
- * With a key of 1 byte, a notification of this value has exactly 99 bytes: 60 (notification_bytes), twice the key, and
- * "$30\r\n", the value, "\r\n".
+ * With a key of 1 byte, a notification of this value has exactly 99 bytes: 60 (notification_bytes),
+ * twice the key, and "$30\r\n", the value, "\r\n".
  */
 #define FITS     "012345678901234567890123456789"
 #define TOO_LONG FITS "0"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The engine with a policy: check 10 of PROTOCOL.md "Errors", the keys that SCAN lists, and ended registrations.
+ * The engine with a policy: check 10 of PROTOCOL.md "Errors", the keys that SCAN lists, and ended
+ * registrations.
  */
 
 #include <stdio.h>
@@ -281,7 +282,10 @@ static unsigned int count_watched(const struct world *world, char letter) {
         return n;
 }
 
-/* The client watches many keys that the policy grants, and many that it does not grant. Do the first step of the check. */
+/*
+ * The client watches many keys that the policy grants, and many that it does not grant. Do the
+ * first step of the check.
+ */
 static void begin_many(struct world *world, const struct policy *policy) {
         world_init(world, world_config());
         watch_many(world, 'r');

@@ -220,7 +220,10 @@ Test(repeat, of_keynotify_is_recognized_after_other_clients_disconnect) {
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-/* The registration is stored, but TRACK was lost, so the plugin does not list its connection after a restart. */
+/*
+ * The registration is stored, but TRACK was lost, so the plugin does not list its connection after
+ * a restart.
+ */
 Test(repeat, of_keynotify_over_an_unlisted_connection_is_another_request) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });

@@ -85,7 +85,10 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
         cr_expect(is_registered("c", "k"));
         registration_unref(registration);
 
-        /* The next one was not delivered either. Whether the client has ever subscribed is forgotten: the timeout begins. */
+        /*
+         * The next one was not delivered either. Whether the client has ever subscribed is
+         * forgotten: the timeout begins.
+         */
         registration = engine_find_registration(world.engine, S("c"), S("k"));
         happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         cr_expect(is_registered("c", "k"));
@@ -95,8 +98,9 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
 }
 
 /*
- * A restart has restored registrations of one client over two connections. The end of the former one is undone. Then a
- * registration over the present one does not end the client's other registrations over it.
+ * A restart has restored registrations of one client over two connections. The end of the former
+ * one is undone. Then a registration over the present one does not end the client's other
+ * registrations over it.
  */
 Test(undo_registrations, restores_registrations_of_a_former_connection) {
         static const uint64_t retained[] = { 8 };
@@ -128,8 +132,8 @@ static size_t n_tracked(struct request request) {
 }
 
 /*
- * WELCOME has ended a registration because the plugin does not track its connection. After the undo, the plugin must track the
- * connection before its client has the reply to KEYNOTIFY.
+ * WELCOME has ended a registration because the plugin does not track its connection. After the
+ * undo, the plugin must track the connection before its client has the reply to KEYNOTIFY.
  */
 Test(undo_registrations, each_keynotify_tracks_its_connection_until_the_next_list) {
         static const uint64_t retained[] = { 7 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which keys are stored. After a restart that may have lost keys, the watchers of keys that do not exist are notified. */
+/*
+ * Which keys are stored. After a restart that may have lost keys, the watchers of keys that do not
+ * exist are notified.
+ */
 
 #include <stdio.h>
 
@@ -91,7 +94,10 @@ Test(lost_keys, key_that_is_set_before_its_turn_is_not_notified_as_deleted) {
 
 #define N_MANY 1000
 
-/* Between the ticks, registrations of keys end and others begin, also of the key whose turn is next. */
+/*
+ * Between the ticks, registrations of keys end and others begin, also of the key whose turn is
+ * next.
+ */
 Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
         unsigned int n_notified[N_MANY] = { 0 }, n_steps = 0, n_stopped = 0;
         bool is_stopped[N_MANY] = { false };

@@ -342,7 +342,10 @@ Test(scan, lists_the_keys_of_one_shard_in_pages) {
         keyspace_deinit(&keyspace);
 }
 
-/* Matching "*aaa...b*" with a key of LENGTH times 'a' takes about LENGTH^2/4 steps: more than a page allows. */
+/*
+ * Matching "*aaa...b*" with a key of LENGTH times 'a' takes about LENGTH^2/4 steps: more than a
+ * page allows.
+ */
 #define LENGTH 9000
 #define NUMBER 6 /* digits after the letters */
 static char costly_key[LENGTH + NUMBER];
@@ -395,7 +398,10 @@ static uint32_t less_costly_keys_init(struct keyspace *keyspace, uint32_t *ret_n
         return put_pair(keyspace, costly_key, LESS_LENGTH + NUMBER, ret_numbers);
 }
 
-/* Return how often the key of this number is listed by a pattern that matches only this key. The other key takes as many steps. */
+/*
+ * Return how often the key of this number is listed by a pattern that matches only this key. The
+ * other key takes as many steps.
+ */
 static size_t count_less_costly(const struct keyspace *keyspace, uint32_t number) {
         struct buf pattern = { 0 };
         size_t n_listed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Starved: each allocation of the engine fails in a run of its own, alone or with all later ones. A request that fails has
- * changed nothing.
+ * Starved: each allocation of the engine fails in a run of its own, alone or with all later ones. A
+ * request that fails has changed nothing.
  */
 
 #include <errno.h>
@@ -56,7 +56,9 @@ static const struct {
         struct request request;
         enum outcome outcome;
 } requests[] = {
-        /* "k" has the value "v", "past" has expired, "none" does not exist; a client watches each */
+        /*
+         * "k" has the value "v", "past" has expired, "none" does not exist; a client watches each
+         */
         { "SET", SET("k", "w", PX(10)), OUTCOME_DONE },
         { "SET of a new key", SET("none", "w", PX(10)), OUTCOME_DONE },
         { "SET of an expired key", SET("past", "w"), OUTCOME_DONE },
@@ -82,7 +84,10 @@ static struct engine *engine_of_requests(void) {
         return engine;
 }
 
-/* The state is unchanged, except that the expired key may be removed, with a row and a notification. */
+/*
+ * The state is unchanged, except that the expired key may be removed, with a row and a
+ * notification.
+ */
 static void check_unchanged(const struct engine *engine, const struct effects *effects, const char *name) {
         bool has_gone = !find_entry(engine, S("past"));
         struct entry *entry = find_entry(engine, S("k"));
@@ -157,7 +162,10 @@ Test(starved_engine, notifies_the_watchers_of_lost_keys_in_the_end) {
         }
 }
 
-/* Keys of one shard: deleting all of them frees the table of the shard, and an undo allocates it again. */
+/*
+ * Keys of one shard: deleting all of them frees the table of the shard, and an undo allocates it
+ * again.
+ */
 #define N_SAME_SHARD 6
 
 static char same_shard[N_SAME_SHARD][16];

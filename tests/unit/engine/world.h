@@ -35,8 +35,9 @@ void pass_ns(struct world *world, int64_t ns);
 void pass_ms(struct world *world, int64_t ms);
 
 /*
- * Step the request and return its reply. The reply and world->effects are valid until the next step. A request without a
- * payload gets a unique payload, so that no request is a repetition of another one.
+ * Step the request and return its reply. The reply and world->effects are valid until the next
+ * step. A request without a payload gets a unique payload, so that no request is a repetition of
+ * another one.
  */
 const struct reply *ask(struct world *world, struct request request);
 
@@ -47,8 +48,8 @@ void happen(struct world *world, struct event event);
 void tick(struct world *world);
 
 /*
- * A batch of several steps: the effects are those of all steps since begin_batch(). Each of the functions above is a batch of
- * its own.
+ * A batch of several steps: the effects are those of all steps since begin_batch(). Each of the
+ * functions above is a batch of its own.
  */
 void begin_batch(struct world *world);
 void ask_in_batch(struct world *world, struct request request);
@@ -59,8 +60,8 @@ bool has(struct world *world, struct slice key, struct slice value);
 bool has_none(struct world *world, struct slice key);
 
 /*
- * The notifications of the last step, in order: "c:k=v" for a key that was set, "c:k gone" for one that was
- * deleted or expired, each followed by a blank.
+ * The notifications of the last step, in order: "c:k=v" for a key that was set, "c:k gone" for one
+ * that was deleted or expired, each followed by a blank.
  */
 const char *notified(struct world *world);
 

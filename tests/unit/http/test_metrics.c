@@ -116,7 +116,10 @@ Test(metrics, count_repeated_replies) {
         cr_expect(shows("aio_broker_state_store_modifications 1"));
 }
 
-/* The broker of Azure IoT Operations counts all requests, including errors and those without effect. */
+/*
+ * The broker of Azure IoT Operations counts all requests, including errors and those without
+ * effect.
+ */
 Test(metrics, count_aio_metrics_by_request) {
         ask("SET", "k", "v");
         ask("SET", "k", "again");

@@ -359,7 +359,10 @@ void broker_do(struct broker *broker, const char *words) {
         broker_forget(broker);
 }
 
-/* Write the client and the key of a notify topic as "c/k". Returns false if it is not a notify topic. */
+/*
+ * Write the client and the key of a notify topic as "c/k". Returns false if it is not a notify
+ * topic.
+ */
 static bool append_notified(struct buf *text, struct slice topic) {
         struct slice rest = topic, client, key;
 
@@ -376,7 +379,10 @@ static bool append_notified(struct buf *text, struct slice topic) {
         return true;
 }
 
-/* Append a frame as "1:0-end:7,8:k:" and the payload; without "end" if it is not the last one of its change. */
+/*
+ * Append a frame as "1:0-end:7,8:k:" and the payload; without "end" if it is not the last one of
+ * its change.
+ */
 static struct slice append_frame(struct buf *text, struct slice payload) {
         struct companion_frame frame;
 

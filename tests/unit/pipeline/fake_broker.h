@@ -11,8 +11,9 @@
 #include "unit/support/words.h"
 
 /*
- * A pipeline, and a broker that records the messages published to it. It also plays the plugin (common/protocol/companion.h):
- * broker_welcome() replies to HELLO, and requests have identity properties.
+ * A pipeline, and a broker that records the messages published to it. It also plays the plugin
+ * (common/protocol/companion.h): broker_welcome() replies to HELLO, and requests have identity
+ * properties.
  */
 
 #define S SLICE_LITERAL
@@ -62,7 +63,10 @@ struct broker {
 /* Ample quotas, the sdk dialect. */
 struct pipeline_config broker_config(void);
 
-/* Return a storage that stores nothing and always has the same seed and instance id. The caller need not close it. */
+/*
+ * Return a storage that stores nothing and always has the same seed and instance id. The caller
+ * need not close it.
+ */
 struct storage *broker_storage(void);
 
 /* Start a pipeline that is connected to a broker without the plugin. */
@@ -76,7 +80,10 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored);
 void broker_deinit(struct broker *broker);
 
-/* Restart the store: replace the pipeline by a new one, which is not connected. Of what was committed, it loads key_states. */
+/*
+ * Restart the store: replace the pipeline by a new one, which is not connected. Of what was
+ * committed, it loads key_states.
+ */
 void broker_restart_store(struct broker *broker, struct pipeline_config config);
 
 /* Report a new connection to the pipeline. */
@@ -93,8 +100,8 @@ void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 
 /*
- * End the commit in progress, and the commits that follow it, unless commit_result is 1. Call after a function of the pipeline; the
- * functions of this file do that.
+ * End the commit in progress, and the commits that follow it, unless commit_result is 1. Call after
+ * a function of the pipeline; the functions of this file do that.
  */
 void broker_finish_work(struct broker *broker);
 void broker_forget(struct broker *broker);
@@ -110,8 +117,9 @@ struct sending {
         struct slice source;
         struct slice version;
         /*
-         * The identity properties of the plugin; sequence 0: the next one. If the connection is 0 after welcome, the
-         * request gets those of the client "other". With is_will the request has no identity properties.
+         * The identity properties of the plugin; sequence 0: the next one. If the connection is 0
+         * after welcome, the request gets those of the client "other". With is_will the request has
+         * no identity properties.
          */
         struct sender sender;
         bool is_will;
@@ -138,13 +146,16 @@ bool broker_replies_with(struct broker *broker, struct sending sending, struct s
 /* Execute a command such as "SET k v". The words contain no blanks; the reply must be +OK or :1. */
 void broker_do(struct broker *broker, const char *words);
 
-/* Set the key k to v and return the messages sent, as broker_sent() does. The reply goes to the topic x. */
+/*
+ * Set the key k to v and return the messages sent, as broker_sent() does. The reply goes to the
+ * topic x.
+ */
 const char *broker_notified_after_set(struct broker *broker);
 
 /*
- * Return all messages sent, in order, as "topic:payload ". A notification has the client and the key of its notify
- * topic, "c/k:...", as its topic. A frame is written as "1:0-end:7,8:k:..." (sequence, index, recipients, key). Each line
- * end is written as '|'.
+ * Return all messages sent, in order, as "topic:payload ". A notification has the client and the
+ * key of its notify topic, "c/k:...", as its topic. A frame is written as "1:0-end:7,8:k:..."
+ * (sequence, index, recipients, key). Each line end is written as '|'.
  */
 const char *broker_sent(struct broker *broker);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Log lines of refused requests are limited per client, so that one client does not suppress the lines of others. */
+/*
+ * Log lines of refused requests are limited per client, so that one client does not suppress the
+ * lines of others.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +40,10 @@ static void refuse(const char *client, unsigned n) {
         }
 }
 
-/* Log lines within one second of a client that is refused often, and of many clients that are refused once. */
+/*
+ * Log lines within one second of a client that is refused often, and of many clients that are
+ * refused once.
+ */
 static char *print_flood(void) {
         for (;;) {
                 int64_t began_s = system_clock_mono_ns() / NS_PER_S;

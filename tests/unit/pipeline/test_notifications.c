@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Notifications between commit and delivery: stored with their change, published in order, removed when delivered. */
+/*
+ * Notifications between commit and delivery: stored with their change, published in order, removed
+ * when delivered.
+ */
 
 #include <errno.h>
 
@@ -15,7 +18,10 @@
 
 static struct broker broker;
 
-/* Connection 7, whose client id has one byte, watches both keys. Client c watches k; it has registered at a plain broker. */
+/*
+ * Connection 7, whose client id has one byte, watches both keys. Client c watches k; it has
+ * registered at a plain broker.
+ */
 static const struct pending_notification stored[] = {
         { 5, { 1000, 1 }, S("k"), NULL, S("\0\0\0\0\0\0\0\7\0\1\0\0\0\0\0\0\0\0\0\1c") },
         { 6, { 1000, 2 }, S("l"), NULL, S("\0\0\0\0\0\0\0\7\0\1") },
@@ -193,7 +199,10 @@ Test(stored_notifications, are_published_as_the_broker_has_room) {
                          CONTROL "deliver:5:0-end:7,0:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
 }
 
-/* The plugin of the first broker has not reported their delivery, so all of them are published to the next broker. */
+/*
+ * The plugin of the first broker has not reported their delivery, so all of them are published to
+ * the next broker.
+ */
 Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with_the_plugin) {
         meet_plugin("0\nguarded\n0\n");
         broker_forget(&broker);

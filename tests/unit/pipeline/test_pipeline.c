@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Requests", "Replies" and "Notifications": which messages are sent, their order, and drops. */
+/*
+ * PROTOCOL.md "Requests", "Replies" and "Notifications": which messages are sent, their order, and
+ * drops.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -89,7 +92,10 @@ Test(pipeline, requests_beyond_the_batch_limit_are_executed_in_the_next_batch) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-/* A notification is sent before the reply of the request that caused it. None follows the reply of STOP. */
+/*
+ * A notification is sent before the reply of the request that caused it. None follows the reply of
+ * STOP.
+ */
 Test(pipeline, replies_and_notifications_have_the_order_of_their_effect) {
         send_words("SET", "k", "0");
         send_words("KEYNOTIFY", "k", NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities" with a broker without the plugin: registrations end by acknowledgements without
- * subscribers and by presence topics.
+ * PROTOCOL.md "Broker abilities" with a broker without the plugin: registrations end by
+ * acknowledgements without subscribers and by presence topics.
  */
 
 #include "unit/pipeline/fake_broker.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities" for a broker with the plugin: HELLO and WELCOME, verified identities, and DISCONNECTED.
+ * PROTOCOL.md "Broker abilities" for a broker with the plugin: HELLO and WELCOME, verified
+ * identities, and DISCONNECTED.
  */
 
 #include <errno.h>
@@ -88,7 +89,10 @@ Test(hello, hello_that_cannot_be_published_is_repeated) {
         broker_deinit(&broker);
 }
 
-/* Another plugin may grant the subscription to COMPANION_PROBE. Then only the banner shows the plugin, and may arrive late. */
+/*
+ * Another plugin may grant the subscription to COMPANION_PROBE. Then only the banner shows the
+ * plugin, and may arrive late.
+ */
 Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         struct pipeline_config config = broker_config();
 
@@ -109,7 +113,10 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         broker_deinit(&broker);
 }
 
-/* Reconnect to a broker with this banner; NULL: none. Return the number of log lines with this text. */
+/*
+ * Reconnect to a broker with this banner; NULL: none. Return the number of log lines with this
+ * text.
+ */
 static size_t count_logged_at_reconnect(const char *banner, const char *text) {
         struct capture capture;
         size_t n_lines;
@@ -193,8 +200,8 @@ static void connect_to_plugin(char key) {
 }
 
 /*
- * Connect to a restarted broker, whose plugin has the MAC key 'z'. This request waited in the session. Returns true if it is
- * executed.
+ * Connect to a restarted broker, whose plugin has the MAC key 'z'. This request waited in the
+ * session. Returns true if it is executed.
  */
 static bool executes_waiting_request(char key, uint64_t sequence) {
         broker_forget(&broker);
@@ -206,7 +213,10 @@ static bool executes_waiting_request(char key, uint64_t sequence) {
         return strcmp(broker_sent(&broker), CONTROL "hello:instance-1 x:$-1 ") == 0;
 }
 
-/* The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests stores the key. */
+/*
+ * The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests
+ * stores the key.
+ */
 Test(hello, waiting_request_is_executed_after_restarts_of_store_and_broker) {
         broker_init_down(&broker, broker_config());
         connect_to_plugin(KEY);
@@ -253,7 +263,10 @@ Test(hello, plugin_of_another_version_gets_no_hello) {
         broker_deinit(&broker);
 }
 
-/* Clients that keep the queue of the store's session full must not make the store serve claimed identities. */
+/*
+ * Clients that keep the queue of the store's session full must not make the store serve claimed
+ * identities.
+ */
 Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
@@ -268,8 +281,9 @@ Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
 }
 
 /*
- * Without the PUBACK of hello the broker is stalled, and the plugin has not received hello. The store must not
- * serve the broker as plain: registrations made then would later count as registrations under the plugin.
+ * Without the PUBACK of hello the broker is stalled, and the plugin has not received hello. The
+ * store must not serve the broker as plain: registrations made then would later count as
+ * registrations under the plugin.
  */
 Test(hello, welcome_timeout_begins_with_the_puback_of_hello) {
         broker_init_down(&broker, broker_config());
@@ -697,7 +711,10 @@ static size_t large_n_recipients(size_t i) {
         return n;
 }
 
-/* The broker makes a copy of topic and value for each recipient: 4 MiB of copies in a frame, or one copy. */
+/*
+ * The broker makes a copy of topic and value for each recipient: 4 MiB of copies in a frame, or one
+ * copy.
+ */
 Test(with_plugin, copies_of_a_frame_are_limited) {
         for (size_t i = 0; i < N_ROWS(large_copies); i++) {
                 teardown();
@@ -797,7 +814,10 @@ static const struct {
         { "malformed Correlation Data", S("42") },
 };
 
-/* A welcome that was in flight when the connection broke arrives late and does not list newer registrations. */
+/*
+ * A welcome that was in flight when the connection broke arrives late and does not list newer
+ * registrations.
+ */
 Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Backpressure: with a slow or absent broker nothing is lost, nothing is sent twice, and the order stays. */
+/*
+ * Backpressure: with a slow or absent broker nothing is lost, nothing is sent twice, and the order
+ * stays.
+ */
 
 #include <stdio.h>
 

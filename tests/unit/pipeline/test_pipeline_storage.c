@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A batch is committed before any of its messages is published. A failed commit undoes the batch. */
+/*
+ * A batch is committed before any of its messages is published. A failed commit undoes the batch.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -355,8 +357,9 @@ static void begin_to_store(void) {
 }
 
 /*
- * The connection breaks during the commit of a registration. The store must send track before hello: a welcome without
- * that connection would end the registration although the client has its reply.
+ * The connection breaks during the commit of a registration. The store must send track before
+ * hello: a welcome without that connection would end the registration although the client has its
+ * reply.
  */
 Test(deferral, hello_waits_until_registrations_are_committed_and_tracked) {
         setup();

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Fair scheduling: waiting requests are executed round-robin by client, for a bounded time per call. */
+/*
+ * Fair scheduling: waiting requests are executed round-robin by client, for a bounded time per
+ * call.
+ */
 
 #include <stdlib.h>
 
@@ -177,7 +180,10 @@ static const struct {
           .has_plugin_later = true },
 };
 
-/* Start a pipeline in whose inbox n messages of this kind wait. The next broker_flush() executes them. */
+/*
+ * Start a pipeline in whose inbox n messages of this kind wait. The next broker_flush() executes
+ * them.
+ */
 static void start_with_waiting(size_t kind, int n, int64_t (*clock_ns)(void *userdata)) {
         struct pipeline_config config = broker_config();
 
@@ -194,7 +200,10 @@ static void start_with_waiting(size_t kind, int n, int64_t (*clock_ns)(void *use
                 connect_plugin();
 }
 
-/* Expect that the waiting messages are executed in this number of calls, and that the pipeline asks for each call. */
+/*
+ * Expect that the waiting messages are executed in this number of calls, and that the pipeline asks
+ * for each call.
+ */
 static void expect_calls(int n_calls, const char *name) {
         for (int i = 0; i < n_calls; i++) {
                 cr_expect_gt(pipeline_n_waiting_bytes(broker.pipeline), 0, "%s", name);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Progress for the watchdog: a commit that does not end is a hang; an idle store or an absent broker is not. */
+/*
+ * Progress for the watchdog: a commit that does not end is a hang; an idle store or an absent
+ * broker is not.
+ */
 
 #include <errno.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Run scripts of all commands once for each allocation that they make, with this allocation failing, or with this one
- * and all later ones of its batch failing. A second pipeline with enough memory gets only the requests that the first
- * executed, without requests that got "out of memory" or were dropped. Afterwards both must have sent the same messages,
- * except those counted as dropped, and must have the same content.
+ * Run scripts of all commands once for each allocation that they make, with this allocation
+ * failing, or with this one and all later ones of its batch failing. A second pipeline with enough
+ * memory gets only the requests that the first executed, without requests that got "out of memory"
+ * or were dropped. Afterwards both must have sent the same messages, except those counted as
+ * dropped, and must have the same content.
  */
 
 #include <errno.h>
@@ -57,7 +58,10 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         if (slice_equal(message->topic, S(COMPANION_HELLO)))
                 memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
         if (slice_equal(message->topic, S("replies"))) {
-                /* a reply without Correlation Data belongs to the second line of its batch, the only one without it */
+                /*
+                 * a reply without Correlation Data belongs to the second line of its batch, the
+                 * only one without it
+                 */
                 size_t i =
                         message->correlation_data.data ? (size_t)message->correlation_data.data[0] - '0' : 1;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Allocations of single modules fail, alone or with all later ones. The previous content stays, and nothing leaks. */
+/*
+ * Allocations of single modules fail, alone or with all later ones. The previous content stays, and
+ * nothing leaks.
+ */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -48,7 +51,10 @@ Test(starved, heap_keeps_its_content) {
         heap_deinit(&heap);
 }
 
-/* All keys are in one shard, so that it grows often. Each addition is tried with each of its allocations failing. */
+/*
+ * All keys are in one shard, so that it grows often. Each addition is tried with each of its
+ * allocations failing.
+ */
 Test(starved, failed_addition_leaves_the_store_unchanged) {
         uint64_t n_failed = 0, n_keys = 0;
         struct entry *entry;

@@ -31,7 +31,10 @@ Test(broker_log, reads_the_client_of_a_drop) {
         }
 }
 
-/* Other lines; also lines that mosquitto 2.0.11 logs for a client whose id or user name imitates a drop. */
+/*
+ * Other lines; also lines that mosquitto 2.0.11 logs for a client whose id or user name imitates a
+ * drop.
+ */
 static const struct slice others[] = {
         S(""),
         S("1: "),

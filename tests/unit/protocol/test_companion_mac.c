@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The MACs and boxes of common/protocol/companion_mac.h. The known answers are those of tests/support/companion.py. */
+/*
+ * The MACs and boxes of common/protocol/companion_mac.h. The known answers are those of
+ * tests/support/companion.py.
+ */
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Topic patterns with {client}: on these topics, brokers without the plugin publish which client disconnected. */
+/*
+ * Topic patterns with {client}: on these topics, brokers without the plugin publish which client
+ * disconnected.
+ */
 
 #include <criterion/criterion.h>
 

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Reads what a test makes the code print. A failed assertion leaves the descriptor redirected. That is harmless: each test has
- * its own process.
+ * Reads what a test makes the code print. A failed assertion leaves the descriptor redirected. That
+ * is harmless: each test has its own process.
  */
 
 struct capture {
@@ -17,7 +17,10 @@ struct capture {
 /* fd: STDOUT_FILENO or STDERR_FILENO. */
 void capture_start(struct capture *capture, int fd);
 
-/* Restore the descriptor, and return all that was printed since capture_start(). Freed by the caller. */
+/*
+ * Restore the descriptor, and return all that was printed since capture_start(). Freed by the
+ * caller.
+ */
 char *capture_end(struct capture *capture);
 
 /* Return how often the part occurs in the printed text. */

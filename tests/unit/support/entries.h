@@ -3,7 +3,10 @@
 
 #include "engine/engine.h"
 
-/* Return the key's entry, also if its deadline has passed; NULL if the key has none. Borrowed until the next step. */
+/*
+ * Return the key's entry, also if its deadline has passed; NULL if the key has none. Borrowed until
+ * the next step.
+ */
 static inline struct entry *find_entry(const struct engine *engine, struct slice key) {
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;

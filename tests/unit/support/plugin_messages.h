@@ -57,7 +57,10 @@ static inline struct slice welcome_text(struct buf *text, char key, const char *
         return buf_slice(text);
 }
 
-/* Return the payload of WELCOME: the encrypted text. hello: payload of HELLO. The caller frees the result. */
+/*
+ * Return the payload of WELCOME: the encrypted text. hello: payload of HELLO. The caller frees the
+ * result.
+ */
 static inline struct slice welcome_payload(struct slice hello, struct slice text) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
         uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);

@@ -7,7 +7,10 @@
 
 #include "unit/support/table.h"
 
-/* Requests that test_starved.c gives to two pipelines, one of them with failing allocations: all commands, many outcomes. */
+/*
+ * Requests that test_starved.c gives to two pipelines, one of them with failing allocations: all
+ * commands, many outcomes.
+ */
 
 enum { BATCH_MAX = 8 };
 

@@ -10,7 +10,10 @@ static inline bool stub_has_room(void *userdata) {
         return true;
 }
 
-/* The work in flight. Must be the first member of the userdata of a transport with stub_run_worker(). */
+/*
+ * The work in flight. Must be the first member of the userdata of a transport with
+ * stub_run_worker().
+ */
 struct stub_worker {
         void (*work)(void *argument); /* NULL: none */
         void *argument;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For tests driven by a table: a static const array, looped over by index, whose rows have a name. Criterion's
- * own parameters must not hold pointers.
+ * For tests driven by a table: a static const array, looped over by index, whose rows have a name.
+ * Criterion's own parameters must not hold pointers.
  */
 
 #define N_ROWS(table) (sizeof(table) / sizeof((table)[0]))
