@@ -58,16 +58,13 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
 static bool is_shared_with_store(const char *subscription) {
         static const struct slice levels[] = { SLICE_LITERAL("#"), SLICE_LITERAL("+"),
                                                SLICE_LITERAL("clients"), SLICE_LITERAL("statestore") };
-        const char *filter;
-        struct slice level;
+        struct slice rest = slice_from_string(subscription), level;
 
-        if (!STARTS_WITH(subscription, "$share/"))
+        if (!slice_starts_with(rest, SLICE_LITERAL("$share/")))
                 return false;
-        filter = strchr(subscription + strlen("$share/"), '/');
-        if (!filter)
-                return false;
-        filter++;
-        level = (struct slice){ (const uint8_t *)filter, strcspn(filter, "/") };
+        slice_split(rest, '/', &rest);
+        slice_split(rest, '/', &rest); /* the group */
+        level = slice_split(rest, '/', &rest);
         for (size_t i = 0; i < ARRAY_LENGTH(levels); i++)
                 if (slice_equal(level, levels[i]))
                         return true;
