@@ -160,8 +160,9 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
  * dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is
  * inconsistent: free the engine and load it from storage.
  *
- * This also restores the registrations that events have ended. The engine ends again those that the
- * policy does not grant. The caller must report the other ends again:
+ * This also restores the registrations that events have ended. A later tick, or the next change of
+ * its key, ends each registration that the policy does not grant. The caller must report the other
+ * ends again:
  * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked
  *   connections;
  * - without it, by EVENT_NOT_DELIVERED for the next notification.
