@@ -153,13 +153,14 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
 /*
- * KICK. Payload: the number of a connection. The plugin disconnects its client and the broker
- * publishes the client's will. The store kicks a connection in these cases:
+ * KICK. Payload: the number of a connection. The plugin closes this connection, and the broker
+ * publishes the client's will. If the connection is tracked, DISCONNECTED follows. The store kicks
+ * a connection in these cases:
  *
  * - WELCOME lists the connection, but the store has no registrations of the connection. The
  *   registrations ended while the store served another broker, or while the plugin did not reply.
  * - A notification for the connection is too large for the broker.
- * - With --control: the fault `disconnect` applies to a request of the connection.
+ * - With --control: the fault `kick` applies to a request of the connection.
  */
 #define COMPANION_KICK COMPANION_CONTROL "kick"
 

@@ -159,9 +159,9 @@ static int set_fault(struct control_call *call) {
                 fault_rules_write(&control->faults, &text);
                 return reply_with_blob(call, &text);
         }
-        if (call->n_words > 0 && slice_equal_string(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
+        if (call->n_words > 0 && slice_equal_string(call->words[0], fault_action_name(FAULT_KICK)) &&
             pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
-                return refuse(call, "disconnect needs the plugin in the broker");
+                return refuse(call, "kick needs the plugin in the broker");
 
         r = fault_rules_add(&control->faults, call->words, call->n_words, &number, &call->problem);
         if (r == -ENOSPC)

@@ -172,7 +172,7 @@ static void send_with_fault(struct control *control, const struct injected_fault
         case FAULT_ERROR:
                 send_error(control, injected->number, *reply, buf_slice(&rule->text));
                 break;
-        case FAULT_DISCONNECT:
+        case FAULT_KICK:
                 pipeline_send_connection(control->pipeline, SLICE_LITERAL(COMPANION_KICK),
                                          injected->connection);
                 break;

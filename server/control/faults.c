@@ -17,7 +17,7 @@ static const char *const names[N_FAULT_ACTIONS] = {
         [FAULT_REPLY_TWICE] = "answer-twice",
         [FAULT_ERROR] = "error",
         [FAULT_QUOTA] = "quota",
-        [FAULT_DISCONNECT] = "disconnect",
+        [FAULT_KICK] = "kick",
         [FAULT_DROP_NOTIFICATION] = "drop-notification",
         [FAULT_NOTIFY_TWICE] = "notify-twice",
 };
@@ -111,7 +111,7 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
 
         switch (rule->action) {
         case N_FAULT_ACTIONS:
-                return refuse(ret_problem, "delay, no-answer, answer-twice, error, quota, disconnect, "
+                return refuse(ret_problem, "delay, no-answer, answer-twice, error, quota, kick, "
                                            "drop-notification or notify-twice was expected");
         case FAULT_DELAY:
                 if (n_words < 2 || parse_duration(words[1], &rule->delay_ms) < 0 || rule->delay_ms == 0 ||

@@ -17,7 +17,7 @@ enum fault_action {
         FAULT_REPLY_TWICE, /* answer-twice: executed once; the reply is sent twice */
         FAULT_ERROR,       /* error: not executed; the reply is -ERR and the text of the rule */
         FAULT_QUOTA,       /* quota: not executed; the reply is the quota error */
-        FAULT_DISCONNECT,  /* disconnect: executed; no reply; the client is disconnected */
+        FAULT_KICK,        /* kick: executed; no reply; the plugin closes the connection of the client */
 
         /* Actions on notifications. */
         FAULT_DROP_NOTIFICATION, /* drop-notification */

@@ -131,7 +131,7 @@ static const char test_help[] =
         "  clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
         "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
-        "                              disconnect; drop-notification, notify-twice\n"
+        "                              kick; drop-notification, notify-twice\n"
         "  fault list | clear\n"
         "  requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
         "                              print the received requests, one JSON object per line\n"

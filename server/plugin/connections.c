@@ -39,7 +39,7 @@ static bool is_added(const UT_hash_handle *handle) {
         return handle->tbl;
 }
 
-static void unschedule_disconnect(struct connections *connections, struct connection *connection) {
+static void unschedule_kick(struct connections *connections, struct connection *connection) {
         if (!connection->scheduled_prev)
                 return;
         DL_DELETE2(connections->scheduled, connection, scheduled_prev, scheduled_next);
@@ -47,7 +47,7 @@ static void unschedule_disconnect(struct connections *connections, struct connec
 }
 
 static void connection_remove(struct connections *connections, struct connection *connection) {
-        unschedule_disconnect(connections, connection);
+        unschedule_kick(connections, connection);
         if (is_added(&connection->by_client))
                 HASH_DELETE(by_client, connections->by_client, connection);
         if (is_added(&connection->by_client_id))
@@ -139,14 +139,14 @@ static bool is_slow(const struct connection *connection) {
         return connection->is_tracked && connection->is_dropping;
 }
 
-static void schedule_disconnect(struct connections *connections, struct connection *connection) {
+static void schedule_kick(struct connections *connections, struct connection *connection) {
         if ((connection->is_refused || is_slow(connection)) && !connection->scheduled_prev)
                 DL_APPEND2(connections->scheduled, connection, scheduled_prev, scheduled_next);
 }
 
 void connections_track(struct connections *connections, struct connection *connection) {
         connection->is_tracked = true;
-        schedule_disconnect(connections, connection);
+        schedule_kick(connections, connection);
 }
 
 void connections_note_drop(struct connections *connections, struct slice client_id) {
@@ -156,15 +156,15 @@ void connections_note_drop(struct connections *connections, struct slice client_
         if (!connection)
                 return;
         connection->is_dropping = true;
-        schedule_disconnect(connections, connection);
+        schedule_kick(connections, connection);
 }
 
 void connections_refuse(struct connections *connections, struct connection *connection) {
         connection->is_refused = true;
-        schedule_disconnect(connections, connection);
+        schedule_kick(connections, connection);
 }
 
-void connections_disconnect_scheduled(struct plugin *plugin) {
+void connections_kick_scheduled(struct plugin *plugin) {
         struct connection *connection;
 
         /*
@@ -172,7 +172,7 @@ void connections_disconnect_scheduled(struct plugin *plugin) {
          * other connections.
          */
         while ((connection = plugin->connections.scheduled)) {
-                unschedule_disconnect(&plugin->connections, connection);
+                unschedule_kick(&plugin->connections, connection);
                 /*
                  * Ignore an error: its only effect is that the store does not count this
                  * disconnect.

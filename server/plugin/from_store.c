@@ -9,10 +9,10 @@
 #include "plugin/internal.h"
 
 /*
- * Disconnect the tracked clients, except the sender of HELLO: the broker is processing its packet.
+ * Kick the tracked clients, except the sender of HELLO: the broker is processing its packet.
  * The store's new instance does not know these connections, so no DISCONNECTED is sent.
  */
-static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *sender) {
+static int kick_tracked(struct plugin *plugin, const struct mosquitto *sender) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
         const uint64_t *number;
 
@@ -51,7 +51,7 @@ static int read_hello(struct hello *hello, const struct plugin *plugin,
 }
 
 /*
- * Disconnect a former store with another client id, so that at most one store serves. A former
+ * Kick a former store with another client id, so that at most one store serves. A former
  * store with the same client id was disconnected by the broker.
  */
 static int set_store_client_id(struct plugin *plugin, const char *client_id) {
@@ -71,7 +71,7 @@ static int set_instance(struct plugin *plugin, struct slice instance, const stru
 
         if (slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length }))
                 return 0;
-        r = disconnect_tracked(plugin, sender);
+        r = kick_tracked(plugin, sender);
         if (r < 0)
                 return r;
 
@@ -251,7 +251,7 @@ void from_store_unregister(struct plugin_load *load) {
                 mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, handlers[i].topic);
 }
 
-void from_store_disconnect_failed(struct plugin *plugin) {
+void from_store_kick_failed(struct plugin *plugin) {
         if (!plugin->failed_client)
                 return;
         plugin->failed_client = NULL;

@@ -53,7 +53,7 @@ struct connection {
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
         /*
-         * the connections that the next tick checks: it disconnects those refused, or tracked and
+         * the connections that the next tick checks: it kicks those refused, or tracked and
          * dropping; oldest first
          */
         struct connection *scheduled;
@@ -221,15 +221,15 @@ void connections_append_tracked(const struct connections *connections, struct bu
 void connections_track(struct connections *connections, struct connection *connection);
 void connections_note_drop(struct connections *connections, struct slice client_id);
 
-/* Disconnect the client at the next tick, after the PUBACK of its present message. */
+/* Kick the client at the next tick, after the PUBACK of its present message. */
 void connections_refuse(struct connections *connections, struct connection *connection);
 
 /*
- * Disconnect the refused clients and the slow watchers, and report the slow watchers to the store.
+ * Kick the refused clients and the slow watchers, and report the slow watchers to the store.
  * Call at a tick: a client's connection must not end during a callback for this client, or while
  * the broker publishes.
  */
-void connections_disconnect_scheduled(struct plugin *plugin);
+void connections_kick_scheduled(struct plugin *plugin);
 
 /* disconnected.c: DISCONNECTED, repeated until the store acknowledges it */
 
@@ -286,11 +286,11 @@ int from_store_register(struct plugin_load *load);
 void from_store_unregister(struct plugin_load *load);
 
 /*
- * Disconnect the store if memory was short for one of its messages since the last tick. Most
+ * Kick the store if memory was short for one of its messages since the last tick. Most
  * releases of mosquitto end the connection themselves, because the callback has failed. 2.0.15 to
  * 2.0.22 ignore the result of a callback for a control topic. Call at a tick.
  */
-void from_store_disconnect_failed(struct plugin *plugin);
+void from_store_kick_failed(struct plugin *plugin);
 
 /* Call at the end of each connection: it may be that of failed_client. */
 void from_store_forget(struct plugin *plugin, const struct mosquitto *client);

@@ -68,8 +68,8 @@ static int on_tick(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
         load->plugin->has_ticked = true;
-        from_store_disconnect_failed(load->plugin);
-        connections_disconnect_scheduled(load->plugin);
+        from_store_kick_failed(load->plugin);
+        connections_kick_scheduled(load->plugin);
         disconnected_repeat(load->plugin);
         deliver_publish(load->plugin);
         acl_order_changed(load); /* another plugin may have ended the reload event before on_reload() */

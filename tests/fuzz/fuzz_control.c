@@ -39,7 +39,7 @@ static const char *const dictionary[] = {
         "error",
         "unknown",
         "answer-twice",
-        "disconnect",
+        "kick",
         "all",
         "drop-notification",
         "notify-twice",

@@ -254,9 +254,9 @@ def test_control_logs_a_warning_at_start(started):
     assert "read the requests of other clients with their keys and values, whatever the policy grants" in started.log()
 
 
-def test_fault_disconnect_needs_the_plugin(site):
+def test_fault_kick_needs_the_plugin(site):
     site.start_store("--control")
 
-    reply = site.connect(kind=Control).ask("fault", "disconnect")
+    reply = site.connect(kind=Control).ask("fault", "kick")
 
-    assert reply == b"-ERR disconnect needs the plugin in the broker\r\n"
+    assert reply == b"-ERR kick needs the plugin in the broker\r\n"

@@ -90,7 +90,7 @@ def test_a_notification_is_sent_twice(control, client):
 
 def test_a_client_is_disconnected(control, client):
     client.watch("key")
-    control.do("fault", "disconnect", "client", "client-1", "verb", "SET")
+    control.do("fault", "kick", "client", "client-1", "verb", "SET")
 
     client.send("SET", "key", "value")
 

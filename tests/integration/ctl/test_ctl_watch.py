@@ -162,7 +162,7 @@ def test_watch_says_why_the_broker_ended_the_connection(make_site):
     site = make_site()
     site.start_store("--control")
     ctl = Ctl(site.broker.port)
-    ctl.ok("test", "fault", "disconnect", "verb", "KEYNOTIFY", "count", "1")
+    ctl.ok("test", "fault", "kick", "verb", "KEYNOTIFY", "count", "1")
 
     ended = ctl.run("watch", "key")
 

@@ -40,7 +40,7 @@ static const char *const right[] = {
         "quota probability 1",
         "no-answer probability 0.5 seed 18446744073709551615",
         "quota probability 0.000000001",
-        "disconnect",
+        "kick",
         "drop-notification client c key k",
         "notify-twice count 18446744073709551615",
         "delay 1ms client c verb SCAN key k count 1 probability 0.1 seed 0",
