@@ -204,7 +204,7 @@ static int on_notification(void *userdata, const struct registration *registrati
 
         if (!control->faults.first)
                 return 1;
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         if (buf_failed(&client) || buf_failed(&key))
                 return 1;
 

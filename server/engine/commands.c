@@ -27,7 +27,7 @@ static struct registration *watchers_of(struct engine *engine, uint64_t hash, st
                                         struct effects *effects) {
         if (engine->is_revoking)
                 revocation_check_key(engine, hash, key, effects);
-        return watch_of_key(&engine->watch, hash, key);
+        return registrations_of_key(&engine->registrations, hash, key);
 }
 
 /* Remove the entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
@@ -123,7 +123,7 @@ static uint64_t subtract(uint64_t a, uint64_t b) {
 }
 
 static struct excess excess_of(const struct engine *engine, struct excess growth) {
-        uint64_t n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes + growth.n_bytes;
+        uint64_t n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes + growth.n_bytes;
 
         return (struct excess){
                 .n_keys = growth.n_keys > 0 ? subtract(engine->keyspace.n_keys + growth.n_keys,
@@ -162,7 +162,7 @@ static enum outcome make_room(struct request_step *step, struct excess growth) {
         if (excess.n_bytes > engine->config.max_bytes / EXPIRED_SHARE)
                 return OUTCOME_QUOTA_EXCEEDED;
         return keyspace_has_expired(&engine->keyspace, step->now.mono_ns, excess.n_keys,
-                                    subtract(excess.n_bytes, engine->watch.n_ended_bytes))
+                                    subtract(excess.n_bytes, engine->registrations.n_ended_bytes))
                        ? OUTCOME_DONE
                        : OUTCOME_QUOTA_EXCEEDED;
 }
@@ -323,22 +323,22 @@ static void execute_vdel(struct request_step *step) {
  * Return whether a registration of this cost exceeds what the registrations of one client may use.
  */
 static bool exceeds_client_quota(const struct engine *engine, const struct request *request, uint64_t cost) {
-        struct watch_usage used = engine_client_usage(engine, request->client);
-        struct watch_usage max = engine_client_usage_max(engine);
+        struct registration_usage used = engine_client_usage(engine, request->client);
+        struct registration_usage max = engine_client_usage_max(engine);
 
         return used.n_registrations >= max.n_registrations || used.n_bytes + cost > max.n_bytes;
 }
 
-static enum outcome add_registration(struct request_step *step, struct watch_names names) {
+static enum outcome add_registration(struct request_step *step, struct registration_names names) {
         const struct request *request = step->request;
-        struct watch *watch = &step->engine->watch;
+        struct registrations *registrations = &step->engine->registrations;
         struct registration *registration;
-        uint64_t cost = watch_cost(request->client, request->key, request->user);
+        uint64_t cost = registration_cost(request->client, request->key, request->user);
         enum outcome outcome;
 
-        if (watch->n_registrations >= step->engine->config.max_registrations)
+        if (registrations->n_registrations >= step->engine->config.max_registrations)
                 disconnect_continue(step->engine, &step->n_rows_left, step->effects);
-        if (watch->n_registrations - watch->n_ended_registrations >=
+        if (registrations->n_registrations - registrations->n_ended_registrations >=
                     step->engine->config.max_registrations ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
@@ -346,13 +346,14 @@ static enum outcome add_registration(struct request_step *step, struct watch_nam
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
-            !(registration = watch_add(watch, names, request->user, request->connection)))
+            !(registration = registrations_add(registrations, names, request->user, request->connection)))
                 return OUTCOME_OUT_OF_MEMORY;
 
         effects_row(step->effects,
                     (struct row){ .type = ROW_REGISTRATION,
                                   .registration = { registration_ref(registration), .is_added = true } });
-        if (step->engine->is_tracking_uncertain || !watch_of_client(watch, request->client)->next_of_client)
+        if (step->engine->is_tracking_uncertain ||
+            !registrations_of_client(registrations, request->client)->next_of_client)
                 effects_track(step->effects, request->connection, TRACK_CONNECTION);
         return OUTCOME_DONE;
 }
@@ -368,20 +369,20 @@ static enum outcome keep_registration(struct request_step *step) {
 }
 
 static enum outcome end_registration(struct request_step *step, struct registration *registration) {
-        struct watch *watch = &step->engine->watch;
+        struct registrations *registrations = &step->engine->registrations;
 
         if (effects_reserve_track(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
         disconnect_end_registration(step->engine, registration, step->effects);
-        if (!watch_of_client(watch, step->request->client))
+        if (!registrations_of_client(registrations, step->request->client))
                 effects_track(step->effects, step->request->connection, UNTRACK_CONNECTION);
         return OUTCOME_DONE;
 }
 
 static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
-        const struct watch_names names = { request->client, request->key, step->key_hash };
+        const struct registration_names names = { request->client, request->key, step->key_hash };
         struct registration *registration;
         enum outcome outcome;
 
@@ -396,7 +397,7 @@ static void execute_keynotify(struct request_step *step) {
 
         disconnect_end_former(step->engine, request->client, request->connection, &step->n_rows_left,
                               step->effects);
-        registration = watch_find(&step->engine->watch, names);
+        registration = registrations_find(&step->engine->registrations, names);
         if (!request->stop && !registration)
                 outcome = add_registration(step, names);
         else if (!request->stop)

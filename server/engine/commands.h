@@ -13,7 +13,7 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash;  /* of the request's key, for both keyspace and watch; 0 for a pattern */
+        uint64_t key_hash;  /* of the request's key; 0 for a pattern */
         size_t n_rows_left; /* for what a tick would do later */
 };
 

@@ -17,19 +17,20 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
                 effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
                                                    .registration = { registration_ref(registration),
                                                                      .is_added = false } });
-        watch_remove(&engine->watch, registration);
+        registrations_remove(&engine->registrations, registration);
 }
 
 void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
         struct registration *registration;
 
-        for (; *n_rows_left > 0 && (registration = watch_of_ended(&engine->watch)); (*n_rows_left)--) {
+        for (; *n_rows_left > 0 && (registration = registrations_of_ended(&engine->registrations));
+             (*n_rows_left)--) {
                 /*
                  * If the client has registered again, the row in the storage belongs to the newer
                  * registration.
                  */
-                if (watch_is_registered_again(&engine->watch, registration))
-                        watch_remove(&engine->watch, registration);
+                if (registration_is_made_again(&engine->registrations, registration))
+                        registrations_remove(&engine->registrations, registration);
                 else
                         disconnect_end_registration(engine, registration, effects);
         }
@@ -41,7 +42,7 @@ static void end_client(struct engine *engine, struct registration *registration,
         if (!registration)
                 return;
 
-        watch_end_client(&engine->watch, registration);
+        registrations_end_client(&engine->registrations, registration);
         disconnect_continue(engine, n_rows_left, effects);
 }
 
@@ -52,10 +53,10 @@ static bool is_retained(const struct event *event, uint64_t connection) {
 
 /* End all registrations except those of the event's connections. */
 static void end_others(struct engine *engine, const struct event *event, struct effects *effects) {
-        struct watch_cursor cursor = { 0 };
+        struct registration_cursor cursor = { 0 };
         struct registration *registration;
 
-        while ((registration = watch_each(&engine->watch, &cursor)))
+        while ((registration = registrations_each(&engine->registrations, &cursor)))
                 if (!is_retained(event, registration->connection)) {
                         disconnect_end_registration(engine, registration, effects);
                         engine->revocation_epoch = engine->disconnect_epoch;
@@ -78,7 +79,7 @@ static void end_connections_except(struct engine *engine, struct registration *r
 
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            size_t *n_rows_left, struct effects *effects) {
-        struct registration *registration = watch_of_client(&engine->watch, client);
+        struct registration *registration = registrations_of_client(&engine->registrations, client);
 
         /*
          * Without has_former_connections, all registrations of a client have the same connection.
@@ -96,11 +97,12 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
 
         switch (event->type) {
         case EVENT_CLIENT_DISCONNECTED:
-                end_client(engine, watch_of_client(&engine->watch, event->client), &n_rows_left, effects);
+                end_client(engine, registrations_of_client(&engine->registrations, event->client),
+                           &n_rows_left, effects);
                 break;
         case EVENT_CONNECTION_CLOSED:
-                end_client(engine, watch_of_connection(&engine->watch, event->connection), &n_rows_left,
-                           effects);
+                end_client(engine, registrations_of_connection(&engine->registrations, event->connection),
+                           &n_rows_left, effects);
                 break;
         case EVENT_ALL_DISCONNECTED: /* its list of connections is empty */
         case EVENT_CONNECTIONS_RETAINED:
@@ -112,18 +114,18 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
 }
 
 void disconnect_delivered(struct engine *engine, struct registration *registration) {
-        if (!watch_has_ended(registration))
-                watch_set_subscribed(&engine->watch, registration);
+        if (!registration_has_ended(registration))
+                registrations_set_subscribed(&engine->registrations, registration);
 }
 
 void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
                               struct effects *effects) {
         struct registration *registration = event->registration;
 
-        if (watch_has_ended(registration))
+        if (registration_has_ended(registration))
                 return;
-        if (!watch_is_subscribed(registration)) {
-                watch_set_unreachable(&engine->watch, registration, now.mono_ns);
+        if (!registration_is_subscribed(registration)) {
+                registrations_set_unreachable(&engine->registrations, registration, now.mono_ns);
                 return;
         }
 
@@ -135,14 +137,15 @@ void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_l
                          struct effects *effects) {
         for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--) {
                 engine->disconnect_epoch++;
-                disconnect_end_registration(engine, watch_longest_idle(&engine->watch), effects);
+                disconnect_end_registration(engine, registrations_longest_idle(&engine->registrations),
+                                            effects);
         }
 }
 
 int64_t disconnect_idle_deadline(const struct engine *engine) {
         int64_t deadline_ns;
 
-        return __builtin_add_overflow(watch_longest_idle_since(&engine->watch),
+        return __builtin_add_overflow(registrations_longest_idle_since(&engine->registrations),
                                       engine->config.registration_timeout_ns, &deadline_ns)
                        ? INT64_MAX
                        : deadline_ns;

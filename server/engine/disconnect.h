@@ -30,7 +30,7 @@ int64_t disconnect_idle_deadline(const struct engine *engine);
 
 /*
  * Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see
- * watch_end_client().
+ * registrations_end_client().
  */
 void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
 

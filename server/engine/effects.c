@@ -86,7 +86,7 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
         if (r < 0 || !watchers)
                 return r;
 
-        for (; watchers; watchers = watch_next_of_key(watchers))
+        for (; watchers; watchers = registration_next_of_key(watchers))
                 n_watchers++;
         r = array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + 1,
                           sizeof(*effects->changes));
@@ -109,7 +109,7 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
                 .entry = entry ? entry_ref(entry) : NULL,
         };
 
-        for (; watchers; watchers = watch_next_of_key(watchers)) {
+        for (; watchers; watchers = registration_next_of_key(watchers)) {
                 ASSERT(effects->n_notifications < effects->notifications_capacity);
                 effects->notifications[effects->n_notifications++] = (struct notification){
                         .registration = registration_ref(watchers),

@@ -3,9 +3,9 @@
 
 #include "engine/keyspace.h"
 #include "engine/outcome.h"
+#include "engine/registrations.h"
 #include "engine/row.h"
 #include "engine/scan.h"
-#include "engine/watch.h"
 
 /*
  * The effects of the steps of one batch: rows for storage, and notifications in the order of the
@@ -68,8 +68,8 @@ void reply_deinit(struct reply *reply);
 
 /*
  * Make room for the change of a key and the notifications of its registrations. watchers: from
- * watch_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_change() with these
- * watchers cannot fail.
+ * registrations_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_change()
+ * with these watchers cannot fail.
  */
 int effects_reserve_change(struct effects *effects, const struct registration *watchers);
 

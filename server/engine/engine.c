@@ -53,7 +53,7 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
         memcpy(node, config->node_id.data, config->node_id.length);
 
         dedup_init(&engine->dedup, config->max_remembered_bytes);
-        watch_init(&engine->watch, &config->table_key);
+        registrations_init(&engine->registrations, &config->table_key);
         r = keyspace_init(&engine->keyspace, &config->table_key);
         if (r < 0)
                 return r;
@@ -67,7 +67,7 @@ struct engine *engine_free(struct engine *engine) {
                 return NULL;
 
         dedup_deinit(&engine->dedup);
-        watch_deinit(&engine->watch);
+        registrations_deinit(&engine->registrations);
         keyspace_deinit(&engine->keyspace);
         free((void *)engine->config.node_id.data);
         free(engine);
@@ -276,7 +276,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         };
 
         *step.reply = (struct reply){ 0 };
-        watch_restart_idle(&engine->watch, request->client, now.mono_ns);
+        registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
         if (is_deduplicated(request))
@@ -340,7 +340,7 @@ int64_t engine_next_deadline(const struct engine *engine) {
         int64_t idle = disconnect_idle_deadline(engine);
         int64_t next = expiry < forgetting ? expiry : forgetting;
 
-        if (engine->is_revoking || engine->is_notifying_lost || engine->watch.ended)
+        if (engine->is_revoking || engine->is_notifying_lost || engine->registrations.ended)
                 return 0;
         return idle < next ? idle : next;
 }
@@ -348,9 +348,9 @@ int64_t engine_next_deadline(const struct engine *engine) {
 struct engine_stats engine_stats(const struct engine *engine) {
         return (struct engine_stats){
                 .n_keys = engine->keyspace.n_keys,
-                .n_registrations = engine->watch.n_registrations,
+                .n_registrations = engine->registrations.n_registrations,
                 .n_remembered = engine->dedup.n_records,
-                .n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes,
+                .n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
                 .forgotten_reply = engine->dedup.forgotten_number,
                 .disconnect_epoch = engine->disconnect_epoch,
@@ -372,27 +372,28 @@ struct clock *engine_clock(struct engine *engine) {
 
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key) {
-        return watch_find(&engine->watch, watch_names(&engine->watch, client, key));
+        return registrations_find(&engine->registrations,
+                                  registrations_names(&engine->registrations, client, key));
 }
 
 bool engine_has_registrations(const struct engine *engine, uint64_t connection) {
-        return watch_of_connection(&engine->watch, connection);
+        return registrations_of_connection(&engine->registrations, connection);
 }
 
 bool engine_has_connections(const struct engine *engine) {
-        return watch_has_connections(&engine->watch);
+        return registrations_have_connections(&engine->registrations);
 }
 
-struct watch_usage engine_client_usage(const struct engine *engine, struct slice client) {
-        return watch_usage_of_client(&engine->watch, client);
+struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
+        return registrations_usage_of_client(&engine->registrations, client);
 }
 
 static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
         return maximum / 4 > at_least ? maximum / 4 : at_least;
 }
 
-struct watch_usage engine_client_usage_max(const struct engine *engine) {
-        return (struct watch_usage){
+struct registration_usage engine_client_usage_max(const struct engine *engine) {
+        return (struct registration_usage){
                 .n_registrations =
                         quarter_of(engine->config.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
                 .n_bytes = quarter_of(engine->config.max_bytes, ENGINE_CLIENT_BYTES_MIN),

@@ -6,9 +6,9 @@
 #include "engine/effects.h"
 #include "engine/keyspace.h"
 #include "engine/persistence.h"
+#include "engine/registrations.h"
 #include "engine/request.h"
 #include "engine/scan_token.h"
-#include "engine/watch.h"
 
 /*
  * The state store as a deterministic state machine. engine_step() takes an event and the time, and
@@ -215,7 +215,7 @@ bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 bool engine_has_connections(const struct engine *engine);
 
 /* What the registrations of this client use. */
-struct watch_usage engine_client_usage(const struct engine *engine, struct slice client);
+struct registration_usage engine_client_usage(const struct engine *engine, struct slice client);
 
 /*
  * The maximum that the registrations of one client may use: a quarter of max_registrations and of
@@ -224,7 +224,7 @@ struct watch_usage engine_client_usage(const struct engine *engine, struct slice
  */
 #define ENGINE_CLIENT_REGISTRATIONS_MIN 256
 #define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
-struct watch_usage engine_client_usage_max(const struct engine *engine);
+struct registration_usage engine_client_usage_max(const struct engine *engine);
 
 /* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);

@@ -9,11 +9,11 @@ struct engine {
         struct engine_config config;
         struct clock clock;
         struct keyspace keyspace;
-        struct watch watch;
+        struct registrations registrations;
         struct dedup dedup;
         uint64_t disconnect_epoch; /* as in struct engine_stats */
         bool is_notifying_lost;    /* watched keys remain to be checked: see persistence_notify_lost() */
-        bool is_revoking; /* registrations from watch.check on remain to be checked against a new policy */
+        bool is_revoking;          /* registrations remain to be checked, from registrations.check on */
 
         /*
          * Whether restored registrations of one client belong to several connections. This happens

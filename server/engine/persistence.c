@@ -20,13 +20,13 @@ bool persistence_stores(const struct engine_config *config, struct slice key, bo
 
 void engine_restore_lost_keys(struct engine *engine) {
         engine->is_notifying_lost = true;
-        watch_restart_keys(&engine->watch);
+        registrations_restart_keys(&engine->registrations);
 }
 
 /* Notify the watchers if the key does not exist. Returns 0 or -ENOMEM. */
 static int notify_if_lost(struct engine *engine, struct slice key, struct now now, struct effects *effects) {
         uint64_t hash = keyspace_hash(&engine->keyspace, key);
-        struct registration *watchers = watch_of_key(&engine->watch, hash, key);
+        struct registration *watchers = registrations_of_key(&engine->registrations, hash, key);
         int r;
 
         if (!watchers || keyspace_find(&engine->keyspace, hash, key))
@@ -46,7 +46,7 @@ int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_row
         int r;
 
         for (; engine->is_notifying_lost && *n_rows_left > 0; (*n_rows_left)--) {
-                engine->is_notifying_lost = watch_next_key(&engine->watch, &key);
+                engine->is_notifying_lost = registrations_next_key(&engine->registrations, &key);
                 if (!engine->is_notifying_lost)
                         return 0;
                 r = notify_if_lost(engine, key, now, effects);

@@ -41,8 +41,8 @@ int engine_restore_entry(struct engine *engine, const struct entry_fields *field
 }
 
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
-        struct registration *watchers =
-                watch_of_key(&engine->watch, keyspace_hash(&engine->keyspace, fields->key), fields->key);
+        struct registration *watchers = registrations_of_key(
+                &engine->registrations, keyspace_hash(&engine->keyspace, fields->key), fields->key);
         struct row row = { .type = ROW_ENTRY,
                            .entry = { .before_deadline_ns = DEADLINE_NEVER,
                                       .after_deadline_ns = fields->deadline_ns } };
@@ -77,11 +77,12 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
 
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection) {
-        const struct registration *first = watch_of_client(&engine->watch, client);
+        const struct registration *first = registrations_of_client(&engine->registrations, client);
 
         if (first && first->connection != connection)
                 engine->has_former_connections = true;
-        return watch_add(&engine->watch, watch_names(&engine->watch, client, key), user, connection)
+        return registrations_add(&engine->registrations,
+                                 registrations_names(&engine->registrations, client, key), user, connection)
                        ? 0
                        : -ENOMEM;
 }

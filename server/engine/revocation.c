@@ -15,7 +15,7 @@ static bool is_granted(const struct engine *engine, const struct registration *r
         if (!policy)
                 return true;
 
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         origin = (struct request_origin){ buf_slice(&client), registration->user,
                                           registration->connection != 0 };
         return !buf_failed(&client) && !buf_failed(&key) &&
@@ -35,7 +35,7 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
 
         disconnect_end_registration(engine, registration, effects);
         engine->revocation_epoch = ++engine->disconnect_epoch;
-        if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
+        if (connection != 0 && !registrations_of_connection(&engine->registrations, connection) &&
             effects_reserve_track(effects) == 0)
                 effects_track(effects, connection, UNTRACK_CONNECTION);
 }
@@ -43,7 +43,7 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
 /* Check all registrations from now on. */
 static void restart(struct engine *engine) {
         engine->is_revoking = true;
-        engine->watch.check = (struct watch_cursor){ 0 };
+        engine->registrations.check = (struct registration_cursor){ 0 };
 }
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
@@ -58,7 +58,8 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
                 return;
 
         for (; engine->is_revoking && *n_rows_left > 0; (*n_rows_left)--) {
-                struct registration *registration = watch_each(&engine->watch, &engine->watch.check);
+                struct registration *registration =
+                        registrations_each(&engine->registrations, &engine->registrations.check);
 
                 if (registration)
                         end_unless_granted(engine, registration, effects);
@@ -68,10 +69,10 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
 }
 
 void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects) {
-        struct registration *registration = watch_of_key(&engine->watch, hash, key);
+        struct registration *registration = registrations_of_key(&engine->registrations, hash, key);
 
         while (registration) {
-                struct registration *next = watch_next_of_key(registration);
+                struct registration *next = registration_next_of_key(registration);
 
                 end_unless_granted(engine, registration, effects);
                 registration = next;

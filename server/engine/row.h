@@ -3,7 +3,7 @@
 
 #include "engine/dedup.h"
 #include "engine/keyspace.h"
-#include "engine/watch.h"
+#include "engine/registrations.h"
 
 /*
  * One change of the state. Storage writes it; engine_undo() reverts it if the commit fails. A row

@@ -35,7 +35,7 @@ static int undo_registration(struct engine *engine, const struct row *row) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         struct registration *present;
 
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         if (buf_failed(&client) || buf_failed(&key))
                 return -ENOMEM;
 
@@ -48,7 +48,7 @@ static int undo_registration(struct engine *engine, const struct row *row) {
 
         present = engine_find_registration(engine, buf_slice(&client), buf_slice(&key));
         if (present) /* absent if its client has disconnected: ticks remove the registration */
-                watch_remove(&engine->watch, present);
+                registrations_remove(&engine->registrations, present);
         return 0;
 }
 

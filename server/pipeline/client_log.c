@@ -27,8 +27,8 @@ static void add_request(struct fields *fields, const struct request *request, co
 }
 
 static void add_quota(struct fields *fields, const struct engine *engine, const struct request *request) {
-        struct watch_usage used = engine_client_usage(engine, request->client);
-        struct watch_usage max = engine_client_usage_max(engine);
+        struct registration_usage used = engine_client_usage(engine, request->client);
+        struct registration_usage max = engine_client_usage_max(engine);
 
         if (request->verb == VERB_KEYNOTIFY) {
                 add_number(fields, "registrations", engine_stats(engine).n_registrations);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/watch.h"
+#include "engine/registrations.h"
 
 /*
  * Maps the message id of a notification to its registration until the broker acknowledges the

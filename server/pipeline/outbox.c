@@ -139,7 +139,7 @@ static int encode(const struct effects *effects, const struct hooks *hooks, size
                 if (*at == first || recipient.connection == 0) {
                         buf_reset(&client);
                         buf_reset(key);
-                        registration_names(registration, &client, key);
+                        registration_append_names(registration, &client, key);
                         if (buf_failed(&client) || buf_failed(key))
                                 return -ENOMEM;
                 }

@@ -263,7 +263,7 @@ static void restore_registrations(struct world *world) {
                 struct buf client = { 0 }, key = { 0 };
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
-                registration_names(registration, &client, &key);
+                registration_append_names(registration, &client, &key);
                 *restored = (struct model_registration){ .connection = registration->connection };
                 for (size_t j = 0; j < N_CLIENTS; j++)
                         if (slice_equal(engine_clients[j], buf_slice(&client)))

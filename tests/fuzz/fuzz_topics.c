@@ -9,7 +9,7 @@
 
 #include "base/base16.h"
 #include "base/cleanup.h"
-#include "engine/watch.h"
+#include "engine/registrations.h"
 #include "fuzz/fuzz.h"
 #include "protocol/topics.h"
 
@@ -35,7 +35,7 @@ static void read_base16(struct slice text) {
 static void register_and_name(struct slice client, struct slice key) {
         CLEANUP(buf_deinit) struct buf topic = { 0 }, named_client = { 0 }, named_key = { 0 };
         struct registration *registration;
-        struct watch watch;
+        struct registrations table;
 
         if (client.length == 0 || key.length == 0)
                 return;
@@ -44,13 +44,14 @@ static void register_and_name(struct slice client, struct slice key) {
         ASSERT(topic.length == topic_notify_length(client.length, key.length));
         ASSERT(!topic_is_valid_response(buf_slice(&topic)));
 
-        watch_init(&watch, &(struct hash_key){ { 1 } });
-        registration = watch_add(&watch, watch_names(&watch, client, key), (struct slice){ 0 }, 0);
+        registrations_init(&table, &(struct hash_key){ { 1 } });
+        registration =
+                registrations_add(&table, registrations_names(&table, client, key), (struct slice){ 0 }, 0);
         ASSERT(registration && registration->topic_length == topic.length &&
                memcmp(registration->topic, topic.data, topic.length) == 0);
-        registration_names(registration, &named_client, &named_key);
+        registration_append_names(registration, &named_client, &named_key);
         ASSERT(slice_equal(buf_slice(&named_client), client) && slice_equal(buf_slice(&named_key), key));
-        watch_deinit(&watch);
+        registrations_deinit(&table);
 }
 
 static void reply_to(struct slice topic) {

@@ -90,8 +90,8 @@ uint64_t model_n_bytes(const struct model *model) {
         for (size_t i = 0; i < model->n_keys; i++)
                 n_bytes += cost(&model->keys[i]);
         for (size_t i = 0; i < model->n_registrations; i++)
-                n_bytes += watch_cost(model->registrations[i].client, model->registrations[i].key,
-                                      SLICE_LITERAL(""));
+                n_bytes += registration_cost(model->registrations[i].client, model->registrations[i].key,
+                                             SLICE_LITERAL(""));
         return n_bytes;
 }
 

@@ -112,8 +112,8 @@ uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
 
 /*
- * Shared by model.c and model_watch.c. model_make_room(): false if the quota is exceeded without
- * the expired keys.
+ * Shared by model.c and model_registrations.c. model_make_room(): false if the quota is exceeded
+ * without the expired keys.
  */
 void model_reply(struct model_effects *effects, enum outcome outcome, const struct version *version);
 bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,

@@ -162,7 +162,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
 static int load_registration(const struct storage_sink *sink, const struct registration *registration) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
 
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         return sink->registration(sink->userdata, buf_slice(&client), registration->user, buf_slice(&key),
                                   registration->connection);
 }
@@ -253,12 +253,12 @@ static void compare_entries(const struct disk *disk, const struct keyspace *keys
         }
 }
 
-static void compare_registrations(const struct disk *disk, const struct watch *watch) {
-        struct watch_cursor cursor = { 0 };
+static void compare_registrations(const struct disk *disk, const struct registrations *table) {
+        struct registration_cursor cursor = { 0 };
         struct registration *registration;
         size_t n_stored = 0;
 
-        while ((registration = watch_each(watch, &cursor))) {
+        while ((registration = registrations_each(table, &cursor))) {
                 struct registration **stored = find_registration(disk, registration);
 
                 ASSERT(stored && (*stored)->connection == registration->connection);
@@ -296,6 +296,6 @@ void disk_compare(const struct disk *disk, const struct engine *engine, size_t n
                   struct now now) {
         ASSERT(disk->n_entries == n_persistent);
         compare_entries(disk, &engine->keyspace);
-        compare_registrations(disk, &engine->watch);
+        compare_registrations(disk, &engine->registrations);
         compare_replies(disk, &engine->dedup, now.mono_ns);
 }

@@ -171,7 +171,7 @@ static void set_registered(struct truth *truth, const struct registration *regis
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         size_t client_number, key_number;
 
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         client_number = find_name(clients, N_CLIENTS, buf_slice(&client));
         key_number = truth_key_number(buf_slice(&key));
         truth->is_registered[client_number][key_number] = is_registered;

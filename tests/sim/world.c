@@ -319,8 +319,8 @@ static void heal(struct world *world) {
  * connection.
  */
 static void check_registrations(struct world *world) {
-        const struct watch *watch = &world->pipeline->engine->watch;
-        struct watch_cursor cursor = { 0 };
+        const struct engine *engine = world->pipeline->engine;
+        struct registration_cursor cursor = { 0 };
         struct registration *registration;
 
         if (!world->broker.has_plugin)
@@ -329,13 +329,12 @@ static void check_registrations(struct world *world) {
                 for (size_t key = 0; key < N_KEYS; key++)
                         if (world->clients[i].registered_on[key] == world->clients[i].connection) {
                                 world->tally->n_registered++;
-                                CHECK(watch_find(watch,
-                                                 watch_names(watch, slice_from_string(truth_client(i)),
-                                                             truth_key(key))),
+                                CHECK(engine_find_registration(engine, slice_from_string(truth_client(i)),
+                                                               truth_key(key)),
                                       "a client that has the reply to KEYNOTIFY is registered");
                         }
 
-        while ((registration = watch_each(watch, &cursor))) {
+        while ((registration = registrations_each(&engine->registrations, &cursor))) {
                 bool is_alive = false;
 
                 for (size_t i = 0; i < world->n_clients; i++)

@@ -179,7 +179,7 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
 
         buf_reset(&writer->client);
         buf_reset(&writer->key);
-        registration_names(registration, &writer->client, &writer->key);
+        registration_append_names(registration, &writer->client, &writer->key);
         if (buf_failed(&writer->client) || buf_failed(&writer->key))
                 return SQLITE_NOMEM;
         stored.client = buf_slice(&writer->client);

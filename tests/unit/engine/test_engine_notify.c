@@ -273,7 +273,7 @@ static bool removes_stored(struct slice key) {
                 const struct row *row = &world.effects.rows[i];
 
                 buf_reset(&row_key);
-                registration_names(row->registration.registration, &client, &row_key);
+                registration_append_names(row->registration.registration, &client, &row_key);
                 removes = removes || (!row->registration.is_added && slice_equal(buf_slice(&row_key), key));
         }
         buf_deinit(&client);

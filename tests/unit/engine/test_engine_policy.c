@@ -393,7 +393,7 @@ Test(engine_policy, counts_the_user_of_a_registration_as_memory) {
 
         world_init(&world, world_config());
         cr_expect(asked(&world, WATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
-        cr_expect_eq(engine_stats(world.engine).n_bytes, watch_cost(S("c"), S("k"), S("")) + 2);
+        cr_expect_eq(engine_stats(world.engine).n_bytes, registration_cost(S("c"), S("k"), S("")) + 2);
         cr_expect(asked(&world, UNWATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
         cr_expect_eq(engine_stats(world.engine).n_bytes, 0);
         world_deinit(&world);

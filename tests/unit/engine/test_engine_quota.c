@@ -98,7 +98,7 @@ Test(quota, of_bytes_counts_fencing_tokens) {
 }
 
 Test(quota, of_bytes_counts_registrations) {
-        uint64_t cost = watch_cost(S("c"), S("k"), S(""));
+        uint64_t cost = registration_cost(S("c"), S("k"), S(""));
 
         init_bytes(cost + entry_cost(1, 1, NULL));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
@@ -222,7 +222,7 @@ Test(quota, removes_expired_keys_first) {
 Test(quota, removes_expired_keys_for_registrations) {
         init_bytes(entry_cost(1, 1000, NULL));
         cr_expect(asked(&world, SET("a", "v", PX(10)), OUTCOME_DONE));
-        limit_bytes(world.engine, watch_cost(S("c"), S("k"), S("")));
+        limit_bytes(world.engine, registration_cost(S("c"), S("k"), S("")));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_QUOTA_EXCEEDED));
         pass_ms(&world, 10);
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));

@@ -47,7 +47,7 @@ static void append_entry(struct buf *line, const struct keyspace *keyspace, stru
 static void append_registration(struct buf *line, const struct registration *registration) {
         struct buf client = { 0 }, key = { 0 };
 
-        registration_names(registration, &client, &key);
+        registration_append_names(registration, &client, &key);
         buf_append_slice(line, buf_slice(&client));
         buf_append_string(line, " watches ");
         buf_append_slice(line, buf_slice(&key));
@@ -70,7 +70,7 @@ static char *describe(const struct engine *engine) {
         char *lines[N_LINES_MAX];
         size_t n_lines = 0;
         struct keyspace_cursor cursor = { 0 };
-        struct watch_cursor registrations = { 0 };
+        struct registration_cursor registrations = { 0 };
         struct entry *entry;
         struct registration *registration;
         struct buf line = { 0 };
@@ -79,7 +79,7 @@ static char *describe(const struct engine *engine) {
                 append_entry(&line, &engine->keyspace, entry);
                 keep(lines, &n_lines, &line);
         }
-        while ((registration = watch_each(&engine->watch, &registrations))) {
+        while ((registration = registrations_each(&engine->registrations, &registrations))) {
                 append_registration(&line, registration);
                 keep(lines, &n_lines, &line);
         }
@@ -92,7 +92,7 @@ static char *describe(const struct engine *engine) {
         }
         buf_append_uint(&line, engine->keyspace.n_bytes);
         buf_append_string(&line, " bytes of keys, of registrations ");
-        buf_append_uint(&line, engine->watch.n_bytes);
+        buf_append_uint(&line, engine->registrations.n_bytes);
         buf_append(&line, "", 1);
         return (char *)line.data;
 }

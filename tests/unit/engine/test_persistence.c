@@ -116,7 +116,8 @@ Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
                         struct buf client = { 0 }, name = { 0 };
                         unsigned int number;
 
-                        registration_names(world.effects.notifications[i].registration, &client, &name);
+                        registration_append_names(world.effects.notifications[i].registration, &client,
+                                                  &name);
                         buf_append(&name, "", 1);
                         cr_assert_eq(sscanf((const char *)name.data, "k%u", &number), 1);
                         n_notified[number]++;

@@ -7,20 +7,20 @@
 
 #define S SLICE_LITERAL
 
-static struct watch watch;
+static struct registrations table;
 
 static struct registration *add(const char *client) {
-        cr_assert(watch_add(&watch, watch_names(&watch, slice_from_string(client), S("k")),
-                            (struct slice){ 0 }, 0));
-        return watch_find(&watch, watch_names(&watch, slice_from_string(client), S("k")));
+        cr_assert(registrations_add(&table, registrations_names(&table, slice_from_string(client), S("k")),
+                                    (struct slice){ 0 }, 0));
+        return registrations_find(&table, registrations_names(&table, slice_from_string(client), S("k")));
 }
 
 static void setup(void) {
-        watch_init(&watch, HASH_KEY(1));
+        registrations_init(&table, HASH_KEY(1));
 }
 
 static void teardown(void) {
-        watch_deinit(&watch);
+        registrations_deinit(&table);
 }
 
 TestSuite(inflight, .init = setup, .fini = teardown);
@@ -65,7 +65,7 @@ Test(inflight, ended_registration_stays_readable) {
         struct inflight inflight = { 0 };
 
         inflight_add(&inflight, a, 1);
-        watch_remove(&watch, a);
+        registrations_remove(&table, a);
         taken = inflight_take(&inflight, 1);
         cr_assert_eq(taken, a);
         cr_expect_null(taken->key);

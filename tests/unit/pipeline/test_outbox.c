@@ -8,30 +8,31 @@
 
 #define S SLICE_LITERAL
 
-static struct watch watch;
+static struct registrations table;
 static struct effects effects;
 static struct outbox outbox;
 
 static void setup(void) {
-        watch_init(&watch, HASH_KEY(1));
+        registrations_init(&table, HASH_KEY(1));
 }
 
 static void teardown(void) {
         outbox_deinit(&outbox);
         effects_deinit(&effects);
-        watch_deinit(&watch);
+        registrations_deinit(&table);
 }
 
 TestSuite(outbox, .init = setup, .fini = teardown);
 
 static void add_watcher(struct slice client, struct slice key, uint64_t connection) {
-        cr_assert(watch_add(&watch, watch_names(&watch, client, key), (struct slice){ 0 }, connection));
+        cr_assert(registrations_add(&table, registrations_names(&table, client, key), (struct slice){ 0 },
+                                    connection));
 }
 
 /* value absent: the key is deleted. */
 static void change(struct slice key, struct slice value) {
         struct version version = { 1000, (uint32_t)effects.n_changes };
-        struct registration *watchers = watch_of_key(&watch, hash_bytes(HASH_KEY(1), key), key);
+        struct registration *watchers = registrations_of_key(&table, hash_bytes(HASH_KEY(1), key), key);
         struct row row = { .type = ROW_ENTRY };
 
         if (value.data)
@@ -116,7 +117,7 @@ Test(outbox, client_id_of_a_known_connection_is_not_stored) {
                 add_watcher((struct slice){ client, sizeof(client) }, S("k"), 7 + i);
         }
         change(S("k"), S("v"));
-        watch_remove(&watch, watch_of_key(&watch, hash_bytes(HASH_KEY(1), S("k")), S("k")));
+        registrations_remove(&table, registrations_of_key(&table, hash_bytes(HASH_KEY(1), S("k")), S("k")));
         cr_assert_eq(outbox_stage(&outbox, &effects, NULL), 0);
 
         staged = outbox_staged(&outbox, &n);

@@ -13,8 +13,8 @@
 #include "base/array.h"
 #include "base/endpoint.h"
 #include "engine/keyspace.h"
+#include "engine/registrations.h"
 #include "engine/scan.h"
-#include "engine/watch.h"
 #include "pipeline/inbox.h"
 #include "protocol/companion_hello.h"
 #include "protocol/message.h"
@@ -121,31 +121,32 @@ Test(starved, failed_replacement_keeps_the_value) {
 }
 
 Test(starved, failed_registration_leaves_the_watch_unchanged) {
-        struct watch watch;
+        struct registrations table;
 
-        watch_init(&watch, HASH_KEY(1));
+        registrations_init(&table, HASH_KEY(1));
         for (int i = 0; i < 200; i++) {
                 char client[16], key[16];
                 const struct registration *registration;
-                uint64_t before = watch.n_bytes;
-                struct watch_names names;
+                uint64_t before = table.n_bytes;
+                struct registration_names names;
 
                 snprintf(client, sizeof(client), "c%d", i % 20);
                 snprintf(key, sizeof(key), "k%d", i % 33);
-                names = watch_names(&watch, slice_from_string(client), slice_from_string(key));
+                names = registrations_names(&table, slice_from_string(client), slice_from_string(key));
                 for (uint64_t n = 1;; n++) {
                         memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                        registration = watch_add(&watch, names, (struct slice){ 0 }, (uint64_t)i % 20);
+                        registration =
+                                registrations_add(&table, names, (struct slice){ 0 }, (uint64_t)i % 20);
                         if (memory_stop_failing() == 0)
                                 break;
                         cr_assert_null(registration, "registration %d, allocation %lu", i, n);
-                        cr_assert_eq(watch.n_registrations, (uint64_t)i);
-                        cr_assert_eq(watch.n_bytes, before);
-                        cr_assert_null(watch_find(&watch, names));
+                        cr_assert_eq(table.n_registrations, (uint64_t)i);
+                        cr_assert_eq(table.n_bytes, before);
+                        cr_assert_null(registrations_find(&table, names));
                 }
                 cr_assert_not_null(registration);
         }
-        watch_deinit(&watch);
+        registrations_deinit(&table);
 }
 
 Test(starved, scan_returns_a_whole_page_or_fails) {

@@ -167,7 +167,7 @@ void disk_init(struct disk *disk) {
         };
         snprintf(disk->directory, sizeof(disk->directory), "%s/statestored-test-XXXXXX", parent_directory());
         cr_assert_not_null(mkdtemp(disk->directory));
-        watch_init(&disk->watch, HASH_KEY(1));
+        registrations_init(&disk->registrations, HASH_KEY(1));
 }
 
 void disk_init_like(struct disk *disk, const struct disk *original) {
@@ -205,7 +205,7 @@ void disk_deinit(struct disk *disk) {
 
         disk_close(disk);
         reset_batch(disk);
-        watch_deinit(&disk->watch);
+        registrations_deinit(&disk->registrations);
         content_deinit(&disk->committed);
         content_deinit(&disk->expected);
         content_deinit(&disk->uncertain);
@@ -297,10 +297,13 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
         struct row *row = add_row(disk, ROW_REGISTRATION);
         struct slice user = connection ? client : (struct slice){ 0 };
 
-        if (!watch_find(&disk->watch, watch_names(&disk->watch, client, key)))
-                cr_assert(watch_add(&disk->watch, watch_names(&disk->watch, client, key), user, connection));
-        row->registration.registration =
-                registration_ref(watch_find(&disk->watch, watch_names(&disk->watch, client, key)));
+        if (!registrations_find(&disk->registrations,
+                                registrations_names(&disk->registrations, client, key)))
+                cr_assert(registrations_add(&disk->registrations,
+                                            registrations_names(&disk->registrations, client, key), user,
+                                            connection));
+        row->registration.registration = registration_ref(registrations_find(
+                &disk->registrations, registrations_names(&disk->registrations, client, key)));
         row->registration.is_added = true;
         content_put_registration(&disk->expected, client, key, &user, connection);
 }
@@ -308,9 +311,9 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
         struct row *row = add_row(disk, ROW_REGISTRATION);
 
-        row->registration.registration =
-                registration_ref(watch_find(&disk->watch, watch_names(&disk->watch, client, key)));
-        watch_remove(&disk->watch, row->registration.registration);
+        row->registration.registration = registration_ref(registrations_find(
+                &disk->registrations, registrations_names(&disk->registrations, client, key)));
+        registrations_remove(&disk->registrations, row->registration.registration);
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 

@@ -25,7 +25,7 @@ struct disk {
         struct now now;
         struct version clock;
         uint64_t disconnect_epoch;
-        struct watch watch; /* owns the registrations of the batch */
+        struct registrations registrations; /* of the batch */
         struct row rows[DISK_ROWS_MAX];
         size_t n_rows;                                                     /* of the current batch */
         struct pending_notification notifications[DISK_NOTIFICATIONS_MAX]; /* of the current batch */

@@ -68,8 +68,8 @@ static void do_watch(struct model *model, const struct request *request, struct 
 
         if (model->n_registrations >= model->config->max_registrations ||
             n_of_client(model, request->client) >= max_of_client(model) ||
-            !model_make_room(model, 0, watch_cost(request->client, request->key, SLICE_LITERAL("")), now,
-                             effects)) {
+            !model_make_room(model, 0, registration_cost(request->client, request->key, SLICE_LITERAL("")),
+                             now, effects)) {
                 model_reply(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
