@@ -48,12 +48,12 @@ static void message_init(struct message *message, const struct encoder *encoder,
         };
 }
 
-static void add_property(struct message *message, struct slice name, struct slice value) {
+static void encoder_add_property(struct message *message, struct slice name, struct slice value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
 }
 
-static void add_version(struct encoder *encoder, struct message *message, struct version version) {
+static void encoder_add_version(struct encoder *encoder, struct message *message, struct version version) {
         struct hlc hlc = { version.wall_ms, version.counter, encoder->node_id };
         size_t length;
 
@@ -64,8 +64,8 @@ static void add_version(struct encoder *encoder, struct message *message, struct
         memcpy(encoder->version + length, hlc.node.data, hlc.node.length);
         length += hlc.node.length;
         encoder->version[length] = '\0';
-        add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                     (struct slice){ (const uint8_t *)encoder->version, length });
+        encoder_add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                             (struct slice){ (const uint8_t *)encoder->version, length });
 }
 
 /*
@@ -108,14 +108,14 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
         buf_reset(&encoder->payload);
         encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
         if (reply->has_version)
-                add_version(encoder, ret_message, reply->version);
+                encoder_add_version(encoder, ret_message, reply->version);
         return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload,
                            struct message *ret_message) {
         message_init(ret_message, encoder, payload);
-        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
 }
 
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
@@ -131,13 +131,14 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         value.data = encoder->payload.data;
 
         message_init(ret_message, encoder, text->payload);
-        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
-        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
-        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
-        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
         if (fault == REQUEST_FAULT_VERSION) {
-                add_property(ret_message, SLICE_LITERAL(PROPERTY_SUPPORTED_VERSIONS), SLICE_LITERAL("0 1"));
-                add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
+                encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_SUPPORTED_VERSIONS),
+                                     SLICE_LITERAL("0 1"));
+                encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
         }
         return 0;
 }
@@ -155,7 +156,7 @@ int encoder_notification(struct encoder *encoder, const struct key_change *chang
                 payload = buf_slice(&encoder->payload);
         }
         message_init(ret_message, encoder, payload);
-        add_version(encoder, ret_message, change->version);
+        encoder_add_version(encoder, ret_message, change->version);
         return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 

@@ -31,7 +31,8 @@ static struct registration *watchers_of(struct engine *engine, uint64_t hash, st
 }
 
 /* Remove the entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
-static int remove_entry(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
+static int command_remove(struct engine *engine, uint64_t hash, struct entry *entry,
+                          struct effects *effects) {
         struct registration *watchers = watchers_of(engine, hash, entry_key(entry), effects);
         struct row row = { .type = ROW_ENTRY,
                            .entry = { .before = entry,
@@ -49,7 +50,7 @@ static int remove_entry(struct engine *engine, uint64_t hash, struct entry *entr
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
-        return remove_entry(engine, keyspace_hash(&engine->keyspace, entry_key(entry)), entry, effects);
+        return command_remove(engine, keyspace_hash(&engine->keyspace, entry_key(entry)), entry, effects);
 }
 
 static bool is_expired(const struct request_step *step, struct entry *entry) {
@@ -75,7 +76,7 @@ static int find_current(struct request_step *step, struct entry **ret_entry) {
         int r;
 
         if (entry && is_expired(step, entry)) {
-                r = remove_entry(step->engine, step->key_hash, entry, step->effects);
+                r = command_remove(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
                 entry = NULL;
@@ -118,7 +119,7 @@ struct excess {
         uint64_t n_keys, n_bytes;
 };
 
-static uint64_t subtract(uint64_t a, uint64_t b) {
+static uint64_t saturating_subtract(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
@@ -126,10 +127,10 @@ static struct excess excess_of(const struct engine *engine, struct excess growth
         uint64_t n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes + growth.n_bytes;
 
         return (struct excess){
-                .n_keys = growth.n_keys > 0 ? subtract(engine->keyspace.n_keys + growth.n_keys,
-                                                       engine->config.max_keys)
+                .n_keys = growth.n_keys > 0 ? saturating_subtract(engine->keyspace.n_keys + growth.n_keys,
+                                                                  engine->config.max_keys)
                                             : 0,
-                .n_bytes = growth.n_bytes > 0 ? subtract(n_bytes, engine->config.max_bytes) : 0,
+                .n_bytes = growth.n_bytes > 0 ? saturating_subtract(n_bytes, engine->config.max_bytes) : 0,
         };
 }
 
@@ -162,7 +163,7 @@ static enum outcome make_room(struct request_step *step, struct excess growth) {
         if (excess.n_bytes > engine->config.max_bytes / EXPIRED_SHARE)
                 return OUTCOME_QUOTA_EXCEEDED;
         return keyspace_has_expired(&engine->keyspace, step->now.mono_ns, excess.n_keys,
-                                    subtract(excess.n_bytes, engine->registrations.n_ended_bytes))
+                                    saturating_subtract(excess.n_bytes, engine->registrations.n_ended_bytes))
                        ? OUTCOME_DONE
                        : OUTCOME_QUOTA_EXCEEDED;
 }
@@ -201,7 +202,7 @@ static uint64_t max_payload_bytes(const struct packet_limits *limits, const stru
 }
 
 /* Store the value. `replaced` is the present entry of the key, or NULL. */
-static int set(struct request_step *step, struct entry *replaced) {
+static int command_set(struct request_step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
         struct registration *watchers = watchers_of(engine, step->key_hash, request->key, step->effects);
@@ -253,11 +254,11 @@ static void execute_set(struct request_step *step) {
         }
 
         cost_before = entry ? entry_cost_of(entry) : 0;
-        outcome = make_room(
-                step, (struct excess){ .n_keys = entry ? 0 : 1, .n_bytes = subtract(cost, cost_before) });
+        outcome = make_room(step, (struct excess){ .n_keys = entry ? 0 : 1,
+                                                   .n_bytes = saturating_subtract(cost, cost_before) });
         if (outcome == OUTCOME_DONE && !fits_packet(&step->engine->config.packets, request))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
-        if (outcome == OUTCOME_DONE && set(step, entry) < 0)
+        if (outcome == OUTCOME_DONE && command_set(step, entry) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;
 
         if (outcome == OUTCOME_DONE)
@@ -287,7 +288,7 @@ static void execute_get(struct request_step *step) {
 }
 
 /* Delete the key if it has the expected value. expected NULL: any value. */
-static void delete_key(struct request_step *step, const struct slice *expected) {
+static void command_delete(struct request_step *step, const struct slice *expected) {
         struct version version;
         struct entry *entry;
 
@@ -305,18 +306,18 @@ static void delete_key(struct request_step *step, const struct slice *expected) 
         version = entry_version(entry);
         if (expected && !slice_equal(entry_value(entry), *expected))
                 reply_version(step, OUTCOME_CONDITION_NOT_MET, version);
-        else if (remove_entry(step->engine, step->key_hash, entry, step->effects) < 0)
+        else if (command_remove(step->engine, step->key_hash, entry, step->effects) < 0)
                 reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
         else
                 reply_version(step, OUTCOME_DELETED, version);
 }
 
 static void execute_del(struct request_step *step) {
-        delete_key(step, NULL);
+        command_delete(step, NULL);
 }
 
 static void execute_vdel(struct request_step *step) {
-        delete_key(step, &step->request->value);
+        command_delete(step, &step->request->value);
 }
 
 /*

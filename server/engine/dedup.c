@@ -63,7 +63,7 @@ void dedup_drop(struct dedup *dedup, struct dedup_record *record, int64_t now_ns
         dedup_forget(dedup, record);
 }
 
-static int add(struct dedup *dedup, const struct reply_row *row, uint16_t group) {
+static int dedup_insert(struct dedup *dedup, const struct reply_row *row, uint16_t group) {
         unsigned int value = digest_value(&row->digest);
         struct dedup_record **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
         struct dedup_record *record;
@@ -112,7 +112,7 @@ struct dedup_record *dedup_excess(const struct dedup *dedup) {
 
 bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row) {
         row->number = dedup->last_number + 1;
-        if (add(dedup, row, digest_value(client) % DEDUP_N_GROUPS) == 0)
+        if (dedup_insert(dedup, row, digest_value(client) % DEDUP_N_GROUPS) == 0)
                 return true;
         dedup->n_dropped_early++;
         return false;
@@ -128,7 +128,7 @@ int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
         if (former)
                 dedup_drop(dedup, former, 0);
         if (dedup->n_records_max > 0)
-                return add(dedup, row, DEDUP_N_GROUPS);
+                return dedup_insert(dedup, row, DEDUP_N_GROUPS);
 
         dedup->last_number = row->number;
         dedup->n_dropped_early++;

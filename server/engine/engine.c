@@ -119,7 +119,7 @@ static enum outcome check_skew(const struct engine *engine, const struct request
         return OUTCOME_DONE;
 }
 
-static void execute(struct request_step *step) {
+static void engine_execute(struct request_step *step) {
         struct clock *clock = &step->engine->clock;
         const struct request *request = step->request;
         enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
@@ -247,7 +247,7 @@ static void execute_once(struct request_step *step) {
                 return;
         }
 
-        execute(step);
+        engine_execute(step);
         if (!must_remember_reply(step))
                 return;
 
@@ -282,7 +282,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         if (is_deduplicated(request))
                 execute_once(&step);
         else
-                execute(&step);
+                engine_execute(&step);
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {

@@ -40,11 +40,11 @@ static struct slice node_name(const struct registration_node *node) {
         return (struct slice){ node->name, node->hh.keylen };
 }
 
-static uint64_t hash_of(const struct registrations *table, const void *bytes, size_t length) {
+static uint64_t registrations_hash(const struct registrations *table, const void *bytes, size_t length) {
         return hash_bytes(&table->hash_key, (struct slice){ bytes, length });
 }
 
-static size_t shard_of(uint64_t hash) {
+static size_t registrations_shard(uint64_t hash) {
         return hash_shard(hash_value(hash), REGISTRATIONS_SHARD_BITS);
 }
 
@@ -139,12 +139,13 @@ static struct registration_node *find_node(struct registration_node *const *node
                                            struct slice name) {
         struct registration_node *node;
 
-        HASH_FIND_BYHASHVALUE(hh, nodes[shard_of(hash)], name.data, name.length, hash_value(hash), node);
+        HASH_FIND_BYHASHVALUE(hh, nodes[registrations_shard(hash)], name.data, name.length, hash_value(hash),
+                              node);
         return node;
 }
 
 static struct registration_node *find_client(const struct registrations *table, struct slice name) {
-        return find_node(table->clients, hash_of(table, name.data, name.length), name);
+        return find_node(table->clients, registrations_hash(table, name.data, name.length), name);
 }
 
 /* Find the key or client, or create it. */
@@ -158,8 +159,8 @@ static int node_find_or_add(struct registrations *table, struct registration_nod
                         return -ENOMEM;
 
                 memcpy(node->name, name.data, name.length);
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[shard_of(hash)], node->name, (unsigned int)name.length,
-                                            hash_value(hash), node);
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[registrations_shard(hash)], node->name,
+                                            (unsigned int)name.length, hash_value(hash), node);
                 if (!node->hh.tbl) {
                         free(node);
                         return -ENOMEM;
@@ -207,14 +208,15 @@ static int registration_new(struct registration **ret_registration, struct slice
 /* Add the client to the table of connections, unless it is there already. */
 static int index_connection(struct registrations *table, struct registration_node *client,
                             uint64_t connection) {
-        uint64_t hash = hash_of(table, &connection, sizeof(connection));
+        uint64_t hash = registrations_hash(table, &connection, sizeof(connection));
 
         if (connection == 0 || client->connection != 0)
                 return 0;
 
         client->connection = connection;
-        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[shard_of(hash)], &client->connection,
-                                    sizeof(client->connection), hash_value(hash), client);
+        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)],
+                                    &client->connection, sizeof(client->connection), hash_value(hash),
+                                    client);
         if (!client->by_connection.tbl) {
                 client->connection = 0;
                 return -ENOMEM;
@@ -284,7 +286,7 @@ static void release_ended(struct registrations *table, struct registration_node 
 }
 
 static uint64_t pair_hash(const struct registrations *table, const struct registration_pair *pair) {
-        return hash_of(table, pair, sizeof(*pair));
+        return registrations_hash(table, pair, sizeof(*pair));
 }
 
 /* direction: 1 for a new registration, -1 for one that ends. */
@@ -313,7 +315,7 @@ static struct registration *add_pair(struct registrations *table, struct registr
         registration->connection = connection;
         registration->pair = (struct registration_pair){ key->number, client->number };
         hash = pair_hash(table, &registration->pair);
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[shard_of(hash)], &registration->pair,
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &registration->pair,
                                     sizeof(registration->pair), hash_value(hash), registration);
         if (!registration->hh.tbl)
                 return registration_unref(registration);
@@ -329,7 +331,7 @@ static struct registration *add_pair(struct registrations *table, struct registr
 
 struct registration_names registrations_names(const struct registrations *table, struct slice client,
                                               struct slice key) {
-        return (struct registration_names){ client, key, hash_of(table, key.data, key.length) };
+        return (struct registration_names){ client, key, registrations_hash(table, key.data, key.length) };
 }
 
 struct registration *registrations_find(const struct registrations *table, struct registration_names names) {
@@ -345,14 +347,14 @@ struct registration *registrations_find(const struct registrations *table, struc
 
         pair = (struct registration_pair){ key_node->number, client_node->number };
         hash = pair_hash(table, &pair);
-        HASH_FIND_BYHASHVALUE(hh, table->pairs[shard_of(hash)], &pair, sizeof(pair), hash_value(hash),
-                              registration);
+        HASH_FIND_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &pair, sizeof(pair),
+                              hash_value(hash), registration);
         return registration;
 }
 
 struct registration *registrations_add(struct registrations *table, struct registration_names names,
                                        struct slice user, uint64_t connection) {
-        uint64_t client_hash = hash_of(table, names.client.data, names.client.length);
+        uint64_t client_hash = registrations_hash(table, names.client.data, names.client.length);
         struct registration_node *key_node = NULL, *client_node = NULL;
         struct registration *registration = NULL;
 
@@ -440,10 +442,10 @@ struct registration *registrations_of_client(const struct registrations *table, 
 }
 
 struct registration *registrations_of_connection(const struct registrations *table, uint64_t connection) {
-        uint64_t hash = hash_of(table, &connection, sizeof(connection));
+        uint64_t hash = registrations_hash(table, &connection, sizeof(connection));
         const struct registration_node *client;
 
-        HASH_FIND_BYHASHVALUE(by_connection, table->connections[shard_of(hash)], &connection,
+        HASH_FIND_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)], &connection,
                               sizeof(connection), hash_value(hash), client);
         return client ? client->registrations : NULL;
 }

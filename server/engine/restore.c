@@ -8,8 +8,8 @@
  * Put a new entry into the keyspace. *ret_before is the replaced entry or NULL; the caller takes
  * over its reference.
  */
-static int put(struct engine *engine, const struct entry_fields *fields, struct entry **ret_entry,
-               struct entry **ret_before) {
+static int restore_put(struct engine *engine, const struct entry_fields *fields, struct entry **ret_entry,
+                       struct entry **ret_before) {
         uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
         struct entry *before = keyspace_find(&engine->keyspace, hash, fields->key);
         struct entry *entry;
@@ -34,7 +34,7 @@ int engine_restore_entry(struct engine *engine, const struct entry_fields *field
         struct entry *entry, *before;
         int r;
 
-        r = put(engine, fields, &entry, &before);
+        r = restore_put(engine, fields, &entry, &before);
         if (r == 0)
                 entry_unref(before);
         return r;
@@ -50,7 +50,7 @@ int engine_import_entry(struct engine *engine, const struct entry_fields *fields
 
         r = effects_reserve_change(effects, watchers);
         if (r == 0)
-                r = put(engine, fields, &row.entry.after, &row.entry.before);
+                r = restore_put(engine, fields, &row.entry.after, &row.entry.before);
         if (r < 0)
                 return r;
 

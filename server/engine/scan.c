@@ -48,7 +48,7 @@ struct scan {
         size_t n_shard, shard_capacity;
 };
 
-static uint64_t hash_of(const struct keyspace *keyspace, const struct entry *entry) {
+static uint64_t scan_hash(const struct keyspace *keyspace, const struct entry *entry) {
         return keyspace_hash(keyspace, entry_key(entry));
 }
 
@@ -57,15 +57,15 @@ static int compare_hashes(const void *a, const void *b, void *keyspace) {
         uint64_t hash_a = entry_a->hh.hashv, hash_b = entry_b->hh.hashv;
 
         if (hash_a == hash_b) {
-                hash_a = hash_of(keyspace, entry_a);
-                hash_b = hash_of(keyspace, entry_b);
+                hash_a = scan_hash(keyspace, entry_a);
+                hash_b = scan_hash(keyspace, entry_b);
         }
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
 static bool is_before(const struct keyspace *keyspace, const struct entry *entry, uint64_t position) {
         return entry->hh.hashv < hash_value(position) ||
-               (entry->hh.hashv == hash_value(position) && hash_of(keyspace, entry) < position);
+               (entry->hh.hashv == hash_value(position) && scan_hash(keyspace, entry) < position);
 }
 
 static int collect_shard(struct scan *scan, struct entry *first, uint64_t position) {
@@ -99,7 +99,7 @@ static bool may_read(struct scan *scan, struct slice key) {
  * the client may not read were matched, the client could learn their names from the number of
  * pages.
  */
-static bool matches(struct scan *scan, struct entry *entry) {
+static bool scan_matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t cost = SCAN_KEY_STEPS + key.length / UTF8_BYTES_PER_STEP;
 
@@ -123,7 +123,7 @@ static int list_entry(struct scan *scan, struct entry *entry) {
         return 0;
 }
 
-static bool is_full(const struct scan *scan) {
+static bool scan_is_full(const struct scan *scan) {
         return scan->n_visited >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
                scan->budget == 0;
 }
@@ -151,7 +151,7 @@ static bool must_defer(const struct scan *scan, const struct entry *entry, bool 
 
 /* End the page before the i-th entry of the shard. */
 static int end_page(struct scan *scan, size_t i) {
-        uint64_t position = hash_of(scan->keyspace, scan->shard[i]);
+        uint64_t position = scan_hash(scan->keyspace, scan->shard[i]);
 
         scan->page->has_next = true;
         return scan_token_write(scan->query->token_key, position, scan->page->token);
@@ -165,11 +165,11 @@ static int scan_shard(struct scan *scan) {
                 struct entry *entry = scan->shard[i];
                 bool is_first = scan->n_visited == 0, is_match;
 
-                if (is_full(scan))
+                if (scan_is_full(scan))
                         return end_page(scan, i);
 
                 scan->n_visited++;
-                is_match = matches(scan, entry);
+                is_match = scan_matches(scan, entry);
                 if (!is_first && must_defer(scan, entry, is_match))
                         return end_page(scan, i);
                 if (is_match && !fits_reply(scan, entry))
