@@ -31,12 +31,10 @@
 /* Maximum number of remembered replies that one request drops, after the limit was lowered. */
 #define DROPPED_MAX 16
 
-static void engine_cleanup(struct engine **engine) {
-        engine_free(*engine);
-}
+CLEANUP_FUNCTION(cleanup_engine, struct engine *, engine_free)
 
 int engine_new(struct engine **ret_engine, const struct engine_config *config) {
-        CLEANUP(engine_cleanup) struct engine *engine = calloc(1, sizeof(*engine));
+        CLEANUP(cleanup_engine) struct engine *engine = calloc(1, sizeof(*engine));
         uint8_t *node;
         int r;
 

@@ -28,9 +28,7 @@ struct scan_page *scan_page_free(struct scan_page *page) {
         return NULL;
 }
 
-static void scan_page_cleanup(struct scan_page **page) {
-        scan_page_free(*page);
-}
+CLEANUP_FUNCTION(cleanup_page, struct scan_page *, scan_page_free)
 
 /* Bytes of UTF-8 validation that cost as much as one matching step. */
 #define UTF8_BYTES_PER_STEP 16
@@ -197,7 +195,7 @@ static int scan_from(struct scan *scan, uint64_t position) {
 
 int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
                   const struct scan_query *query) {
-        CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
+        CLEANUP(cleanup_page) struct scan_page *page = NULL;
         struct scan scan = { .keyspace = keyspace, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
         uint64_t position = 0;
         int r;
