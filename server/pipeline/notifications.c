@@ -219,6 +219,17 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
 
 /* 3. One change after the other */
 
+/* Count what is not published: one message for each client of a plain broker, or one frame. */
+static void count_dropped(struct pipeline *pipeline, struct slice recipients) {
+        struct recipient recipient;
+
+        while (recipients_next(&recipients, &recipient)) {
+                pipeline_count_out_of_memory(pipeline);
+                if (pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
+                        return;
+        }
+}
+
 /* Publish the notification to its remaining recipients while the transport has room. */
 static void publish_change(struct pipeline *pipeline, const struct pending_notification *notification) {
         struct outbox *outbox = &pipeline->outbox;
@@ -228,7 +239,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
         struct message message;
 
         if (encoder_notification(&pipeline->encoder, &change, &message) < 0) {
-                pipeline_count_out_of_memory(pipeline);
+                count_dropped(pipeline, recipients);
                 outbox_next_published(outbox);
                 return;
         }
