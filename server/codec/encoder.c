@@ -7,8 +7,13 @@
 #include "base/assert.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 #define PROTOCOL_VERSION "1.0"
+#define STATUS_OK        "200"
+
+/* The payload of a notification of SET, without the value. */
+#define NOTIFICATION_OF_SET "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n"
 
 /* Payloads in the sdk dialect, NUL-terminated. */
 static const struct slice outcome_payloads[N_OUTCOMES] = {
@@ -115,7 +120,7 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload,
                            struct message *ret_message) {
         message_init(ret_message, encoder, payload);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL(STATUS_OK));
 }
 
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
@@ -151,13 +156,42 @@ int encoder_notification(struct encoder *encoder, const struct key_change *chang
 
         buf_reset(&encoder->payload);
         if (change->entry) {
-                buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
+                buf_append_string(&encoder->payload, NOTIFICATION_OF_SET);
                 resp3_append_blob(&encoder->payload, entry_value(change->entry));
                 payload = buf_slice(&encoder->payload);
         }
         message_init(ret_message, encoder, payload);
         encoder_add_version(encoder, ret_message, change->version);
         return buf_failed(&encoder->payload) ? -ENOMEM : 0;
+}
+
+/* Sizes of MQTT 5, 3.3: texts have their length in 2 bytes, properties an identifier in 1 byte. */
+#define TEXT_BYTES(text)                 (2 + sizeof(text) - 1)
+#define TEXT_PROPERTY_BYTES(text)        (1 + TEXT_BYTES(text))
+#define USER_PROPERTY_BYTES(name, value) (1 + TEXT_BYTES(name) + TEXT_BYTES(value))
+
+/*
+ * The size of a message of the store with the longest version, without topic, payload, node ids and
+ * Property Length.
+ */
+#define PACKET_BYTES                                                                                        \
+        (1 + MESSAGE_VARINT_MAX /* Remaining Length */ + TEXT_BYTES("") /* topic */ +                       \
+         2 /* packet identifier */ + 2 /* Payload Format Indicator */ +                                     \
+         TEXT_PROPERTY_BYTES(MESSAGE_CONTENT_TYPE) + USER_PROPERTY_BYTES(PROPERTY_SOURCE_ID, "") +          \
+         USER_PROPERTY_BYTES(PROPERTY_VERSION, PROTOCOL_VERSION) +                                          \
+         USER_PROPERTY_BYTES(PROPERTY_TIMESTAMP, "9223372036854775807:2147483647:"))
+
+struct packet_limits encoder_packet_limits(const struct encoder *encoder, uint64_t max_bytes) {
+        size_t n_bytes = PACKET_BYTES + 2 * encoder->node_id.length;
+
+        return (struct packet_limits){
+                .max_bytes = max_bytes,
+                .notification_bytes = n_bytes + 2 /* Property Length */ + strlen(NOTIFICATION_OF_SET) +
+                                      topic_notify_length(ORDINARY_CLIENT_ID_MAX, 0),
+                .reply_bytes = n_bytes + 3 /* Property Length */ + 5 /* Message Expiry Interval */ +
+                               TEXT_PROPERTY_BYTES("") /* Correlation Data */ +
+                               USER_PROPERTY_BYTES(PROPERTY_STATUS, STATUS_OK),
+        };
 }
 
 struct slice encoder_error_text(enum outcome outcome) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codec/invocation.h"
-#include "engine/effects.h"
+#include "engine/engine.h"
 #include "protocol/hlc.h"
 #include "protocol/message.h"
 
@@ -47,6 +47,19 @@ int encoder_notification(struct encoder *encoder, const struct key_change *chang
 
 /* Like encoder_reply(), with this payload, status 200, and no version. Cannot fail. */
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);
+
+/*
+ * A notification has the value and, in its topic, the client id of the watcher. The limit on the
+ * size of a value leaves room for a client id of this length.
+ */
+#define ORDINARY_CLIENT_ID_MAX 128
+
+/*
+ * The limits of the engine if a packet may have max_bytes (0: no limit). The notification is that
+ * for a plain broker: a frame for the plugin is smaller, because it has the key once, and no notify
+ * topic. Variable byte integers of MQTT count with their length in the largest packet.
+ */
+struct packet_limits encoder_packet_limits(const struct encoder *encoder, uint64_t max_bytes);
 
 /* The text of an error in the sdk dialect, without "-ERR " and CR LF. outcome must be an error. */
 struct slice encoder_error_text(enum outcome outcome);

@@ -81,8 +81,8 @@ void engine_set_limits(struct engine *engine, const struct engine_config *config
         dedup_set_limit(&engine->dedup, config->max_remembered_bytes);
 }
 
-void engine_set_packet_limits(struct engine *engine, const struct packet_limits *limits) {
-        engine->config.packets = *limits;
+void engine_set_packet_limits(struct engine *engine, struct packet_limits limits) {
+        engine->config.packets = limits;
 }
 
 void engine_set_policy(struct engine *engine, const struct policy *policy) {

@@ -144,7 +144,7 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 void engine_set_limits(struct engine *engine, const struct engine_config *config);
 
 /* Replace the packet limits. Values that exceed the new limits stay. */
-void engine_set_packet_limits(struct engine *engine, const struct packet_limits *limits);
+void engine_set_packet_limits(struct engine *engine, struct packet_limits limits);
 
 /*
  * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made

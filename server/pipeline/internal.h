@@ -213,9 +213,6 @@ bool publish_batch(struct pipeline *pipeline, struct now now);
 void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
                    struct slice value, struct now now);
 
-/* Calculate the packet limits for packets of max_bytes. Returns 0 or -ENOMEM. */
-int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits);
-
 /* notifications.c */
 
 /*

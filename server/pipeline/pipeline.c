@@ -17,16 +17,6 @@ static void pipeline_cleanup(struct pipeline **pipeline) {
         pipeline_free(*pipeline);
 }
 
-static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        struct packet_limits limits;
-        int r;
-
-        r = publish_packet_limits(&pipeline->encoder, n_bytes, &limits);
-        if (r == 0)
-                engine_set_packet_limits(pipeline->engine, &limits);
-        return r;
-}
-
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
                  struct storage *storage, struct now now) {
         CLEANUP(pipeline_cleanup) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
@@ -56,10 +46,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         if (r < 0)
                 return r;
 
-        r = set_max_packet(pipeline, MESSAGE_PACKET_MAX);
-        if (r < 0)
-                return r;
-
+        pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
         memcpy(pipeline->hello.instance_id, restored.header.instance_id,
                sizeof(restored.header.instance_id));
         pipeline->commit.clock = restored.header.clock;
@@ -169,12 +156,7 @@ void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        /*
-         * Out of memory: the old limits stay. A message above the new limit is dropped when it is
-         * published.
-         */
-        if (set_max_packet(pipeline, n_bytes) < 0)
-                pipeline_count_out_of_memory(pipeline);
+        engine_set_packet_limits(pipeline->engine, encoder_packet_limits(&pipeline->encoder, n_bytes));
 }
 
 /*

@@ -4,21 +4,9 @@
 
 #include <errno.h>
 
-#include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "protocol/companion.h"
-#include "protocol/resp3.h"
 #include "protocol/topics.h"
-
-/*
- * A notification has the value and, in its topic, the client id of the watcher. The limit on the
- * size of a value leaves room for a client id of this length.
- */
-#define ORDINARY_CLIENT_ID_MAX 128
-
-static void cleanup_entry(struct entry **entry) {
-        entry_unref(*entry);
-}
 
 void pipeline_count_out_of_memory(struct pipeline *pipeline) {
         pipeline->counters.n_drops[DROP_OUT_OF_MEMORY]++;
@@ -204,74 +192,4 @@ bool publish_batch(struct pipeline *pipeline, struct now now) {
 
         batch_reset(batch);
         return true;
-}
-
-/* 4. Packet limits */
-
-/*
- * Return the size of a packet in which the topic, key, value or Correlation Data are still empty;
- * the caller adds their sizes. Remaining Length and Property Length count with their maximum size,
- * because these parts may lengthen them.
- */
-static uint64_t size_without_parts(const struct message *message) {
-        return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
-}
-
-/*
- * Calculate packet_limits.notification_bytes, the size of a notification without key and value, for
- * a plain broker. A frame for the plugin is smaller: it has the key once, and no notify topic.
- */
-static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
-        static const struct version longest = { INT64_MAX, INT32_MAX };
-        CLEANUP(cleanup_entry) struct entry *entry = NULL;
-        struct key_change change = { .version = longest };
-        struct message message;
-        int r;
-
-        r = entry_new(&entry, SLICE_LITERAL(""), SLICE_LITERAL(""), longest, NULL);
-        if (r < 0)
-                return r;
-        change.entry = entry;
-        r = encoder_notification(encoder, &change, &message);
-        if (r < 0)
-                return r;
-
-        *ret_n_bytes = size_without_parts(&message) - resp3_blob_length(entry_value(entry).length) +
-                       topic_notify_length(ORDINARY_CLIENT_ID_MAX, 0);
-        return 0;
-}
-
-/*
- * Calculate packet_limits.reply_bytes, the size of a reply without payload, response topic and
- * Correlation Data.
- */
-static int measure_reply(struct encoder *encoder, uint64_t *ret_n_bytes) {
-        struct reply reply = { .outcome = OUTCOME_DONE,
-                               .has_version = true,
-                               .version = { INT64_MAX, INT32_MAX } };
-        struct message message;
-        int r;
-
-        r = encoder_reply(encoder, &reply, &message);
-        if (r < 0)
-                return r;
-
-        message.correlation_data = SLICE_LITERAL("");
-        message.has_expiry = true;
-        *ret_n_bytes = size_without_parts(&message) - message.payload.length;
-        return 0;
-}
-
-int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits) {
-        struct packet_limits limits = { .max_bytes = max_bytes };
-        int r;
-
-        r = measure_notification(encoder, &limits.notification_bytes);
-        if (r == 0)
-                r = measure_reply(encoder, &limits.reply_bytes);
-        if (r < 0)
-                return r;
-
-        *ret_limits = limits;
-        return 0;
 }

@@ -20,7 +20,7 @@ static void setup(void) {
         world_init(&world, world_config());
         engine_set_packet_limits(
                 world.engine,
-                &(struct packet_limits){ .max_bytes = 99, .notification_bytes = 60, .reply_bytes = 40 });
+                (struct packet_limits){ .max_bytes = 99, .notification_bytes = 60, .reply_bytes = 40 });
 }
 
 TestSuite(packets, .init = setup, .fini = teardown);
@@ -74,7 +74,7 @@ Test(packets, limit_the_reply_to_a_get_with_topic_and_correlation) {
 }
 
 Test(packets, are_unlimited_by_default) {
-        engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
+        engine_set_packet_limits(world.engine, (struct packet_limits){ 0 });
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_DONE));
         cr_expect(asked(&world, GET("k"), OUTCOME_VALUE));
         cr_expect(asked(&world, SCAN("*"), OUTCOME_PAGE));
@@ -91,7 +91,7 @@ Test(packets, end_a_page_early_and_list_every_key_over_several) {
                 ask(&world,
                     (struct request){ .verb = VERB_SET, .key = slice_from_string(key), .value = S("v") });
         }
-        engine_set_packet_limits(world.engine, &limits);
+        engine_set_packet_limits(world.engine, limits);
         for (bool has_next = true; has_next; n_pages++) {
                 const struct scan_page *page = ask(&world, SCAN("*", .value = token))->page;
 
@@ -108,10 +108,10 @@ Test(packets, end_a_page_early_and_list_every_key_over_several) {
 }
 
 Test(packets, refuse_a_page_whose_first_key_does_not_fit) {
-        engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
+        engine_set_packet_limits(world.engine, (struct packet_limits){ 0 });
         ask(&world, SET(FITS FITS FITS, "v"));
         engine_set_packet_limits(world.engine,
-                                 &(struct packet_limits){ .max_bytes = 150, .reply_bytes = 20 });
+                                 (struct packet_limits){ .max_bytes = 150, .reply_bytes = 20 });
         cr_expect(asked(&world, SCAN("*"), OUTCOME_REPLY_TOO_LARGE));
         cr_expect(asked(&world, SCAN("x*"), OUTCOME_PAGE)); /* it does not match */
 }
