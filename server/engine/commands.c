@@ -265,7 +265,7 @@ static void execute_set(struct request_step *step) {
                 reply_version(step, outcome, step->version);
         else
                 reply_outcome(step, outcome);
-        step->reply->is_insertion = !entry;
+        step->reply->execution = entry ? EXECUTION_ORDINARY : EXECUTION_INSERTION;
 }
 
 static void execute_get(struct request_step *step) {

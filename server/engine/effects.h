@@ -13,12 +13,18 @@
  * effects_reset().
  */
 
+/* How a request was executed, for metrics. */
+enum execution {
+        EXECUTION_ORDINARY,
+        EXECUTION_INSERTION, /* SET of a key that did not exist, even if storing failed */
+        EXECUTION_REPEATED,  /* executed before: the reply is a remembered one */
+};
+
 /* The reply to one request. */
 struct reply {
         enum outcome outcome;
+        enum execution execution;
         bool has_version;
-        bool is_insertion; /* SET of a key that did not exist, even if storing failed; for metrics */
-        bool is_repeated;  /* a remembered reply: the request was executed before */
         struct version version;
         struct entry *entry;    /* PAYLOAD_ENTRY */
         struct scan_page *page; /* PAYLOAD_PAGE */

@@ -201,7 +201,7 @@ static struct remembered_reply remembered_reply_of(const struct reply *reply) {
 }
 
 static void reply_as_remembered(struct reply *reply, struct remembered_reply remembered) {
-        reply->is_repeated = true;
+        reply->execution = EXECUTION_REPEATED;
         reply->outcome = remembered.outcome;
         reply->has_version = remembered.has_version;
         reply->version = (struct version){ remembered.version_wall_ms, remembered.version_counter };

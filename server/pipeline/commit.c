@@ -26,10 +26,8 @@ static void count_replies(struct pipeline *pipeline) {
                 if (pending->verb == VERB_UNKNOWN)
                         continue;
                 counters->n_replies[pending->verb][pending->reply.outcome]++;
-                if (pending->reply.is_repeated)
-                        counters->n_repeated++;
-                else if (pending->verb == VERB_SET && pending->reply.is_insertion)
-                        counters->n_insertions++;
+                counters->n_repeated += pending->reply.execution == EXECUTION_REPEATED;
+                counters->n_insertions += pending->reply.execution == EXECUTION_INSERTION;
         }
 }
 
