@@ -127,8 +127,9 @@ int server_open_link(struct server *server) {
                        "raise LINK_SUBSCRIPTIONS_MAX");
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
-                .endpoints = server->dev_broker ? server_dev_broker_endpoint(server) : config->endpoints,
-                .n_endpoints = server->dev_broker ? 1 : config->n_endpoints,
+                .brokers = { .endpoints = server->dev_broker ? server_dev_broker_endpoint(server)
+                                                             : config->endpoints,
+                             .n_endpoints = server->dev_broker ? 1 : config->n_endpoints },
                 .client_id = config->client_id,
                 .keepalive_s = config->keepalive_s,
                 .credentials = config->credentials,

@@ -17,7 +17,6 @@
 
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "mqtt/mqtt_client.h"
 
 #define KEEPALIVE_S 20
 
@@ -25,10 +24,9 @@ struct connection {
         struct connection_config config;
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
-        size_t at;                  /* index of the current endpoint */
-        size_t n_given_up;          /* number of endpoints that connection_open_next() has given up */
+        size_t n_given_up;          /* number of brokers that connection_open_next() has given up */
         bool is_ready;              /* connected and subscribed */
-        bool is_disconnected; /* while opening: connect_until() must try the next address of the endpoint */
+        bool is_disconnected; /* while opening: connect_until() must try the next address of the broker */
         bool has_failed;
         bool was_lost;  /* see connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
@@ -290,21 +288,20 @@ enum connection_result connection_wait(struct connection *connection, const bool
 /* 3. Connecting */
 
 const struct endpoint *connection_endpoint(const struct connection *connection) {
-        return &connection->config.endpoints[connection->at];
+        return mqtt_brokers_endpoint(&connection->config.brokers);
 }
 
-/* Each endpoint gets an equal share of the timeout. */
-static int64_t endpoint_timeout_ms(const struct connection *connection) {
-        int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.n_endpoints;
+/* Each broker gets an equal share of the timeout. */
+static int64_t broker_timeout_ms(const struct connection *connection) {
+        int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.brokers.n_endpoints;
 
         return timeout_ms > 0 ? timeout_ms : 1;
 }
 
 static int make_client(struct connection *connection) {
-        const struct connection_config *config = &connection->config;
+        struct connection_config *config = &connection->config;
         struct mqtt_client_config client_config = {
-                .endpoints = connection_endpoint(connection),
-                .n_endpoints = 1,
+                .brokers = &config->brokers,
                 .client_id = config->client_id,
                 .keepalive_s = KEEPALIVE_S,
                 .receive_maximum = config->receive_maximum ? config->receive_maximum : UINT16_MAX,
@@ -324,8 +321,7 @@ static int make_client(struct connection *connection) {
 }
 
 /*
- * Try the addresses of the endpoint until the connection is ready or the time of the endpoint is
- * over.
+ * Try the addresses of the broker until the connection is ready or the time of the broker is over.
  */
 static enum connection_result connect_until(struct connection *connection, int64_t until_ms) {
         enum connection_result result = CONNECTION_OK;
@@ -344,9 +340,9 @@ static enum connection_result connect_until(struct connection *connection, int64
         return result;
 }
 
-static enum connection_result try_endpoint(struct connection *connection) {
-        struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
-        int64_t until_ms = system_clock_mono_ms() + endpoint_timeout_ms(connection);
+static enum connection_result try_broker(struct connection *connection) {
+        struct duration_text timeout = duration_text(broker_timeout_ms(connection));
+        int64_t until_ms = system_clock_mono_ms() + broker_timeout_ms(connection);
         enum connection_result result;
         int r;
 
@@ -370,38 +366,37 @@ static enum connection_result try_endpoint(struct connection *connection) {
         return BROKER_FAIL(connection, "cannot connect to ", " within %s" LOCATION_ADVICE, timeout.text);
 }
 
-/* Add the endpoints that failed before the current one to connection_problem(). */
-static void name_other_endpoints(struct connection *connection) {
+/* Add the brokers that failed before the current one to connection_problem(). */
+static void name_other_brokers(struct connection *connection) {
+        const struct mqtt_brokers *brokers = &connection->config.brokers;
         size_t length = strlen(connection->problem);
 
-        for (size_t i = 0; i < connection->config.n_endpoints && length < sizeof(connection->problem); i++)
-                if (i != connection->at)
+        for (size_t i = 0; i < brokers->n_endpoints && length < sizeof(connection->problem); i++)
+                if (i != brokers->at)
                         length += (size_t)snprintf(connection->problem + length,
                                                    sizeof(connection->problem) - length, "; also tried %s",
-                                                   endpoint_text(&connection->config.endpoints[i]).text);
+                                                   endpoint_text(&brokers->endpoints[i]).text);
 }
 
 enum connection_result connection_open(struct connection *connection) {
-        size_t n_endpoints = connection->config.n_endpoints;
-        enum connection_result result;
+        struct mqtt_brokers *brokers = &connection->config.brokers;
+        enum connection_result result = try_broker(connection);
 
-        for (size_t n_tried = 0;; connection->at = (connection->at + 1) % n_endpoints) {
-                result = try_endpoint(connection);
-                if (result != CONNECTION_FAILED)
-                        return result;
-                if (++n_tried == n_endpoints) {
-                        name_other_endpoints(connection);
-                        return result;
-                }
+        for (size_t n_tried = 1; result == CONNECTION_FAILED && n_tried < brokers->n_endpoints; n_tried++) {
+                mqtt_brokers_advance(brokers);
+                result = try_broker(connection);
         }
+        if (result == CONNECTION_FAILED)
+                name_other_brokers(connection);
+        return result;
 }
 
 enum connection_result connection_open_next(struct connection *connection) {
         connection_close(connection);
-        connection->at = (connection->at + 1) % connection->config.n_endpoints;
+        mqtt_brokers_advance(&connection->config.brokers);
         connection->n_given_up++;
-        return connection->n_given_up < connection->config.n_endpoints ? connection_open(connection)
-                                                                       : CONNECTION_TIMED_OUT;
+        return connection->n_given_up < connection->config.brokers.n_endpoints ? connection_open(connection)
+                                                                               : CONNECTION_TIMED_OUT;
 }
 
 static void client_closed(void *userdata) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/endpoint.h"
-#include "mqtt/credentials.h"
+#include "mqtt/mqtt_client.h"
 #include "protocol/message.h"
 
 /*
@@ -24,11 +24,10 @@ enum connection_result {
 };
 
 struct connection_config {
-        const struct endpoint *endpoints; /* tried in turn */
-        size_t n_endpoints;
+        struct mqtt_brokers brokers;
         struct credentials credentials;
         const char *client_id;
-        int64_t timeout_ms; /* for connection_open(), all endpoints together */
+        int64_t timeout_ms; /* for connection_open(), all brokers together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
@@ -55,18 +54,18 @@ int connection_new(struct connection **ret_connection, const struct connection_c
 struct connection *connection_free(struct connection *connection);
 
 /*
- * Connect or reconnect, and subscribe. Start with the endpoint of the latest attempt, then try the
+ * Connect or reconnect, and subscribe. Start with the broker of the latest attempt, then try the
  * others in turn.
  */
 enum connection_result connection_open(struct connection *connection);
 
 /*
- * Close the connection and open one to the next endpoint. Returns CONNECTION_TIMED_OUT if all
- * endpoints were tried.
+ * Close the connection and open one to the next broker. Returns CONNECTION_TIMED_OUT if all brokers
+ * were tried.
  */
 enum connection_result connection_open_next(struct connection *connection);
 
-/* The endpoint of the latest attempt. */
+/* The broker of the latest attempt. */
 const struct endpoint *connection_endpoint(const struct connection *connection);
 
 /* Send DISCONNECT and close the connection. connection_open() opens it again. */
@@ -99,7 +98,7 @@ __attribute__((format(printf, 2, 3))) void connection_set_problem(struct connect
                                                                   const char *format, ...);
 
 /*
- * After CONNECTION_FAILED: the cause, the remedy, and all endpoints that connection_open() tried,
+ * After CONNECTION_FAILED: the cause, the remedy, and all brokers that connection_open() tried,
  * on one line.
  */
 const char *connection_problem(const struct connection *connection);

@@ -155,7 +155,7 @@ static int make_properties(struct session *session, const struct session_request
         return mqtt_properties_new(ret_properties, &message);
 }
 
-static enum connection_result send(struct session *session, const struct session_request *request) {
+static enum connection_result session_send(struct session *session, const struct session_request *request) {
         mosquitto_property *properties = NULL;
         int r;
 
@@ -185,7 +185,7 @@ enum connection_result session_request(struct session *session, const struct ses
                                        struct session_reply *reply) {
         struct duration_text timeout = duration_text(timeout_of(session, request));
         struct endpoint_text broker = endpoint_text(connection_endpoint(session->connection));
-        enum connection_result result = send(session, request);
+        enum connection_result result = session_send(session, request);
 
         if (result == CONNECTION_OK)
                 result = connection_wait(session->connection, &session->is_done,
@@ -322,8 +322,7 @@ static int make_topics(struct session *session) {
 
 struct connection_config connection_config_from_options(const struct options *options) {
         return (struct connection_config){
-                .endpoints = options->endpoints,
-                .n_endpoints = options->n_endpoints,
+                .brokers = { .endpoints = options->endpoints, .n_endpoints = options->n_endpoints },
                 .credentials = options->credentials,
                 .client_id = options->client_id,
                 .timeout_ms = options->timeout_ms,

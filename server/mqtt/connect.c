@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Attempts to connect: endpoints, their addresses, and the lookup of names. */
+/* Attempts to connect: brokers, their addresses, and the lookup of names. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,16 +10,22 @@
 
 #include "mqtt/internal.h"
 
-static void next_endpoint(struct mqtt_client *client) {
-        client->endpoint = (client->endpoint + 1) % client->config.n_endpoints;
-        client->address = 0;
+const struct endpoint *mqtt_brokers_endpoint(const struct mqtt_brokers *brokers) {
+        return &brokers->endpoints[brokers->at];
+}
+
+void mqtt_brokers_advance(struct mqtt_brokers *brokers) {
+        brokers->at = (brokers->at + 1) % brokers->n_endpoints;
+}
+
+static const struct endpoint *broker(const struct mqtt_client *client) {
+        return mqtt_brokers_endpoint(client->config.brokers);
 }
 
 static void report_failed_lookup(struct mqtt_client *client, const char *text) {
         client->n_addresses = 0;
+        client->address = 1; /* the next attempt tries the next broker */
         client_report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, text);
-        if (!client->closed)
-                next_endpoint(client);
 }
 
 /* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
@@ -42,7 +48,7 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
                 return;
         }
 
-        r = mosquitto_connect_bind_async(client->library, host, mqtt_client_endpoint(client)->port,
+        r = mosquitto_connect_bind_async(client->library, host, broker(client)->port,
                                          client->config.keepalive_s, from);
         if (r == MOSQ_ERR_SUCCESS && client_watch_socket(client) < 0)
                 r = MOSQ_ERR_NOMEM;
@@ -85,7 +91,7 @@ static void try_address(struct mqtt_client *client, const struct addrinfo *addre
                                     NI_NUMERICHOST) != 0)
                 report_failed_lookup(client, "the name is not known");
         else if (client->config.credentials.tls)
-                connect_to(client, mqtt_client_endpoint(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
+                connect_to(client, broker(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
         else
                 connect_to(client, text, NULL);
 }
@@ -107,8 +113,8 @@ static void resolve(struct mqtt_client *client) {
         const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 
         client->lookup.data = client;
-        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved,
-                                               mqtt_client_endpoint(client)->host, NULL, &hints) == 0;
+        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved, broker(client)->host,
+                                               NULL, &hints) == 0;
         if (!client->is_looking_up)
                 report_failed_lookup(client, "the name is not known");
 }
@@ -127,12 +133,14 @@ void mqtt_client_connect(struct mqtt_client *client) {
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, on_log);
 
-        if (client->address > 0 && !mqtt_client_has_untried_address(client))
-                next_endpoint(client);
-        if (needs_no_lookup(mqtt_client_endpoint(client))) {
+        if (client->address > 0 && !mqtt_client_has_untried_address(client)) {
+                mqtt_brokers_advance(client->config.brokers);
+                client->address = 0;
+        }
+        if (needs_no_lookup(broker(client))) {
                 client->n_addresses = 1;
                 client->address = 1;
-                connect_to(client, mqtt_client_endpoint(client)->host, NULL);
+                connect_to(client, broker(client)->host, NULL);
         } else {
                 resolve(client);
         }
@@ -147,8 +155,4 @@ void mqtt_client_set_is_up(struct mqtt_client *client) {
         client->address--; /* the next attempt tries the same address */
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, NULL);
-}
-
-const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client) {
-        return &client->config.endpoints[client->endpoint];
 }

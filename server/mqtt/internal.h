@@ -17,8 +17,7 @@ struct mqtt_client {
         uv_loop_t *loop;
         struct mosquitto *library; /* the instance of libmosquitto */
         enum client_state state;
-        size_t endpoint;     /* index */
-        size_t address;      /* index of the next address of the endpoint to try */
+        size_t address;      /* index of the next address of the broker to try */
         size_t n_addresses;  /* result of the latest lookup of its name */
         bool is_socket_open; /* the socket of this attempt was connected at some time */
         bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */

@@ -367,8 +367,6 @@ static void on_packets_written(void *userdata, bool has_read) {
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config) {
         CLEANUP(cleanup_free) struct link *link = calloc(1, sizeof(*link));
         struct mqtt_client_config client_config = {
-                .endpoints = config->endpoints,
-                .n_endpoints = config->n_endpoints,
                 .client_id = config->client_id,
                 .keepalive_s = config->keepalive_s,
                 .receive_maximum = UINT16_MAX,
@@ -385,6 +383,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                 return -ENOMEM;
 
         link->config = *config;
+        client_config.brokers = &link->config.brokers;
         link->loop = loop;
         link->backoff_ms = BACKOFF_MIN_MS;
         link->send_maximum = MQTT_SEND_MAXIMUM;
@@ -452,5 +451,5 @@ void link_set_read_mode(struct link *link, enum mqtt_read_mode read_mode) {
 }
 
 const struct endpoint *link_endpoint(const struct link *link) {
-        return mqtt_client_endpoint(link->client);
+        return mqtt_brokers_endpoint(&link->config.brokers);
 }

@@ -76,8 +76,7 @@ struct link_subscription {
 #define LINK_SUBSCRIPTIONS_MAX 6
 
 struct link_config {
-        const struct endpoint *endpoints; /* tried in turn */
-        size_t n_endpoints;
+        struct mqtt_brokers brokers;
         const char *client_id;
         uint16_t keepalive_s; /* at least 5 */
         struct credentials credentials;
@@ -146,5 +145,5 @@ bool link_has_refused(const struct link *link, const char *filter);
 /* As mqtt_client_set_read_mode(). */
 void link_set_read_mode(struct link *link, enum mqtt_read_mode read_mode);
 
-/* The endpoint of the latest attempt. */
+/* The broker of the latest attempt. */
 const struct endpoint *link_endpoint(const struct link *link);

@@ -72,9 +72,21 @@ struct mqtt_client_callbacks {
         void *userdata;
 };
 
-struct mqtt_client_config {
-        const struct endpoint *endpoints; /* tried in turn */
+/* The brokers that a caller tries in turn. */
+struct mqtt_brokers {
+        const struct endpoint *endpoints; /* borrowed; at least one */
         size_t n_endpoints;
+        size_t at; /* index of the broker of the latest attempt; initially 0 */
+};
+
+/* The broker of the latest attempt; before the first attempt, the first broker. */
+const struct endpoint *mqtt_brokers_endpoint(const struct mqtt_brokers *brokers);
+
+/* Go to the next broker; after the last one, to the first. */
+void mqtt_brokers_advance(struct mqtt_brokers *brokers);
+
+struct mqtt_client_config {
+        struct mqtt_brokers *brokers; /* the client advances it after the last address of a broker */
         const char *client_id;
         uint16_t keepalive_s; /* at least 5 */
         uint16_t receive_maximum;
@@ -105,12 +117,12 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata));
 
 /*
- * Try the next address of the endpoint, or the next endpoint after its last address. There must be
- * no connection.
+ * Try the next address of the broker, or the next broker after its last address. There must be no
+ * connection.
  */
 void mqtt_client_connect(struct mqtt_client *client);
 
-/* Whether the current endpoint has addresses that were not tried since the last connection. */
+/* Whether the current broker has addresses that were not tried since the last connection. */
 bool mqtt_client_has_untried_address(const struct mqtt_client *client);
 
 /* Whether the socket of the attempt, or of the connection, is connected. */
@@ -120,9 +132,6 @@ bool mqtt_client_is_socket_connected(const struct mqtt_client *client);
  * Tell the client that the connection is up. After it ends, the next attempt uses the same address.
  */
 void mqtt_client_set_is_up(struct mqtt_client *client);
-
-/* The endpoint of the latest attempt. */
-const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client);
 
 /*
  * Subscribe to all filters in one packet, at the same QoS. options: subscription options of MQTT 5.
