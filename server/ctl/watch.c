@@ -53,7 +53,7 @@ struct printed_change {
         struct slice version;
 };
 
-static void deinit_change(struct printed_change *change) {
+static void printed_change_deinit(struct printed_change *change) {
         buf_deinit(&change->key);
 }
 
@@ -124,7 +124,7 @@ static void append_text(struct buf *line, const struct printed_change *change, b
 }
 
 static void watch_on_notification(void *userdata, const struct message *message) {
-        CLEANUP(deinit_change) struct printed_change change = { 0 };
+        CLEANUP(printed_change_deinit) struct printed_change change = { 0 };
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const struct options *options = ((const struct watch *)userdata)->options;
 

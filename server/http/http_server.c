@@ -151,15 +151,17 @@ static int listen_at(const struct endpoint *endpoint) {
         return fd;
 }
 
-static void http_cleanup(struct http_server **http) {
-        if (*http && (*http)->daemon)
-                MHD_stop_daemon((*http)->daemon);
-        free(*http);
+static void http_free(struct http_server *http) {
+        if (http->daemon)
+                MHD_stop_daemon(http->daemon);
+        free(http);
 }
+
+CLEANUP_FUNCTION(cleanup_http, struct http_server *, http_free)
 
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
               struct http_pages pages) {
-        CLEANUP(http_cleanup) struct http_server *http = calloc(1, sizeof(*http));
+        CLEANUP(cleanup_http) struct http_server *http = calloc(1, sizeof(*http));
         const union MHD_DaemonInfo *info;
         int fd;
 
@@ -199,7 +201,7 @@ static void handle_closed(uv_handle_t *handle) {
         struct http_server *http = handle->data;
 
         if (--http->n_open_handles == 0)
-                free(http);
+                http_free(http);
 }
 
 void http_close(struct http_server *http) {
@@ -208,5 +210,4 @@ void http_close(struct http_server *http) {
 
         uv_close((uv_handle_t *)&http->poll, handle_closed);
         uv_close((uv_handle_t *)&http->timer, handle_closed);
-        MHD_stop_daemon(take_ptr(&http->daemon));
 }
