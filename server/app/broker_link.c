@@ -9,7 +9,7 @@
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 
-static void on_up(void *userdata, bool session_present) {
+static void server_on_up(void *userdata, bool session_present) {
         struct server *server = userdata;
 
         if (server->was_ready && !session_present)
@@ -28,10 +28,10 @@ static void on_up(void *userdata, bool session_present) {
         server_set_deadline_timer(server);
 }
 
-static void on_down(void *userdata, const char *cause) {
+static void server_on_down(void *userdata, const char *cause) {
         struct server *server = userdata;
 
-        if (!server->is_attempt_refused) /* else on_refused() has set a better cause */
+        if (!server->is_attempt_refused) /* else server_on_refused() has set a better cause */
                 server_set_disconnected(server, "no connection to the broker at %s: %s",
                                         endpoint_text(link_endpoint(server->link)).text, cause);
         if (!server->logged.is_down)
@@ -42,7 +42,7 @@ static void on_down(void *userdata, const char *cause) {
         server_update_status(server);
 }
 
-static void on_refused(void *userdata, const struct refusal *refusal) {
+static void server_on_refused(void *userdata, const struct refusal *refusal) {
         struct server *server = userdata;
 
         server_set_disconnected(server, "the broker at %s refused the connection: %s",
@@ -57,7 +57,7 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
                 server_stop(server, EXIT_FAILURE);
 }
 
-static void on_session_discarded(void *userdata) {
+static void server_on_session_discarded(void *userdata) {
         (void)userdata;
         log_error(
                 "the broker passes on a message that is not valid in MQTT, such as text with invalid UTF-8, "
@@ -65,31 +65,31 @@ static void on_session_discarded(void *userdata) {
                 "it; let the broker refuse such messages (EMQX: mqtt.strict_mode = true)");
 }
 
-static void on_message(void *userdata, const struct message *message) {
+static void server_on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
         pipeline_receive(server->pipeline, message, server_now(server));
 }
 
-static void on_dropped(void *userdata) {
+static void server_on_dropped(void *userdata) {
         struct server *server = userdata;
 
         pipeline_count_out_of_memory(server->pipeline);
 }
 
-static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
+static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         struct server *server = userdata;
 
         pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
-static void on_packets_read(void *userdata) {
+static void server_on_packets_read(void *userdata) {
         struct server *server = userdata;
 
         pipeline_wakeup_ended(server->pipeline, server_now(server));
 }
 
-static void on_packets_written(void *userdata) {
+static void server_on_packets_written(void *userdata) {
         server_update(userdata);
 }
 
@@ -134,9 +134,9 @@ int server_open_link(struct server *server) {
                 .keepalive_s = config->keepalive_s,
                 .credentials = config->credentials,
                 .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_session_discarded, on_acknowledged,
-                               on_packets_written, server },
-                .messages = { on_message, on_dropped, on_packets_read, server },
+                .callbacks = { server_on_up, server_on_down, server_on_refused, server_on_session_discarded,
+                               server_on_acknowledged, server_on_packets_written, server },
+                .messages = { server_on_message, server_on_dropped, server_on_packets_read, server },
         };
         struct credentials_fault fault;
         int r;

@@ -31,7 +31,7 @@ static void check_parent(uv_signal_t *handle, int number) {
                 stop_because(server, "the parent process has ended");
 }
 
-static void provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
+static void discard_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
         static char discarded[256];
 
         (void)handle;
@@ -70,5 +70,5 @@ void server_watch_parent(struct server *server) {
         prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL);
         check_parent(&server->parent.signal, PARENT_SIGNAL); /* the parent may have ended already */
         if (is_pipe_or_socket(STDIN_FILENO) && uv_pipe_open(&server->parent.stdin_pipe, STDIN_FILENO) == 0)
-                uv_read_start((uv_stream_t *)&server->parent.stdin_pipe, provide_buffer, on_input_end);
+                uv_read_start((uv_stream_t *)&server->parent.stdin_pipe, discard_buffer, on_input_end);
 }

@@ -41,11 +41,11 @@ static void tick(struct server *server) {
         server_update(server);
 }
 
-static void on_deadline(uv_timer_t *timer) {
+static void server_on_deadline(uv_timer_t *timer) {
         tick(timer->data);
 }
 
-static void on_overdue(uv_idle_t *idle) {
+static void server_on_overdue(uv_idle_t *idle) {
         tick(idle->data);
 }
 
@@ -71,12 +71,12 @@ void server_set_deadline_timer(struct server *server) {
         if (remaining_ns == INT64_MAX || server->is_stopping)
                 return;
         if (remaining_ns <= 0) {
-                uv_idle_start(&server->deadline.overdue, on_overdue);
+                uv_idle_start(&server->deadline.overdue, server_on_overdue);
                 return;
         }
         server->deadline.deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
-        uv_timer_start(&server->deadline.timer, on_deadline,
+        uv_timer_start(&server->deadline.timer, server_on_deadline,
                        (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
@@ -90,7 +90,7 @@ static void close_handle(uv_handle_t *handle, void *argument) {
                 uv_close(handle, NULL);
 }
 
-static void on_link_closed(void *userdata) {
+static void server_on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
@@ -99,16 +99,16 @@ static void on_link_closed(void *userdata) {
         uv_walk(&server->loop, close_handle, NULL);
 }
 
-static void on_stop_timer(uv_timer_t *timer) {
+static void server_on_stop_timer(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         uv_timer_stop(&server->deadline.timer);
         uv_idle_stop(&server->deadline.overdue);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
-                link_close(server->link, on_link_closed);
+                link_close(server->link, server_on_link_closed);
         else
-                on_link_closed(server);
+                server_on_link_closed(server);
 }
 
 /* Pending requests are finished first: see server_update(). */
@@ -120,11 +120,11 @@ void server_stop(struct server *server, int exit_code) {
 
         server->is_stopping = true;
         service_notify_stopping();
-        uv_timer_start(&server->stop_timer, on_stop_timer,
+        uv_timer_start(&server->stop_timer, server_on_stop_timer,
                        pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
 }
 
-static void on_signal(uv_signal_t *handle, int number) {
+static void server_on_signal(uv_signal_t *handle, int number) {
         log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
         server_stop(handle->data, EXIT_SUCCESS);
 }
@@ -145,7 +145,7 @@ static void announce_ready(const struct server *server) {
         service_notify_ready();
 }
 
-static void on_serving(void *userdata, enum broker_kind broker_kind) {
+static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         struct server *server = userdata;
 
         log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
@@ -193,16 +193,16 @@ void server_update(struct server *server) {
         server_set_deadline_timer(server);
         if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
-                uv_timer_start(&server->stop_timer, on_stop_timer, 0, 0);
+                uv_timer_start(&server->stop_timer, server_on_stop_timer, 0, 0);
 }
 
 /* Skip all cleanup: it would publish replies, and write a checkpoint. */
-__attribute__((noreturn)) static void on_fatal(void *userdata) {
+__attribute__((noreturn)) static void server_on_fatal(void *userdata) {
         (void)userdata;
         _exit(EXIT_FAILURE);
 }
 
-static void on_reload(uv_signal_t *handle, int number) {
+static void server_on_reload(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
@@ -256,8 +256,8 @@ static int create_pipeline(struct server *server) {
                                        .run_worker = run_worker,
                                        .userdata = server,
                                        .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = on_serving,
-                                                .fatal = on_fatal,
+        struct pipeline_callbacks callbacks = { .serving = server_on_serving,
+                                                .fatal = server_on_fatal,
                                                 .userdata = server };
         int r;
 
@@ -313,9 +313,9 @@ static void start_handles(struct server *server) {
         if (config_stores_data(&server->config))
                 uv_timer_start(&server->storage_timer, check_storage, STORAGE_CHECK_INTERVAL_MS,
                                STORAGE_CHECK_INTERVAL_MS);
-        start_signal(server, &server->sigterm, on_signal, SIGTERM);
-        start_signal(server, &server->sigint, on_signal, SIGINT);
-        start_signal(server, &server->sighup, on_reload, SIGHUP);
+        start_signal(server, &server->sigterm, server_on_signal, SIGTERM);
+        start_signal(server, &server->sigint, server_on_signal, SIGINT);
+        start_signal(server, &server->sighup, server_on_reload, SIGHUP);
         server_start_watchdog(server);
 }
 

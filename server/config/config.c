@@ -41,7 +41,7 @@ struct config_reading {
 /* 1. Sources */
 
 /* Report a fault on a line of its own, unless there were many before it. */
-static void report(struct config_reading *reading, const char *where, const char *what) {
+static void config_report(struct config_reading *reading, const char *where, const char *what) {
         reading->is_invalid = true;
         if (reading->n_faults++ == FAULTS_MAX)
                 what = "further faults are not reported";
@@ -54,25 +54,25 @@ static void report(struct config_reading *reading, const char *where, const char
                 fprintf(stderr, "%s: %s: %s%s\n", reading->program, where, what, reading->hint);
 }
 
-static void take_fault(void *userdata, const char *where, const char *what) {
-        report(userdata, where, what);
+static void config_take_fault(void *userdata, const char *where, const char *what) {
+        config_report(userdata, where, what);
 }
 
-static void set(struct config_reading *reading, const struct option *option, const char *value,
-                const char *where) {
+static void config_set(struct config_reading *reading, const struct option *option, const char *value,
+                       const char *where) {
         struct option_fault fault;
 
         if (option_apply(option, reading->config, value, &fault))
                 reading->config->values[option - config_options] = value;
         else
-                report(reading, where, fault.text);
+                config_report(reading, where, fault.text);
 }
 
 static void set_defaults(struct config_reading *reading) {
         for (size_t i = 0; i < n_settings; i++)
                 if (config_options[i].default_value)
-                        set(reading, &config_options[i], config_options[i].default_value,
-                            config_options[i].flag);
+                        config_set(reading, &config_options[i], config_options[i].default_value,
+                                   config_options[i].flag);
 }
 
 static const char *store_text(struct config_text **texts, const char *text) {
@@ -96,8 +96,8 @@ static const struct option *find_setting(const char *section, const char *name) 
         return NULL;
 }
 
-static void take_line(void *userdata, const char *section, const char *name, const char *value,
-                      unsigned int line) {
+static void config_take_line(void *userdata, const char *section, const char *name, const char *value,
+                             unsigned int line) {
         struct config_reading *reading = userdata;
         struct ini_position where = ini_position(reading->file, line);
         const struct option *option = find_setting(section, name);
@@ -110,22 +110,22 @@ static void take_line(void *userdata, const char *section, const char *name, con
                 else
                         snprintf(text, sizeof(text),
                                  "\"%.60s\" is in no section; write a line such as [broker] above it", name);
-                report(reading, where.text, text);
+                config_report(reading, where.text, text);
                 return;
         }
         if (*first > 0) {
                 snprintf(text, sizeof(text), "[%s] %s is given twice, first in line %u", section, name,
                          *first);
-                report(reading, where.text, text);
+                config_report(reading, where.text, text);
                 return;
         }
 
         *first = line;
         value = store_text(&reading->config->file_texts, value);
         if (value)
-                set(reading, option, value, where.text);
+                config_set(reading, option, value, where.text);
         else
-                report(reading, where.text, "out of memory");
+                config_report(reading, where.text, "out of memory");
 }
 
 /*
@@ -137,12 +137,14 @@ static bool check_readable(struct config_reading *reading, const char *name) {
         int r = reading->is_reload ? regular_file_check(name, INI_FILE_LENGTH_MAX) : 0;
 
         if (r != 0)
-                report(reading, name, regular_file_fault(r, INI_FILE_LENGTH_MAX).text);
+                config_report(reading, name, regular_file_fault(r, INI_FILE_LENGTH_MAX).text);
         return r == 0;
 }
 
 static void read_file(struct config_reading *reading, const char *name) {
-        struct ini_sink sink = { .value = take_line, .fault = take_fault, .userdata = reading };
+        struct ini_sink sink = { .value = config_take_line,
+                                 .fault = config_take_fault,
+                                 .userdata = reading };
 
         reading->file = name ? name : getenv("STATESTORE_CONFIG");
         if (reading->file && *reading->file && check_readable(reading, reading->file))
@@ -173,18 +175,18 @@ static void report_unknown_variables(struct config_reading *reading) {
                 struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
 
                 if (value.length > 0 && begins_with_section(variable) && !is_variable_of_setting(variable))
-                        report(reading, LOG_TEXT(variable), "no such option");
+                        config_report(reading, LOG_TEXT(variable), "no such option");
         }
 }
 
-static void read_environment(struct config_reading *reading) {
+static void config_read_environment(struct config_reading *reading) {
         report_unknown_variables(reading);
         for (size_t i = 0; i < n_settings; i++) {
                 struct option_variable variable = option_variable(&config_options[i]);
                 const char *value = getenv(variable.name);
 
                 if (value && *value)
-                        set(reading, &config_options[i], value, variable.name);
+                        config_set(reading, &config_options[i], value, variable.name);
         }
 }
 
@@ -195,7 +197,7 @@ static void take_explain(struct config_reading *reading, const struct argument *
         if (argument->value && argument->value == *argument->values)
                 reading->config->explain = (const char *const *)argument->values;
         else
-                report(reading, "--explain", "CLIENT USER VERB KEY was expected");
+                config_report(reading, "--explain", "CLIENT USER VERB KEY was expected");
 }
 
 static bool is_explain(const struct option *option) {
@@ -207,7 +209,8 @@ static bool is_explain(const struct option *option) {
  * value.
  */
 static void report_unknown(struct config_reading *reading, struct arguments *arguments, const char *text) {
-        report(reading, LOG_STRING(text), strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
+        config_report(reading, LOG_STRING(text),
+                      strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
         if (text[0] == '-' && !strchr(text, '=') && arguments->at < arguments->end && **arguments->at != '-')
                 arguments->at++;
 }
@@ -221,7 +224,7 @@ static struct arguments arguments_of(int n_arguments, char *const *argv) {
         };
 }
 
-static void read_arguments(struct config_reading *reading, int n_arguments, char *const *argv) {
+static void config_read_arguments(struct config_reading *reading, int n_arguments, char *const *argv) {
         struct arguments arguments = arguments_of(n_arguments, argv);
         struct argument argument;
         enum argument_kind kind;
@@ -232,15 +235,15 @@ static void read_arguments(struct config_reading *reading, int n_arguments, char
                 else if (is_explain(argument.option))
                         take_explain(reading, &argument);
                 else
-                        set(reading, argument.option, argument.value, LOG_STRING(argument.text));
+                        config_set(reading, argument.option, argument.value, LOG_STRING(argument.text));
         }
 }
 
 /*
  * Read --help, --version and --config: they decide whether other sources are read, and which file.
- * read_arguments() reports faults.
+ * config_read_arguments() reports faults.
  */
-static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
+static void config_read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
         struct arguments arguments = arguments_of(n_arguments, argv);
         struct argument argument;
         struct option_fault fault;
@@ -251,7 +254,7 @@ static void read_arguments_first(struct config_reading *reading, int n_arguments
                         option_apply(argument.option, reading->config, argument.value, &fault);
 }
 
-static void print_help(void) {
+static void config_print_help(void) {
         CLEANUP(buf_deinit) struct buf help = { 0 };
 
         for (size_t i = 0; i < n_config_options; i++)
@@ -283,7 +286,7 @@ static char *presence_filter(const char *presence_topic) {
         return buf_text(&filter) ? (char *)take_ptr(&filter.data) : NULL;
 }
 
-static bool is_same(const char *a, const char *b) {
+static bool is_same_text(const char *a, const char *b) {
         return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
@@ -304,61 +307,62 @@ static void check_dev(struct config_reading *reading) {
         const struct config *config = reading->config;
 
         if (!config->dev && config->port == 0)
-                report(reading, "--port", "0 means any free port, and is only valid with --dev");
+                config_report(reading, "--port", "0 means any free port, and is only valid with --dev");
         for (size_t i = 0; i < n_settings; i++) {
-                if (is_same(config->values[i], config_options[i].default_value))
+                if (is_same_text(config->values[i], config_options[i].default_value))
                         continue;
                 if (config->dev && describes_broker(&config_options[i]))
-                        report(reading, config_options[i].flag,
-                               "not with --dev, which starts a private broker without this option");
+                        config_report(reading, config_options[i].flag,
+                                      "not with --dev, which starts a private broker without this option");
                 if (!config->dev && strcmp(config_options[i].flag, "--dev-listen") == 0)
-                        report(reading, config_options[i].flag, "only with --dev");
+                        config_report(reading, config_options[i].flag, "only with --dev");
         }
         if (!config->dev)
                 return;
 
         for (const char *at = config->client_id; *at; at++)
                 if (iscntrl((unsigned char)*at)) {
-                        report(reading, "--client-id", "control characters are not allowed with --dev");
+                        config_report(reading, "--client-id",
+                                      "control characters are not allowed with --dev");
                         return;
                 }
 }
 
 /* Derive the endpoints and whether to use TLS. */
-static void complete_broker(struct config_reading *reading) {
+static void config_complete_broker(struct config_reading *reading) {
         struct config *config = reading->config;
 
         if (config->credentials.tls_ca_file)
                 config->credentials.tls = true;
         if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
                                             &config->endpoints, &config->n_endpoints) < 0)
-                report(reading, "--host", "out of memory");
+                config_report(reading, "--host", "out of memory");
 }
 
 /* Derive values from the options, and check options that depend on each other. */
-static void complete(struct config_reading *reading) {
+static void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
 
-        complete_broker(reading);
+        config_complete_broker(reading);
         check_dev(reading);
         if (config->control && config_stores_data(config))
-                report(reading, "--control",
-                       "not with --data-dir: any client of the broker could delete the stored data");
+                config_report(reading, "--control",
+                              "not with --data-dir: any client of the broker could delete the stored data");
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)
-                report(reading, flag, fault);
+                config_report(reading, flag, fault);
 
         if (config->presence_topic) {
                 config->presence_filter = presence_filter(config->presence_topic);
                 if (!config->presence_filter)
-                        report(reading, "--presence-topic", "out of memory");
+                        config_report(reading, "--presence-topic", "out of memory");
         }
 }
 
 static void read_policy(struct config_reading *reading) {
         struct config *config = reading->config;
-        struct policy_file_sink sink = { .fault = take_fault, .userdata = reading };
+        struct policy_file_sink sink = { .fault = config_take_fault, .userdata = reading };
 
         reading->hint = "";
         if (!config->policy_file || !check_readable(reading, config->policy_file))
@@ -375,9 +379,9 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         };
 
         *ret_config = (struct config){ 0 };
-        read_arguments_first(&reading, n_arguments, argv);
+        config_read_arguments_first(&reading, n_arguments, argv);
         if (ret_config->help)
-                print_help();
+                config_print_help();
         else if (ret_config->version)
                 printf("statestored %s\n", STATESTORED_VERSION);
         if (ret_config->help || ret_config->version)
@@ -385,11 +389,11 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
 
         set_defaults(&reading);
         read_file(&reading, ret_config->file);
-        read_environment(&reading);
+        config_read_environment(&reading);
         reading.hint = "; see --help";
-        read_arguments(&reading, n_arguments, argv);
+        config_read_arguments(&reading, n_arguments, argv);
         if (!reading.is_invalid)
-                complete(&reading);
+                config_complete(&reading);
         read_policy(&reading);
 
         if (reading.is_invalid)
@@ -406,9 +410,9 @@ enum config_result config_read_addresses(const char *file, struct config *ret_co
         *ret_config = (struct config){ 0 };
         set_defaults(&reading);
         read_file(&reading, file);
-        read_environment(&reading);
+        config_read_environment(&reading);
         if (!reading.is_invalid)
-                complete_broker(&reading);
+                config_complete_broker(&reading);
         return reading.is_invalid ? CONFIG_INVALID : CONFIG_RUN;
 }
 
@@ -434,7 +438,7 @@ void config_deinit(struct config *config) {
 void config_reload(struct config *config, const struct config *fresh) {
         for (size_t i = 0; i < n_settings; i++) {
                 const struct option *option = &config_options[i];
-                bool is_changed = !is_same(config->values[i], fresh->values[i]);
+                bool is_changed = !is_same_text(config->values[i], fresh->values[i]);
 
                 if (is_changed)
                         log_info("[%s] %s has changed%s", option->section, option->name,

@@ -31,7 +31,7 @@ struct ini_position ini_position(const char *name, unsigned int line) {
         return position;
 }
 
-static void fault(struct ini_file *file, const char *what) {
+static void ini_fault(struct ini_file *file, const char *what) {
         file->sink->fault(file->sink->userdata, ini_position(file->name, file->line).text, what);
 }
 
@@ -46,15 +46,15 @@ static char *trim(char *text) {
         return text;
 }
 
-static void take_section(struct ini_file *file, const char *line) {
+static void ini_take_section(struct ini_file *file, const char *line) {
         size_t length = strlen(line);
 
         if (length < 3 || strcspn(line, "]") != length - 1) {
-                fault(file, LINE_EXPECTED);
+                ini_fault(file, LINE_EXPECTED);
                 return;
         }
         if (length - 2 > SECTION_LENGTH_MAX) {
-                fault(file, "the section's name is too long: fewer than 50 bytes were expected");
+                ini_fault(file, "the section's name is too long: fewer than 50 bytes were expected");
                 return;
         }
         snprintf(file->section, sizeof(file->section), "%.*s", (int)length - 2, line + 1);
@@ -62,11 +62,11 @@ static void take_section(struct ini_file *file, const char *line) {
                 file->sink->section(file->sink->userdata, file->section, file->line);
 }
 
-static void take_value(struct ini_file *file, char *line) {
+static void ini_take_value(struct ini_file *file, char *line) {
         char *separator = strpbrk(line, "=:");
 
         if (!separator) {
-                fault(file, LINE_EXPECTED);
+                ini_fault(file, LINE_EXPECTED);
                 return;
         }
         *separator = '\0';
@@ -84,21 +84,22 @@ static bool has_comment(const char *line) {
         return false;
 }
 
-static void take_line(struct ini_file *file, char *line) {
+static void ini_take_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
                 line += 3; /* byte order mark */
         line = trim(line);
         if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
                 return;
         if (!slice_is_utf8(slice_from_string(line)))
-                fault(file, "UTF-8 was expected");
+                ini_fault(file, "UTF-8 was expected");
         else if (has_comment(line))
-                fault(file, "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
-                            "a blank");
+                ini_fault(file,
+                          "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
+                          "a blank");
         else if (line[0] == '[')
-                take_section(file, line);
+                ini_take_section(file, line);
         else
-                take_value(file, line);
+                ini_take_value(file, line);
 }
 
 static bool is_too_long(const struct ini_file *file) {
@@ -113,7 +114,7 @@ static int read_byte(struct ini_file *file) {
 }
 
 /* Read a line and store as much as fits. False: end of file. */
-static bool read_line(struct ini_file *file, char line[LINE_SIZE], size_t *ret_length) {
+static bool ini_read_line(struct ini_file *file, char line[LINE_SIZE], size_t *ret_length) {
         size_t length = 0;
         int c;
 
@@ -138,14 +139,14 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 return;
         }
 
-        while (read_line(&file, line, &length) && !is_too_long(&file)) {
+        while (ini_read_line(&file, line, &length) && !is_too_long(&file)) {
                 file.line++;
                 if (length >= LINE_SIZE)
-                        fault(&file, "the line is too long: fewer than 200 bytes were expected");
+                        ini_fault(&file, "the line is too long: fewer than 200 bytes were expected");
                 else if (strlen(line) < length)
-                        fault(&file, "the line contains a NUL byte");
+                        ini_fault(&file, "the line contains a NUL byte");
                 else
-                        take_line(&file, line);
+                        ini_take_line(&file, line);
         }
         if (is_too_long(&file))
                 sink->fault(sink->userdata, name, "the file is too long: at most 64 MiB were expected");

@@ -20,7 +20,7 @@ static int set_dev_listen(void *config, const struct option *option, const char 
         return inet_pton(AF_INET, value, &address) == 1 ? option_set_text(config, option, value) : -EINVAL;
 }
 
-static int set_client_id(void *config, const struct option *option, const char *value) {
+static int config_set_client_id(void *config, const struct option *option, const char *value) {
         return strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value))
                        ? option_set_text(config, option, value)
                        : -EINVAL;
@@ -172,7 +172,7 @@ const struct option config_options[] = {
                 "address of the private mosquitto", set_dev_listen, FIELD(dev_listen), RESTART),
         SETTING("broker", "client-id", "--client-id", "ID", COMPANION_CLIENT_ID_DEFAULT,
                 "1 to 65535 bytes of UTF-8", "MQTT client id of the store; see CLIENT ID in statestored(8)",
-                set_client_id, FIELD(client_id), RESTART),
+                config_set_client_id, FIELD(client_id), RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s",
                 "a duration of whole seconds from 5s to 65535s", "MQTT keep alive interval", set_keepalive,
                 0, RESTART),

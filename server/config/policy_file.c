@@ -45,7 +45,7 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
-static void fault(struct policy_reading *reading, unsigned int line, const char *what) {
+static void policy_file_fault(struct policy_reading *reading, unsigned int line, const char *what) {
         reading->is_invalid = true;
         reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
 }
@@ -53,9 +53,9 @@ static void fault(struct policy_reading *reading, unsigned int line, const char 
 /* Report the result r of a policy_add_*() function or of policy_compile(), unless it is success. */
 static void check_result(struct policy_reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
-                fault(reading, line, outcome_texts[r]);
+                policy_file_fault(reading, line, outcome_texts[r]);
         if (r < 0)
-                fault(reading, line, "out of memory");
+                policy_file_fault(reading, line, "out of memory");
         reading->is_out_of_memory |= r < 0;
 }
 
@@ -63,15 +63,16 @@ static void end_rule(struct policy_reading *reading) {
         if (reading->rule_line == 0 || reading->is_out_of_memory)
                 return;
         if (reading->access_line == 0)
-                fault(reading, reading->rule_line,
-                      "the rule grants nothing: access = read, write or readwrite was "
-                      "expected");
+                policy_file_fault(reading, reading->rule_line,
+                                  "the rule grants nothing: access = read, write or readwrite was "
+                                  "expected");
         if (!reading->has_principal)
-                fault(reading, reading->rule_line,
-                      "the rule names no client: client = ID, user = NAME or any = yes was expected");
+                policy_file_fault(
+                        reading, reading->rule_line,
+                        "the rule names no client: client = ID, user = NAME or any = yes was expected");
         if (!reading->has_keys)
-                fault(reading, reading->rule_line,
-                      "the rule names no keys: pattern, string or binary was expected");
+                policy_file_fault(reading, reading->rule_line,
+                                  "the rule names no keys: pattern, string or binary was expected");
 }
 
 struct rule_name {
@@ -102,7 +103,7 @@ static void check_name_is_new(struct policy_reading *reading, const char *name, 
         } else if (*first != given) {
                 snprintf(text, sizeof(text), "a unique name was expected; [%s] is also in line %u",
                          LOG_STRING(name), (*first)->line);
-                fault(reading, line, text);
+                policy_file_fault(reading, line, text);
         }
         if (!first || *first != given)
                 free(given);
@@ -134,7 +135,7 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
         if (reading->access_line > 0) {
                 snprintf(text, sizeof(text), "access is given twice, first in line %u",
                          reading->access_line);
-                fault(reading, line, text);
+                policy_file_fault(reading, line, text);
                 return;
         }
         reading->access_line = line;
@@ -143,7 +144,7 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
                         policy_set_access(reading->policy, accesses[i].access);
                         return;
                 }
-        fault(reading, line, "read, write or readwrite was expected");
+        policy_file_fault(reading, line, "read, write or readwrite was expected");
 }
 
 static void take_any(struct policy_reading *reading, const char *value, unsigned int line) {
@@ -152,14 +153,15 @@ static void take_any(struct policy_reading *reading, const char *value, unsigned
                 check_result(reading, line,
                              policy_add_principal(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
         else
-                fault(reading, line, "any = yes was expected");
+                policy_file_fault(reading, line, "any = yes was expected");
 }
 
 static void add_named(struct policy_reading *reading, enum policy_principal_kind kind, const char *value,
                       unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "*") == 0)
-                fault(reading, line, "a literal name was expected; for all clients write any = yes");
+                policy_file_fault(reading, line,
+                                  "a literal name was expected; for all clients write any = yes");
         else
                 check_result(reading, line,
                              policy_add_principal(reading->policy, kind, slice_from_string(value)));
@@ -177,15 +179,15 @@ static void take_binary(struct policy_reading *reading, const char *value, unsig
 
         reading->has_keys = true;
         if (r == -EINVAL)
-                fault(reading, line, "base64 was expected");
+                policy_file_fault(reading, line, "base64 was expected");
         else if (r < 0)
                 check_result(reading, line, r);
         else
                 add_keys(reading, POLICY_BINARY, buf_slice(&bytes), line);
 }
 
-static void take_line(void *userdata, const char *section, const char *name, const char *value,
-                      unsigned int line) {
+static void policy_file_take_line(void *userdata, const char *section, const char *name, const char *value,
+                                  unsigned int line) {
         struct policy_reading *reading = userdata;
         char text[256];
 
@@ -193,7 +195,7 @@ static void take_line(void *userdata, const char *section, const char *name, con
         if (reading->is_out_of_memory)
                 return;
         if (reading->rule_line == 0) {
-                fault(reading, line, "[RULE] was expected before this line");
+                policy_file_fault(reading, line, "[RULE] was expected before this line");
         } else if (strcmp(name, "access") == 0) {
                 take_access(reading, value, line);
         } else if (strcmp(name, "any") == 0) {
@@ -212,11 +214,11 @@ static void take_line(void *userdata, const char *section, const char *name, con
                 snprintf(text, sizeof(text),
                          "access, any, client, user, pattern, string or binary was expected, not \"%s\"",
                          LOG_STRING(name));
-                fault(reading, line, text);
+                policy_file_fault(reading, line, text);
         }
 }
 
-static void take_fault(void *userdata, const char *where, const char *what) {
+static void policy_file_take_fault(void *userdata, const char *where, const char *what) {
         struct policy_reading *reading = userdata;
 
         reading->is_invalid = true;
@@ -226,12 +228,13 @@ static void take_fault(void *userdata, const char *where, const char *what) {
 struct policy *policy_file_read(const char *name, bool allows_unverified,
                                 const struct policy_file_sink *sink) {
         struct policy_reading reading = { .name = name, .sink = sink };
-        struct ini_sink lines = {
-                .section = begin_rule, .value = take_line, .fault = take_fault, .userdata = &reading
-        };
+        struct ini_sink lines = { .section = begin_rule,
+                                  .value = policy_file_take_line,
+                                  .fault = policy_file_take_fault,
+                                  .userdata = &reading };
 
         if (policy_new(&reading.policy) < 0) {
-                take_fault(&reading, name, "out of memory");
+                policy_file_take_fault(&reading, name, "out of memory");
                 return NULL;
         }
 

@@ -30,9 +30,8 @@ struct control_call {
         char problem_buffer[320];
 };
 
-static int refuse(struct control_call *call, const char *problem) {
-        call->problem = problem;
-        return -EINVAL;
+static int call_refuse(struct control_call *call, const char *problem) {
+        return refuse_words(&call->problem, problem);
 }
 
 static int reply_with_blob(struct control_call *call, const struct buf *text) {
@@ -51,7 +50,7 @@ static int reset(struct control_call *call) {
         int r;
 
         if (call->n_words > 0)
-                return refuse(call, "nothing was expected after reset");
+                return call_refuse(call, "nothing was expected after reset");
         r = pipeline_reset(control->pipeline);
         if (r < 0)
                 return r;
@@ -72,14 +71,14 @@ static int set_seed(struct control_call *call) {
         int r;
 
         if (call->n_words != 1)
-                return refuse(call, "one text was expected after seed");
+                return call_refuse(call, "one text was expected after seed");
 
         seed_init(&seed, "seed", call->words[0]);
         r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
         if (r != -EBADMSG)
                 return r;
         memcpy(call->problem_buffer, seed.fault, sizeof(seed.fault));
-        return refuse(call, call->problem_buffer);
+        return call_refuse(call, call->problem_buffer);
 }
 
 /* clock */
@@ -102,9 +101,9 @@ static int advance(struct control_call *call) {
         int64_t duration_ms;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
-                return refuse(call, "a duration, such as 500ms, 10s or 1h, was expected after advance");
+                return call_refuse(call, "a duration, such as 500ms, 10s or 1h, was expected after advance");
         if (test_clock_advance(&call->control->clock, duration_ms) < 0)
-                return refuse(call, "the clock can be advanced by 100 years between two resets");
+                return call_refuse(call, "the clock can be advanced by 100 years between two resets");
         return expire_overdue(call);
 }
 
@@ -117,10 +116,11 @@ static int skew(struct control_call *call) {
         if (is_behind)
                 duration = slice_skip(duration, 1);
         if (parse_duration(duration, &duration_ms) < 0)
-                return refuse(call,
-                              "a duration, such as 90s or -90s, was expected after skew and the client");
+                return refuse_words(
+                        &call->problem,
+                        "a duration, such as 90s or -90s, was expected after skew and the client");
         r = test_clock_skew(&call->control->clock, call->words[1], is_behind ? -duration_ms : duration_ms);
-        return r == -ENOSPC ? refuse(call, "the clocks of too many clients are skewed") : r;
+        return r == -ENOSPC ? call_refuse(call, "the clocks of too many clients are skewed") : r;
 }
 
 static int set_clock(struct control_call *call) {
@@ -139,8 +139,9 @@ static int set_clock(struct control_call *call) {
                 test_clock_resume(clock, call->control->real);
                 return 0;
         }
-        return refuse(call, "advance DURATION, freeze, resume or skew CLIENT DURATION was expected after "
-                            "clock");
+        return call_refuse(call,
+                           "advance DURATION, freeze, resume or skew CLIENT DURATION was expected after "
+                           "clock");
 }
 
 /* fault */
@@ -161,11 +162,11 @@ static int set_fault(struct control_call *call) {
         }
         if (call->n_words > 0 && slice_equal_string(call->words[0], fault_action_name(FAULT_KICK)) &&
             pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
-                return refuse(call, "kick needs the plugin in the broker");
+                return call_refuse(call, "kick needs the plugin in the broker");
 
         r = fault_rules_add(&control->faults, call->words, call->n_words, &number, &call->problem);
         if (r == -ENOSPC)
-                return refuse(call, "there are too many rules");
+                return call_refuse(call, "there are too many rules");
         if (r < 0)
                 return r;
         buf_append_format(&call->payload, ":%" PRIu64 "\r\n", number);
@@ -199,25 +200,26 @@ static int read_option(struct control_call *call, struct journal_query *query, s
         if (slice_equal_string(name, "after"))
                 return parse_uint64(value, &query->after) == 0
                                ? 0
-                               : refuse(call, "a number was expected after \"after\"");
+                               : call_refuse(call, "a number was expected after \"after\"");
         if (slice_equal_string(name, "count") && query->count > 0)
                 return parse_uint64(value, &query->count) == 0 && query->count > 0
                                ? 0
-                               : refuse(call, "a positive number was expected after \"count\"");
+                               : call_refuse(call, "a positive number was expected after \"count\"");
         if (slice_equal_string(name, "timeout") && query->timeout_ms > 0)
                 return parse_duration(value, &query->timeout_ms) == 0 && query->timeout_ms > 0 &&
                                        query->timeout_ms <= WAIT_TIMEOUT_MAX_MS
                                ? 0
-                               : refuse(call, "a duration from 1ms to 10m was expected after \"timeout\"");
-        return refuse(call, query->count > 0 ? "client, verb, key, after, count or timeout was expected"
-                                             : "client, verb, key or after was expected");
+                               : call_refuse(call,
+                                             "a duration from 1ms to 10m was expected after \"timeout\"");
+        return call_refuse(call, query->count > 0 ? "client, verb, key, after, count or timeout was expected"
+                                                  : "client, verb, key or after was expected");
 }
 
 static int read_query(struct control_call *call, struct journal_query *query) {
         int r;
 
         if (call->n_words % 2 != 0)
-                return refuse(call, "the last word has no value");
+                return call_refuse(call, "the last word has no value");
         for (size_t i = 0; i < call->n_words; i += 2) {
                 r = read_option(call, query, call->words[i], call->words[i + 1]);
                 if (r < 0)
@@ -235,7 +237,7 @@ static int list_requests(struct control_call *call) {
         if (r < 0)
                 return r;
         r = journal_write(&call->control->journal, &query.selection, query.after, &text);
-        return r < 0 ? refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+        return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
 
 /* Remove the wait from the list and reply: 1 if all awaited requests have arrived, else 0. */
@@ -324,7 +326,7 @@ static int wait_for(struct control_call *call) {
                 return r;
         r = journal_count(&control->journal, &query.selection, query.after, &n);
         if (r < 0)
-                return refuse(call, TOO_MANY_STEPS);
+                return call_refuse(call, TOO_MANY_STEPS);
         if (n >= query.count) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
@@ -339,7 +341,7 @@ static int wait_for(struct control_call *call) {
         r = add_wait(control, call->message, &wanted);
         selection_deinit(&wanted.selection); /* empty if add_wait() has succeeded */
         if (r == -ENOSPC)
-                return refuse(call, "too many wait-for requests are pending");
+                return call_refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;
         return r;
 }
@@ -354,11 +356,11 @@ static const struct {
         { "fault", set_fault }, { "requests", list_requests }, { "wait-for", wait_for },
 };
 
-static int execute(struct control_call *call, struct slice name) {
+static int execute_command(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
-        return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
+        return call_refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
 }
 
 /*
@@ -379,15 +381,15 @@ static void read_and_execute(struct control_call *call) {
         int r;
 
         if (resp3_read_request(call->message->payload, words, CONTROL_WORDS_MAX, &n_words) < 0) {
-                r = refuse(call, "syntax error");
+                r = call_refuse(call, "syntax error");
         } else if (n_words > CONTROL_WORDS_MAX) {
-                r = refuse(call, "there are too many words");
+                r = call_refuse(call, "there are too many words");
         } else if (has_long_word(words, n_words)) {
-                r = refuse(call, "a word is longer than 65535 bytes");
+                r = call_refuse(call, "a word is longer than 65535 bytes");
         } else {
                 call->n_words = n_words - 1;
                 memcpy(call->words, words + 1, call->n_words * sizeof(words[0]));
-                r = execute(call, words[0]);
+                r = execute_command(call, words[0]);
         }
 
         if (r == 0 && call->payload.length > 0)

@@ -29,8 +29,8 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
         return rule;
 }
 
-static uint64_t on_request(void *userdata, struct invocation *invocation, bool has_response_topic,
-                           struct now now) {
+static uint64_t control_on_request(void *userdata, struct invocation *invocation, bool has_response_topic,
+                                   struct now now) {
         struct control *control = userdata;
         struct request *request = &invocation->request;
         const struct fault_rule *rule = NULL;
@@ -181,7 +181,7 @@ static void send_with_fault(struct control *control, const struct injected_fault
         }
 }
 
-static void on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
+static void control_on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         struct control *control = userdata;
         const struct injected_fault *injected = &control->injected_faults[number % INJECTED_FAULTS_MAX];
         bool is_injected = number > 0 && injected->number == number && injected->rule;
@@ -196,7 +196,7 @@ static void on_reply(void *userdata, uint64_t number, const struct message *repl
                 pipeline_send(control->pipeline, reply);
 }
 
-static int on_notification(void *userdata, const struct registration *registration) {
+static int control_on_notification(void *userdata, const struct registration *registration) {
         CLEANUP(buf_deinit) struct buf client = { 0 };
         CLEANUP(buf_deinit) struct buf key = { 0 };
         struct control *control = userdata;
@@ -216,7 +216,7 @@ static int on_notification(void *userdata, const struct registration *registrati
 
 /* 3. Time */
 
-static void on_tick(void *userdata, struct now now) {
+static void control_on_tick(void *userdata, struct now now) {
         struct control *control = userdata;
 
         send_delayed(control, now.mono_ns);
@@ -252,10 +252,10 @@ int control_new(struct control **ret_control, struct pipeline *pipeline) {
         control->pipeline = pipeline;
         control->hooks = (struct hooks){
                 .control = control_execute,
-                .request = on_request,
-                .reply = on_reply,
-                .notification = on_notification,
-                .tick = on_tick,
+                .request = control_on_request,
+                .reply = control_on_reply,
+                .notification = control_on_notification,
+                .tick = control_on_tick,
                 .next_deadline = next_deadline,
                 .userdata = control,
         };

@@ -48,11 +48,6 @@ void fault_rules_clear(struct fault_rules *rules) {
         *rules = (struct fault_rules){ 0 };
 }
 
-static int refuse(const char **ret_problem, const char *problem) {
-        *ret_problem = problem;
-        return -EINVAL;
-}
-
 /* Parse a probability such as 0.25 or 1, with up to nine decimal places. */
 static int parse_probability(struct slice text, uint32_t *ret_probability) {
         struct slice fraction;
@@ -73,32 +68,32 @@ static int parse_probability(struct slice text, uint32_t *ret_probability) {
         return 0;
 }
 
-static int set_option(struct fault_rule *rule, struct slice name, struct slice value,
-                      const char **ret_problem) {
+static int rule_set_option(struct fault_rule *rule, struct slice name, struct slice value,
+                           const char **ret_problem) {
         int r;
 
         if (slice_equal_string(name, "verb") && is_for_notifications(rule->action))
-                return refuse(ret_problem, "a notification has no verb");
+                return refuse_words(ret_problem, "a notification has no verb");
         r = selection_set(&rule->selection, name, value, ret_problem);
         if (r != 0)
                 return r < 0 ? r : 0;
 
         if (slice_equal_string(name, "count")) {
                 if (parse_uint64(value, &rule->n_remaining) < 0 || rule->n_remaining == 0)
-                        return refuse(ret_problem, "a positive number was expected after count");
+                        return refuse_words(ret_problem, "a positive number was expected after count");
                 rule->has_count = true;
                 return 0;
         }
         if (slice_equal_string(name, "probability"))
                 return parse_probability(value, &rule->probability) == 0
                                ? 0
-                               : refuse(ret_problem,
-                                        "a number above 0 and up to 1 was expected after probability");
+                               : refuse_words(ret_problem,
+                                              "a number above 0 and up to 1 was expected after probability");
         if (slice_equal_string(name, "seed"))
                 return parse_uint64(value, &rule->seed) == 0
                                ? 0
-                               : refuse(ret_problem, "a number was expected after seed");
-        return refuse(ret_problem, "client, verb, key, count, probability or seed was expected");
+                               : refuse_words(ret_problem, "a number was expected after seed");
+        return refuse_words(ret_problem, "client, verb, key, count, probability or seed was expected");
 }
 
 /* Returns the number of words read, or -errno. */
@@ -111,19 +106,20 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
 
         switch (rule->action) {
         case N_FAULT_ACTIONS:
-                return refuse(ret_problem, "delay, no-answer, answer-twice, error, quota, kick, "
-                                           "drop-notification or notify-twice was expected");
+                return refuse_words(ret_problem, "delay, no-answer, answer-twice, error, quota, kick, "
+                                                 "drop-notification or notify-twice was expected");
         case FAULT_DELAY:
                 if (n_words < 2 || parse_duration(words[1], &rule->delay_ms) < 0 || rule->delay_ms == 0 ||
                     rule->delay_ms >
                             TEST_CLOCK_ADVANCE_MAX_MS) /* so the sum with a clock reading cannot overflow */
-                        return refuse(ret_problem,
-                                      "a duration, such as 500ms or 10s, was expected after \"delay\"");
+                        return refuse_words(
+                                ret_problem,
+                                "a duration, such as 500ms or 10s, was expected after \"delay\"");
                 return 2;
         case FAULT_ERROR:
                 if (n_words < 2 || words[1].length == 0 || memchr(words[1].data, '\r', words[1].length) ||
                     memchr(words[1].data, '\n', words[1].length))
-                        return refuse(ret_problem, "a text on one line was expected after \"error\"");
+                        return refuse_words(ret_problem, "a text on one line was expected after \"error\"");
                 buf_append_slice(&rule->text, words[1]);
                 return buf_failed(&rule->text) ? -ENOMEM : 2;
         default:
@@ -141,10 +137,10 @@ static int read_rule(struct fault_rule *rule, const struct slice *words, size_t 
         words += n_taken;
         n_words -= (size_t)n_taken;
         if (n_words % 2 != 0)
-                return refuse(ret_problem, "the last word has no value");
+                return refuse_words(ret_problem, "the last word has no value");
 
         for (size_t i = 0; i < n_words; i += 2) {
-                r = set_option(rule, words[i], words[i + 1], ret_problem);
+                r = rule_set_option(rule, words[i], words[i + 1], ret_problem);
                 if (r < 0)
                         return r;
         }

@@ -109,13 +109,13 @@ uint64_t journal_add(struct journal *journal, const struct journal_request *requ
         return journal->next;
 }
 
-static struct exchange *find(const struct journal *journal, uint64_t number) {
+static struct exchange *find_exchange(const struct journal *journal, uint64_t number) {
         return number > journal->first && number <= journal->next ? *slot(journal, number - 1) : NULL;
 }
 
 void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload,
                        struct slice version) {
-        struct exchange *exchange = find(journal, number);
+        struct exchange *exchange = find_exchange(journal, number);
 
         if (!exchange || exchange->has_reply)
                 return;
@@ -159,7 +159,7 @@ static bool are_text(const struct slice *words, size_t n_words) {
         return true;
 }
 
-static void add_request(struct buf *line, struct slice payload) {
+static void write_request(struct buf *line, struct slice payload) {
         struct slice words[WORDS_MAX];
         size_t n_words;
 
@@ -186,7 +186,7 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_add_bytes(line, "client", request->client, false);
         json_add_bytes(line, "verb", verbs[request->verb].text, false);
         json_add_bytes(line, "key", request->key, false);
-        add_request(line, request->payload);
+        write_request(line, request->payload);
         json_add_bytes(line, "reply",
                        exchange->has_reply ? buf_slice(&exchange->reply) : (struct slice){ 0 }, false);
         json_add_bytes(line, "version",

@@ -12,7 +12,7 @@ void selection_deinit(struct selection *selection) {
         *selection = (struct selection){ 0 };
 }
 
-static int refuse(const char **ret_problem, const char *problem) {
+int refuse_words(const char **ret_problem, const char *problem) {
         *ret_problem = problem;
         return -EINVAL;
 }
@@ -26,23 +26,23 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
                   const char **ret_problem) {
         if (slice_equal(name, SLICE_LITERAL("client"))) {
                 if (selection->has_client)
-                        return refuse(ret_problem, "the client is given twice");
+                        return refuse_words(ret_problem, "the client is given twice");
                 selection->has_client = true;
                 return copy_value(&selection->client, value);
         }
         if (slice_equal(name, SLICE_LITERAL("key"))) {
                 if (selection->has_key)
-                        return refuse(ret_problem, "the key is given twice");
+                        return refuse_words(ret_problem, "the key is given twice");
                 if (value.length == 0)
-                        return refuse(ret_problem, "a pattern was expected after \"key\"");
+                        return refuse_words(ret_problem, "a pattern was expected after \"key\"");
                 selection->has_key = true;
                 return copy_value(&selection->key, value);
         }
         if (slice_equal(name, SLICE_LITERAL("verb"))) {
                 if (selection->has_verb)
-                        return refuse(ret_problem, "the verb is given twice");
+                        return refuse_words(ret_problem, "the verb is given twice");
                 if (!verb_from_text(value, &selection->verb))
-                        return refuse(ret_problem, VERBS_EXPECTED " after \"verb\"");
+                        return refuse_words(ret_problem, VERBS_EXPECTED " after \"verb\"");
                 selection->has_verb = true;
                 return 1;
         }

@@ -14,6 +14,9 @@ struct selection {
 
 void selection_deinit(struct selection *selection);
 
+/* Refuse the words of a command: set *ret_problem to what was expected. Returns -EINVAL. */
+int refuse_words(const char **ret_problem, const char *problem);
+
 /*
  * Set one of `client ID`, `verb VERB` and `key PATTERN`. Returns 1; 0 if the name is none of these;
  * -ENOMEM; or -EINVAL with *ret_problem for an unknown verb, an empty pattern, or a second value

@@ -70,7 +70,7 @@ static enum exit_code data_dir_open(struct data_dir *directory, const char *name
 
 /* export */
 
-static void copy(struct buf *buf, struct slice bytes) {
+static void replace_bytes(struct buf *buf, struct slice bytes) {
         buf_reset(buf);
         buf_append_slice(buf, bytes);
 }
@@ -84,8 +84,8 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
         };
         struct hlc fence;
 
-        copy(&record->key, entry_key(entry));
-        copy(&record->value, entry_value(entry));
+        replace_bytes(&record->key, entry_key(entry));
+        replace_bytes(&record->value, entry_value(entry));
         buf_reset(&record->version);
         hlc_append(&record->version, version, HLC_PADDED);
         buf_reset(&record->token);

@@ -310,7 +310,8 @@ static void check_plugin(struct doctor *doctor) {
                        "acl_file: topic read " COMPANION_BANNER,
                        "this client cannot read the retained message with which the plugin announces "
                        "itself; "
-                       "without the plugin client ids are not verified, and only clients that subscribe are "
+                       "without the plugin client ids are not verified, and only clients that subscribe "
+                       "are "
                        "notified");
         else if (!peer->is_plugin_of_this_version)
                 report(doctor, SEVERITY_WARN, "plugin",
@@ -325,7 +326,7 @@ static void check_plugin(struct doctor *doctor) {
  * users, or it is random. Do not try it: a CONNECT with the store's client id could disconnect the
  * store.
  */
-static void check_client_id(struct doctor *doctor) {
+static void check_store_client_id(struct doctor *doctor) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
         struct store_metrics_problem problem;
 
@@ -392,7 +393,8 @@ static void check_size(struct doctor *doctor) {
                        "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
         else if (max_bytes > MAX_PACKET_BYTES_HIGH)
                 report(doctor, SEVERITY_WARN, "size",
-                       "max_packet_size 1048576 in mosquitto.conf, or a little more than your largest value",
+                       "max_packet_size 1048576 in mosquitto.conf, or a little more than your "
+                       "largest value",
                        "the broker takes packets of %" PRIu32
                        " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
                        max_bytes < MESSAGE_REMAINING_LENGTH_MAX ? max_bytes : MESSAGE_REMAINING_LENGTH_MAX);
@@ -414,7 +416,7 @@ static void check_with_peer(struct doctor *doctor) {
                 return;
         }
         check_plugin(doctor);
-        check_client_id(doctor);
+        check_store_client_id(doctor);
         check_queue(doctor);
         check_size(doctor);
 }

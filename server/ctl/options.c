@@ -37,15 +37,15 @@ static enum options_result usage_error(const struct options *options, const char
         return OPTIONS_INVALID;
 }
 
-static enum options_result set(struct options *options, const struct option *option, const char *name,
-                               const char *value) {
+static enum options_result options_set(struct options *options, const struct option *option,
+                                       const char *name, const char *value) {
         struct option_fault fault;
 
         return option_apply(option, options, value, &fault) ? OPTIONS_RUN
                                                             : usage_error(options, name, fault.text);
 }
 
-static enum options_result read_environment(struct options *options) {
+static enum options_result options_read_environment(struct options *options) {
         enum options_result result = OPTIONS_RUN;
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++) {
@@ -53,7 +53,7 @@ static enum options_result read_environment(struct options *options) {
                 const char *value = *variable.name ? getenv(variable.name) : NULL;
 
                 if (value && *value)
-                        result = set(options, &ctl_options[i], variable.name, value);
+                        result = options_set(options, &ctl_options[i], variable.name, value);
         }
         return result;
 }
@@ -82,10 +82,10 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return usage_error(options, name, "no such option");
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        return set(options, argument->option, name, argument->value);
+        return options_set(options, argument->option, name, argument->value);
 }
 
-static enum options_result read_arguments(struct parser *parser) {
+static enum options_result options_read_arguments(struct parser *parser) {
         enum options_result result = OPTIONS_RUN;
 
         while (result == OPTIONS_RUN) {
@@ -258,7 +258,7 @@ static enum options_result take_metrics_of_store(struct options *options) {
 }
 
 /* Determine the endpoints, the credentials and the client id. */
-static enum options_result complete_broker(struct options *options) {
+static enum options_result options_complete_broker(struct options *options) {
         const char *hosts;
         uint16_t port;
 
@@ -272,7 +272,7 @@ static enum options_result complete_broker(struct options *options) {
         return check_credentials(options);
 }
 
-static enum options_result complete(struct parser *parser) {
+static enum options_result options_complete(struct parser *parser) {
         struct options *options = parser->options;
         enum options_result result;
 
@@ -285,13 +285,13 @@ static enum options_result complete(struct parser *parser) {
         result = check_options(parser) ?: check_words(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
-                result = complete_broker(options);
+                result = options_complete_broker(options);
         if (result == OPTIONS_RUN && needs_metrics(options))
                 result = take_metrics_of_store(options);
         return result;
 }
 
-static enum options_result print_help(const struct options *options) {
+static enum options_result options_print_help(const struct options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
@@ -320,15 +320,15 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++)
                 if (ctl_options[i].default_value)
-                        result = set(options, &ctl_options[i], ctl_options[i].flag,
-                                     ctl_options[i].default_value);
+                        result = options_set(options, &ctl_options[i], ctl_options[i].flag,
+                                             ctl_options[i].default_value);
         options->is_url_given = false; /* the default does not count */
         options->is_tls_given = false;
 
-        result = result ?: read_environment(options) ?: read_arguments(&parser);
+        result = result ?: options_read_environment(options) ?: options_read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;
-        return options->help || options->version ? print_help(options) : complete(&parser);
+        return options->help || options->version ? options_print_help(options) : options_complete(&parser);
 }
 
 void options_deinit(struct options *options) {

@@ -236,7 +236,7 @@ void report_append(struct buf *text, const struct samples *samples, double now_s
                 append_row(text, &rows[i], samples);
 }
 
-static void add_number(struct buf *text, const char *name, double value) {
+static void add_figure(struct buf *text, const char *name, double value) {
         json_add_name(text, name);
         if (isfinite(value))
                 buf_append_format(text, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.9g",
@@ -248,7 +248,7 @@ static void add_number(struct buf *text, const char *name, double value) {
 void report_append_json(struct buf *text, const struct samples *samples, double now_s) {
         json_begin(text);
         json_add_bytes(text, "version", samples_label(samples, "statestore_build_info", "version"), false);
-        add_number(text, "up_seconds", now_s - samples_sum(samples, "process_start_time_seconds", NULL));
+        add_figure(text, "up_seconds", now_s - samples_sum(samples, "process_start_time_seconds", NULL));
         json_add_bool(text, "connected", is_set(samples, "statestore_broker_connected", NULL));
         json_add_bool(text, "serving", is_set(samples, "statestore_serving", NULL));
         json_add_bool(text, "storage_failing", is_set(samples, "statestore_storage_failing", NULL));
@@ -257,13 +257,13 @@ void report_append_json(struct buf *text, const struct samples *samples, double 
                 char name[64];
 
                 if (row->unit != UNIT_QUANTILES) {
-                        add_number(text, row->json, value_of(row, samples));
+                        add_figure(text, row->json, value_of(row, samples));
                         continue;
                 }
                 snprintf(name, sizeof(name), "%s_p50", row->json);
-                add_number(text, name, samples_quantile(samples, row->metric, 0.5));
+                add_figure(text, name, samples_quantile(samples, row->metric, 0.5));
                 snprintf(name, sizeof(name), "%s_p99", row->json);
-                add_number(text, name, samples_quantile(samples, row->metric, 0.99));
+                add_figure(text, name, samples_quantile(samples, row->metric, 0.99));
         }
         json_end(text);
 }

@@ -144,7 +144,7 @@ enum exit_code command_set(struct command_run *run) {
         return session_print_unexpected_reply(&run->reply);
 }
 
-static enum exit_code delete_key(struct command_run *run, const struct session_request *request) {
+static enum exit_code request_deletion(struct command_run *run, const struct session_request *request) {
         const struct resp3_item *item = &run->reply.item;
         enum exit_code code = session_ask(run->session, request, &run->reply);
 
@@ -161,14 +161,14 @@ static enum exit_code delete_key(struct command_run *run, const struct session_r
 enum exit_code command_del(struct command_run *run) {
         struct session_request request = request_for_key(run, "DEL");
 
-        return delete_key(run, &request);
+        return request_deletion(run, &request);
 }
 
 enum exit_code command_vdel(struct command_run *run) {
         struct session_request request = request_for_key(run, "VDEL");
 
         session_request_add(&request, buf_slice(&run->value));
-        return delete_key(run, &request);
+        return request_deletion(run, &request);
 }
 
 /* 3. ping */

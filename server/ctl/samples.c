@@ -18,7 +18,7 @@ void samples_deinit(struct samples *samples) {
         *samples = (struct samples){ 0 };
 }
 
-static int read_number(struct slice text, double *ret_number) {
+static int parse_value(struct slice text, double *ret_number) {
         char copy[NUMBER_MAX], *end;
 
         if (text.length == 0 || text.length >= sizeof(copy) || memchr(text.data, '\0', text.length) ||
@@ -46,7 +46,7 @@ static size_t labels_length(struct slice text) {
         return 0;
 }
 
-static int read_line(struct samples *samples, struct slice line) {
+static int parse_sample(struct samples *samples, struct slice line) {
         struct sample sample = { 0 };
         size_t length = 0;
         int r;
@@ -65,7 +65,7 @@ static int read_line(struct samples *samples, struct slice line) {
                 sample.labels = (struct slice){ line.data + 1, length - 2 };
                 line = slice_skip(line, length);
         }
-        if (line.length == 0 || line.data[0] != ' ' || read_number(slice_skip(line, 1), &sample.value) < 0)
+        if (line.length == 0 || line.data[0] != ' ' || parse_value(slice_skip(line, 1), &sample.value) < 0)
                 return -EBADMSG;
 
         r = array_reserve((void **)&samples->list, &samples->capacity, samples->n + 1,
@@ -86,7 +86,7 @@ int samples_read(struct samples *samples) {
                 size_t length = end ? (size_t)(end - rest.data) : rest.length;
 
                 if (length > 0 && rest.data[0] != '#')
-                        r = read_line(samples, (struct slice){ rest.data, length });
+                        r = parse_sample(samples, (struct slice){ rest.data, length });
                 rest = slice_skip(rest, end ? length + 1 : length);
         }
         if (r < 0)
@@ -146,7 +146,7 @@ double samples_quantile(const struct samples *samples, const char *bucket_name, 
 
                 if (!is_named(bucket, bucket_name))
                         continue;
-                if (read_number(label_of(bucket->labels, "le"), &bound) < 0)
+                if (parse_value(label_of(bucket->labels, "le"), &bound) < 0)
                         return NAN;
                 if (n >= quantile * n_all && n > n_below)
                         return isinf(bound)

@@ -79,7 +79,7 @@ static enum exit_code scan(struct command_run *run, key_function *function) {
 }
 
 /* Append a JSON string or, for a key that is not UTF-8, the same object member as in an export. */
-static void append_json(struct buf *line, struct slice key) {
+static void append_json_key(struct buf *line, struct slice key) {
         if (slice_is_utf8(key)) {
                 json_append_string(line, key);
                 return;
@@ -97,7 +97,7 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
                 base16_append(&run->output, key);
                 buf_append_string(&run->output, options->json ? "\"" : "");
         } else if (options->json) {
-                append_json(&run->output, key);
+                append_json_key(&run->output, key);
         } else {
                 append_printable(&run->output, key, false);
         }

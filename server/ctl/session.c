@@ -125,7 +125,7 @@ static void advance_clock(struct session *session) {
         hlc_append(&session->timestamp, session->clock, HLC_PADDED);
 }
 
-static void add_property(struct message *message, const char *name, const char *value) {
+static void session_add_property(struct message *message, const char *name, const char *value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] =
                 (struct user_property){ slice_from_string(name), slice_from_string(value) };
@@ -145,13 +145,13 @@ static int make_properties(struct session *session, const struct session_request
         };
 
         if (!request->has_no_timestamp)
-                add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
-        add_property(&message, PROPERTY_SOURCE_ID, session->config.options->client_id);
-        add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
+                session_add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
+        session_add_property(&message, PROPERTY_SOURCE_ID, session->config.options->client_id);
+        session_add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
-                add_property(&message, PROPERTY_FENCE, request->fence);
+                session_add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
-                add_property(&message, "aio-persistence", "true");
+                session_add_property(&message, "aio-persistence", "true");
         return mqtt_properties_new(ret_properties, &message);
 }
 

@@ -96,7 +96,7 @@ static int read_change(const struct message *message, struct printed_change *cha
         return -EBADMSG;
 }
 
-static void append_json(struct buf *line, const struct printed_change *change, bool hex) {
+static void append_json_change(struct buf *line, const struct printed_change *change, bool hex) {
         json_begin(line);
         json_add_bytes(line, "event", slice_from_string(change->event), false);
         json_add_bytes(line, "key", buf_slice(&change->key), hex);
@@ -114,7 +114,7 @@ static void append_column(struct buf *line, struct slice bytes, bool hex) {
                 append_printable(line, bytes, false);
 }
 
-static void append_text(struct buf *line, const struct printed_change *change, bool hex) {
+static void append_text_change(struct buf *line, const struct printed_change *change, bool hex) {
         buf_append_string(line, change->event);
         append_column(line, change->version.data ? change->version : SLICE_LITERAL("-"), false);
         append_column(line, buf_slice(&change->key), hex);
@@ -134,9 +134,9 @@ static void watch_on_notification(void *userdata, const struct message *message)
         }
 
         if (options->json)
-                append_json(&line, &change, options->hex);
+                append_json_change(&line, &change, options->hex);
         else
-                append_text(&line, &change, options->hex);
+                append_text_change(&line, &change, options->hex);
         output_write(&line);
 }
 
@@ -157,7 +157,7 @@ static void catch_signals(void) {
         sigaction(SIGTERM, &action, NULL);
 }
 
-static enum state end(struct watch *watch, enum exit_code exit_code) {
+static enum state watch_end(struct watch *watch, enum exit_code exit_code) {
         watch->exit_code = exit_code;
         return STATE_ENDED;
 }
@@ -173,7 +173,7 @@ static enum state state_after(struct watch *watch, enum connection_result result
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
         default:
-                return end(watch, EXIT_DONE);
+                return watch_end(watch, EXIT_DONE);
         }
 }
 
@@ -191,9 +191,9 @@ static enum state register_key(struct watch *watch, struct slice key) {
 
         code = session_read_reply(&reply);
         if (code != EXIT_DONE)
-                return end(watch, code);
+                return watch_end(watch, code);
         if (reply.item.type != RESP3_STRING || !slice_equal(reply.item.text, SLICE_LITERAL("OK")))
-                return end(watch, session_print_unexpected_reply(&reply));
+                return watch_end(watch, session_print_unexpected_reply(&reply));
         return STATE_REGISTERED;
 }
 
@@ -274,7 +274,7 @@ static enum exit_code keep_watching(struct watch *watch) {
         return watch->exit_code;
 }
 
-static enum exit_code start(struct watch *watch) {
+static enum exit_code watch_start(struct watch *watch) {
         enum state state = state_after(watch, connection_open(watch->connection));
 
         if (state == STATE_REGISTERED)
@@ -324,7 +324,7 @@ enum exit_code command_watch(struct command_run *run) {
                         code = complain_of_memory();
                 } else {
                         watch.connection = session_connection(watch.session);
-                        code = start(&watch);
+                        code = watch_start(&watch);
                 }
         }
 

@@ -81,37 +81,37 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
         return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
 }
 
-static void on_timer(uv_timer_t *timer);
+static void http_on_timer(uv_timer_t *timer);
 
-static bool is_full(const struct http_server *http) {
+static bool http_is_full(const struct http_server *http) {
         return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections ==
                CONNECTIONS_MAX;
 }
 
 static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns;
-        bool was_full = is_full(http);
+        bool was_full = http_is_full(http);
 
         MHD_run(http->daemon);
         /* A run that begins with all connections in use stops polling the listening socket. */
-        if (was_full && !is_full(http))
+        if (was_full && !http_is_full(http))
                 MHD_run(http->daemon);
 
         took_ns = uv_hrtime() - from_ns;
         http->is_paused = true;
         uv_poll_stop(&http->poll);
         uv_update_time(http->timer.loop);
-        uv_timer_start(&http->timer, on_timer, PAUSE_FACTOR * took_ns / NS_PER_MS + 1, 0);
+        uv_timer_start(&http->timer, http_on_timer, PAUSE_FACTOR * took_ns / NS_PER_MS + 1, 0);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void http_on_ready(uv_poll_t *poll, int status, int events) {
         (void)status;
         (void)events;
         run_library(poll->data);
 }
 
 /* The pause has ended, or the timeout of a connection has expired. */
-static void on_timer(uv_timer_t *timer) {
+static void http_on_timer(uv_timer_t *timer) {
         struct http_server *http = timer->data;
         MHD_UNSIGNED_LONG_LONG timeout_ms;
 
@@ -121,9 +121,9 @@ static void on_timer(uv_timer_t *timer) {
         }
 
         http->is_paused = false;
-        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+        uv_poll_start(&http->poll, UV_READABLE, http_on_ready);
         if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES)
-                uv_timer_start(&http->timer, on_timer, timeout_ms, 0);
+                uv_timer_start(&http->timer, http_on_timer, timeout_ms, 0);
 }
 
 /* Create a socket that listens at the endpoint. Returns it, or -errno. */
@@ -191,13 +191,13 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
         http->poll.data = http;
         http->timer.data = http;
         http->n_open_handles = 2;
-        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+        uv_poll_start(&http->poll, UV_READABLE, http_on_ready);
 
         *ret_http = take_ptr(&http);
         return 0;
 }
 
-static void handle_closed(uv_handle_t *handle) {
+static void http_handle_closed(uv_handle_t *handle) {
         struct http_server *http = handle->data;
 
         if (--http->n_open_handles == 0)
@@ -208,6 +208,6 @@ void http_close(struct http_server *http) {
         if (!http)
                 return;
 
-        uv_close((uv_handle_t *)&http->poll, handle_closed);
-        uv_close((uv_handle_t *)&http->timer, handle_closed);
+        uv_close((uv_handle_t *)&http->poll, http_handle_closed);
+        uv_close((uv_handle_t *)&http->timer, http_handle_closed);
 }

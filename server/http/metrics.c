@@ -111,8 +111,8 @@ static void append_ms(struct buf *text, const char *name, const char *labels, ui
 }
 
 /* Append a family with one sample. */
-static void append_number(struct buf *text, const char *name, const char *type, const char *help,
-                          uint64_t value) {
+static void metrics_append_number(struct buf *text, const char *name, const char *type, const char *help,
+                                  uint64_t value) {
         append_family(text, name, type, help);
         append_sample(text, name, "", value);
 }
@@ -144,8 +144,8 @@ static void append_numbers(struct buf *text, const struct metrics_source *source
                 bool is_bool = number->size == sizeof(bool);
 
                 ASSERT(is_bool || number->size == sizeof(uint64_t));
-                append_number(text, number->name, number->type, number->help,
-                              is_bool ? *(const bool *)field : *(const uint64_t *)field);
+                metrics_append_number(text, number->name, number->type, number->help,
+                                      is_bool ? *(const bool *)field : *(const uint64_t *)field);
         }
 }
 
@@ -223,8 +223,8 @@ static void append_broker(struct buf *text, enum broker_kind kind) {
         static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
         static const char ability[] = "statestore_broker_ability";
 
-        append_number(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
-                      kind != BROKER_UNKNOWN);
+        metrics_append_number(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
+                              kind != BROKER_UNKNOWN);
         append_family(text, ability, "gauge", "1 if the broker provides this ability, else 0.");
         for (size_t i = 0; i < ARRAY_LENGTH(abilities); i++)
                 append_labelled(text, ability, "ability", abilities[i], kind == BROKER_WITH_PLUGIN);
@@ -244,18 +244,18 @@ static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
  * expects names of counters to end in _total.
  */
 static void append_aio_broker(struct buf *text, const struct counters *c) {
-        append_number(text, "aio_broker_state_store_insertions", "untyped",
-                      "SET requests that created a key.", c->n_insertions);
-        append_number(text, "aio_broker_state_store_modifications", "untyped", "All other SET requests.",
-                      sum_outcomes(c, VERB_SET) - c->n_insertions);
-        append_number(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
-                      sum_outcomes(c, VERB_GET));
-        append_number(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
-                      sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
-        append_number(text, "aio_broker_state_store_keynotify_requests", "untyped", "KEYNOTIFY requests.",
-                      sum_outcomes(c, VERB_KEYNOTIFY));
-        append_number(text, "aio_broker_state_store_notifications_sent", "untyped",
-                      "Notifications that were sent.", counters_n_notifications(c));
+        metrics_append_number(text, "aio_broker_state_store_insertions", "untyped",
+                              "SET requests that created a key.", c->n_insertions);
+        metrics_append_number(text, "aio_broker_state_store_modifications", "untyped",
+                              "All other SET requests.", sum_outcomes(c, VERB_SET) - c->n_insertions);
+        metrics_append_number(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
+                              sum_outcomes(c, VERB_GET));
+        metrics_append_number(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
+                              sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
+        metrics_append_number(text, "aio_broker_state_store_keynotify_requests", "untyped",
+                              "KEYNOTIFY requests.", sum_outcomes(c, VERB_KEYNOTIFY));
+        metrics_append_number(text, "aio_broker_state_store_notifications_sent", "untyped",
+                              "Notifications that were sent.", counters_n_notifications(c));
 }
 
 void metrics_append(struct buf *text, const struct metrics_source *source) {

@@ -11,7 +11,8 @@
 #include "base/regular_file.h"
 #include "mqtt/properties.h"
 
-static int fail(struct credentials_fault *ret_fault, const char *kind, const char *name, const char *cause) {
+static int cannot_read(struct credentials_fault *ret_fault, const char *kind, const char *name,
+                       const char *cause) {
         snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot read %s%.300s: %s", kind,
                  LOG_STRING(name), cause);
         return -EINVAL;
@@ -25,8 +26,8 @@ int credentials_check_tls_files(const struct credentials *credentials, struct cr
                 int r = credentials->tls && files[i] ? regular_file_check(files[i], TLS_FILE_LENGTH_MAX) : 0;
 
                 if (r != 0)
-                        return fail(ret_fault, "", files[i],
-                                    regular_file_fault(r, TLS_FILE_LENGTH_MAX).text);
+                        return cannot_read(ret_fault, "", files[i],
+                                           regular_file_fault(r, TLS_FILE_LENGTH_MAX).text);
         }
         return 0;
 }
@@ -69,9 +70,9 @@ static int read_password(const char *name, struct buf *password, struct credenti
         const char *cause = r == 0 ? cut_to_password(password) : NULL;
 
         if (r != 0)
-                return fail(ret_fault, "the password file ", name,
-                            regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
-        return cause ? fail(ret_fault, "the password file ", name, cause) : 0;
+                return cannot_read(ret_fault, "the password file ", name,
+                                   regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
+        return cause ? cannot_read(ret_fault, "the password file ", name, cause) : 0;
 }
 
 int credentials_check_password_file(const struct credentials *credentials,

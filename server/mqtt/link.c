@@ -58,7 +58,7 @@ struct link {
 
 /* 1. Closing. */
 
-static void handle_closed(void *userdata) {
+static void link_handle_closed(void *userdata) {
         struct link *link = userdata;
         void (*closed)(void *userdata) = link->closed;
 
@@ -69,8 +69,8 @@ static void handle_closed(void *userdata) {
         closed(userdata);
 }
 
-static void timer_closed(uv_handle_t *handle) {
-        handle_closed(handle->data);
+static void link_timer_closed(uv_handle_t *handle) {
+        link_handle_closed(handle->data);
 }
 
 static bool is_subscribed(const struct link *link) {
@@ -85,8 +85,8 @@ static void finish_close(struct link *link) {
         if (is_subscribed(link))
                 mqtt_client_disconnect_gracefully(link->client, false);
         link->n_open_handles = 2;
-        mqtt_client_close(link->client, handle_closed);
-        uv_close((uv_handle_t *)&link->timer, timer_closed);
+        mqtt_client_close(link->client, link_handle_closed);
+        uv_close((uv_handle_t *)&link->timer, link_timer_closed);
 }
 
 /*
@@ -143,7 +143,7 @@ static void wait_and_retry(struct link *link) {
         uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
 }
 
-/* Call after a function of the client that disconnects without calling on_disconnected(). */
+/* Call after a function of the client that disconnects without calling link_on_disconnected(). */
 static void reconnect_now(struct link *link, const char *cause) {
         link->n_subscribed = 0;
         link->state = LINK_WAITING;
@@ -180,7 +180,7 @@ static void note_end(struct link *link, int reason) {
                 link->n_faults = is_fault(reason) ? link->n_faults + 1 : 0;
 }
 
-static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
+static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct link *link = userdata;
 
         (void)cause;
@@ -244,15 +244,15 @@ static const struct refusal *refusal_of_connection(int reason) {
  * Report the refusal and disconnect. The link tries again later: an operator may have changed the
  * broker.
  */
-static void refuse(struct link *link, const struct refusal *refusal) {
+static void link_refuse(struct link *link, const struct refusal *refusal) {
         link->config.callbacks.refused(link->config.callbacks.userdata, refusal);
         mqtt_client_disconnect_in_callback(link->client);
 }
 
 /* 4. Callbacks of the client. */
 
-static void on_connected(void *userdata, int reason, bool session_present,
-                         const mosquitto_property *properties) {
+static void link_on_connected(void *userdata, int reason, bool session_present,
+                              const mosquitto_property *properties) {
         struct link *link = userdata;
         uint8_t maximum_qos = 2;
         uint16_t receive_maximum;
@@ -273,7 +273,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
 
         mosquitto_property_read_byte(properties, MQTT_PROP_MAXIMUM_QOS, &maximum_qos, false);
         if (maximum_qos == 0) {
-                refuse(link, &refusal_qos);
+                link_refuse(link, &refusal_qos);
                 return;
         }
 
@@ -300,7 +300,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
  * SUBACKs arrive in the order of the subscriptions. The retained messages of each arrive before the
  * next SUBACK.
  */
-static void on_subscribed(void *userdata, int n_granted, const int *granted) {
+static void link_on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
         bool is_granted = n_granted == 1 && granted[0] <= 2;
@@ -308,7 +308,7 @@ static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         if (link->state != LINK_SUBSCRIBING)
                 return;
         if (subscription->required && (!is_granted || granted[0] < 1)) {
-                refuse(link, &refusal_subscription);
+                link_refuse(link, &refusal_subscription);
                 return;
         }
         link->is_refused[link->n_subscribed] = !is_granted;
@@ -321,7 +321,7 @@ static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         link->config.callbacks.up(link->config.callbacks.userdata, link->session_present);
 }
 
-static void on_acknowledged(void *userdata, int id, int reason) {
+static void link_on_acknowledged(void *userdata, int id, int reason) {
         struct link *link = userdata;
 
         if (link->n_bytes_of[id] > 0) {
@@ -353,7 +353,7 @@ static void discard_session(struct link *link) {
         reconnect_now(link, "reconnecting with a new session");
 }
 
-static void on_packets_written(void *userdata, bool has_read) {
+static void link_on_packets_written(void *userdata, bool has_read) {
         struct link *link = userdata;
 
         if (has_read)
@@ -373,8 +373,8 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                 .session_expiry_s = SESSION_EXPIRY_S,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { on_connected, on_subscribed, on_disconnected, on_acknowledged,
-                               on_packets_written, link },
+                .callbacks = { link_on_connected, link_on_subscribed, link_on_disconnected,
+                               link_on_acknowledged, link_on_packets_written, link },
                 .messages = config->messages,
         };
         int r;

@@ -69,16 +69,16 @@ void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect c
 
 /* 2. Callbacks of libmosquitto. */
 
-static void on_connect(struct mosquitto *library, void *userdata, int reason, int flags,
-                       const mosquitto_property *properties) {
+static void client_on_connect(struct mosquitto *library, void *userdata, int reason, int flags,
+                              const mosquitto_property *properties) {
         struct mqtt_client *client = userdata;
 
         (void)library;
         client->config.callbacks.connected(client->config.callbacks.userdata, reason, flags & 1, properties);
 }
 
-static void on_subscribe(struct mosquitto *library, void *userdata, int id, int n_granted,
-                         const int *granted) {
+static void client_on_subscribe(struct mosquitto *library, void *userdata, int id, int n_granted,
+                                const int *granted) {
         struct mqtt_client *client = userdata;
 
         (void)library;
@@ -93,15 +93,16 @@ static const char *reason_text(int reason) {
         return reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason);
 }
 
-static void on_disconnect(struct mosquitto *library, void *userdata, int reason,
-                          const mosquitto_property *properties) {
+static void client_on_disconnect(struct mosquitto *library, void *userdata, int reason,
+                                 const mosquitto_property *properties) {
         (void)library;
         (void)properties;
         client_report_disconnect(userdata, MQTT_DISCONNECTED, reason, reason_text(reason));
 }
 
-static void on_message(struct mosquitto *library, void *userdata, const struct mosquitto_message *message,
-                       const mosquitto_property *properties) {
+static void client_on_message(struct mosquitto *library, void *userdata,
+                              const struct mosquitto_message *message,
+                              const mosquitto_property *properties) {
         CLEANUP(mqtt_incoming_deinit) struct mqtt_incoming incoming;
         struct mqtt_client *client = userdata;
 
@@ -115,8 +116,8 @@ static void on_message(struct mosquitto *library, void *userdata, const struct m
         errno = 0;
 }
 
-static void on_publish(struct mosquitto *library, void *userdata, int id, int reason,
-                       const mosquitto_property *properties) {
+static void client_on_publish(struct mosquitto *library, void *userdata, int id, int reason,
+                              const mosquitto_property *properties) {
         struct mqtt_client *client = userdata;
 
         (void)library;
@@ -136,7 +137,7 @@ static void free_client(struct mqtt_client *client) {
 CLEANUP_FUNCTION(cleanup_client, struct mqtt_client *, free_client)
 CLEANUP_FUNCTION(cleanup_library, struct mosquitto *, mosquitto_destroy)
 
-static int set_options(struct mosquitto *library, const struct mqtt_client_config *config) {
+static int library_set_options(struct mosquitto *library, const struct mqtt_client_config *config) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
         int r;
 
@@ -170,7 +171,7 @@ int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_co
         if (!library)
                 return -errno;
 
-        r = set_options(library, config);
+        r = library_set_options(library, config);
         if (r == 0)
                 r = credentials_set_tls(&config->credentials, library);
         if (r < 0)
@@ -180,7 +181,7 @@ int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_co
         return 0;
 }
 
-static void on_misc(uv_timer_t *timer) {
+static void client_on_misc(uv_timer_t *timer) {
         struct mqtt_client *client = timer->data;
 
         mosquitto_loop_misc(client->library);
@@ -194,11 +195,11 @@ static int start_library(struct mqtt_client *client) {
         if (r < 0)
                 return r;
 
-        mosquitto_connect_v5_callback_set(client->library, on_connect);
-        mosquitto_subscribe_callback_set(client->library, on_subscribe);
-        mosquitto_disconnect_v5_callback_set(client->library, on_disconnect);
-        mosquitto_message_v5_callback_set(client->library, on_message);
-        mosquitto_publish_v5_callback_set(client->library, on_publish);
+        mosquitto_connect_v5_callback_set(client->library, client_on_connect);
+        mosquitto_subscribe_callback_set(client->library, client_on_subscribe);
+        mosquitto_disconnect_v5_callback_set(client->library, client_on_disconnect);
+        mosquitto_message_v5_callback_set(client->library, client_on_message);
+        mosquitto_publish_v5_callback_set(client->library, client_on_publish);
         return 0;
 }
 
@@ -222,7 +223,7 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
 
         uv_timer_init(loop, &client->misc_timer);
         client->misc_timer.data = client;
-        uv_timer_start(&client->misc_timer, on_misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
+        uv_timer_start(&client->misc_timer, client_on_misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
         *ret_client = take_ptr(&client);
         return 0;
 }
@@ -237,7 +238,7 @@ void client_release(struct mqtt_client *client) {
         closed(userdata);
 }
 
-static void timer_closed(uv_handle_t *handle) {
+static void client_timer_closed(uv_handle_t *handle) {
         client_release(handle->data);
 }
 
@@ -248,7 +249,7 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
         client->n_open_handles = 1 + client->is_looking_up;
         if (client->is_looking_up)
                 uv_cancel((uv_req_t *)&client->lookup);
-        uv_close((uv_handle_t *)&client->misc_timer, timer_closed);
+        uv_close((uv_handle_t *)&client->misc_timer, client_timer_closed);
 }
 
 static void send_disconnect(struct mqtt_client *client, bool ends_session) {

@@ -28,8 +28,8 @@ static bool is_wanted(const struct message *message, struct slice name, const st
         return false;
 }
 
-static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                              const struct slice *wanted, struct companion_digest *digest) {
+static int incoming_read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
+                                       const struct slice *wanted, struct companion_digest *digest) {
         struct message *message = &incoming->message;
         char *name_text = NULL, *value = NULL;
         struct slice name;
@@ -53,8 +53,8 @@ static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_pr
         return 0;
 }
 
-static int read_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                         const struct slice *wanted, struct companion_digest *digest) {
+static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
+                                  const struct slice *wanted, struct companion_digest *digest) {
         struct message *message = &incoming->message;
         int identifier = mosquitto_property_identifier(property);
         uint16_t length;
@@ -83,7 +83,7 @@ static int read_property(struct mqtt_incoming *incoming, const mosquitto_propert
                 message->has_expiry = true;
                 return 0;
         case MQTT_PROP_USER_PROPERTY:
-                return read_user_property(incoming, property, wanted, digest);
+                return incoming_read_user_property(incoming, property, wanted, digest);
         default:
                 return 0;
         }
@@ -103,7 +103,7 @@ int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_me
 
         companion_digest_init(&digest);
         for (; properties; properties = mosquitto_property_next(properties)) {
-                r = read_property(incoming, properties, wanted, &digest);
+                r = incoming_read_property(incoming, properties, wanted, &digest);
                 if (r < 0)
                         return r;
         }

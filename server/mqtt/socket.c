@@ -116,7 +116,7 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         if (status < 0)
                 client->poll_events = 0; /* libuv has stopped it */
         r = transfer(client, reads);
-        if (r != MOSQ_ERR_SUCCESS) /* usually on_disconnect() has reported it already */
+        if (r != MOSQ_ERR_SUCCESS) /* usually client_on_disconnect() has reported it already */
                 client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)
                 report_unconnected(client);

@@ -36,7 +36,7 @@ void key_record_write(const struct key_record *record, struct buf *line) {
 }
 
 /* Read the member NAME or NAME_base64. False if both are missing or malformed. */
-static bool read_bytes(const json_t *object, const char *name, struct buf *bytes) {
+static bool record_read_bytes(const json_t *object, const char *name, struct buf *bytes) {
         const json_t *text = json_object_get(object, name);
         char base64_name[32];
 
@@ -62,7 +62,7 @@ static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) 
         buf_reset(bytes);
         if (!json_object_get(object, name))
                 return true;
-        return read_bytes(object, name, bytes) && hlc_parse(buf_slice(bytes), &hlc) == 0;
+        return record_read_bytes(object, name, bytes) && hlc_parse(buf_slice(bytes), &hlc) == 0;
 }
 
 static bool read_deadline(const json_t *object, int64_t *ret_deadline_ms) {
@@ -79,9 +79,9 @@ static bool read_deadline(const json_t *object, int64_t *ret_deadline_ms) {
 static const char *read_members(const json_t *object, struct key_record *record) {
         if (!json_is_object(object))
                 return "a JSON object was expected";
-        if (!read_bytes(object, "key", &record->key) || record->key.length == 0)
+        if (!record_read_bytes(object, "key", &record->key) || record->key.length == 0)
                 return "a non-empty \"key\" or \"key_base64\" was expected";
-        if (!read_bytes(object, "value", &record->value))
+        if (!record_read_bytes(object, "value", &record->value))
                 return "\"value\" or \"value_base64\" was expected";
         if (!read_hlc(object, "version", &record->version))
                 return "\"version\" is not wallClock:counter:nodeId";

@@ -225,7 +225,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
  * Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or
  * -ENOMEM.
  */
-static int begin(struct seed *seed) {
+static int seed_begin(struct seed *seed) {
         int r = skip_to_text(seed);
 
         seed->is_format_known = true;
@@ -243,7 +243,7 @@ static int begin(struct seed *seed) {
 }
 
 int seed_next(struct seed *seed, struct key_record *record) {
-        int r = seed->is_format_known ? 1 : begin(seed);
+        int r = seed->is_format_known ? 1 : seed_begin(seed);
 
         if (r <= 0)
                 return r;
