@@ -138,7 +138,7 @@ void server_warn_of_unverified_clients(const struct server *server, enum broker_
  */
 void server_warn_of_unguarded_client_id(struct server *server);
 
-/* broker_link.c: the callbacks of the link, and sending. */
+/* link_callbacks.c: the callbacks of the link, and sending. */
 
 /* Start to connect. Returns 0, -ENOMEM, or -EINVAL (logged) if a setting or a file is unusable. */
 int server_open_link(struct server *server);

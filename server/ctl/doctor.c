@@ -75,7 +75,7 @@ static const char *const severities[N_SEVERITIES] = { [SEVERITY_OK] = "ok",
                                                       [SEVERITY_FAIL] = "fail" };
 
 struct doctor_peer {
-        struct connection *connection;
+        struct broker_connection *connection;
         struct buf client_id;
         const char *topics[3]; /* the doctor's topic, the banner of the plugin, NULL */
         unsigned n_messages, n_expected;
@@ -86,7 +86,7 @@ struct doctor_peer {
 };
 
 struct doctor {
-        const struct options *options;
+        const struct command_options *options;
         struct session *session;
         struct session_reply reply; /* to the last request; zeros: none */
         struct buf key, topic;
@@ -247,7 +247,7 @@ static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
 
 /* Connect the peer with the doctor's credentials. Returns NULL, or the cause of an error. */
 static const char *open_peer(struct doctor *doctor) {
-        struct connection_config config = connection_config_from_options(doctor->options);
+        struct broker_connection_config config = broker_connection_config_from_options(doctor->options);
         struct doctor_peer *peer = &doctor->peer;
 
         buf_append_format(&peer->client_id, "%s-peer", doctor->options->client_id);
@@ -260,10 +260,11 @@ static const char *open_peer(struct doctor *doctor) {
         config.message = on_peer_message;
         config.acknowledged = on_peer_acknowledged;
         config.userdata = peer;
-        if (!config.client_id || connection_new(&peer->connection, &config) < 0)
+        if (!config.client_id || broker_connection_new(&peer->connection, &config) < 0)
                 return "out of memory";
-        return connection_open(peer->connection) == CONNECTION_OK ? NULL
-                                                                  : connection_problem(peer->connection);
+        return broker_connection_open(peer->connection) == CONNECTION_OK
+                       ? NULL
+                       : broker_connection_problem(peer->connection);
 }
 
 static void expect(struct doctor_peer *peer, unsigned n_messages) {
@@ -278,8 +279,8 @@ static void drain(struct doctor_peer *peer) {
 
         do {
                 n_before = peer->n_messages;
-                if (peer->is_done ||
-                    connection_wait(peer->connection, &peer->is_done, SILENCE_MS) == CONNECTION_FAILED)
+                if (peer->is_done || broker_connection_wait(peer->connection, &peer->is_done, SILENCE_MS) ==
+                                             CONNECTION_FAILED)
                         return;
         } while (peer->n_messages > n_before);
 }
@@ -293,8 +294,8 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
 
         expect(&doctor->peer, n);
         for (unsigned i = 0; i < n; i++)
-                connection_publish(session_connection(doctor->session), buf_text(&doctor->topic),
-                                   SLICE_LITERAL("0123456789ABCDEF"), NULL, &packet_id);
+                broker_connection_publish(session_connection(doctor->session), buf_text(&doctor->topic),
+                                          SLICE_LITERAL("0123456789ABCDEF"), NULL, &packet_id);
         ask(doctor, "GET", NULL);
 }
 
@@ -303,7 +304,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
 static void check_plugin(struct doctor *doctor) {
         struct doctor_peer *peer = &doctor->peer;
 
-        connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
+        broker_connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
         if (!peer->has_banner)
                 report(doctor, SEVERITY_WARN, "plugin",
                        "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, in the "
@@ -376,13 +377,13 @@ static void publish_large_message(struct doctor *doctor) {
         int packet_id;
 
         expect(peer, 1);
-        if (payload && connection_publish(peer->connection, buf_text(&doctor->topic), message, NULL,
-                                          &packet_id) == CONNECTION_OK)
-                connection_wait(peer->connection, &peer->is_done, doctor->options->timeout_ms);
+        if (payload && broker_connection_publish(peer->connection, buf_text(&doctor->topic), message, NULL,
+                                                 &packet_id) == CONNECTION_OK)
+                broker_connection_wait(peer->connection, &peer->is_done, doctor->options->timeout_ms);
 }
 
 static void check_size(struct doctor *doctor) {
-        uint32_t max_bytes = connection_max_packet_bytes(session_connection(doctor->session));
+        uint32_t max_bytes = broker_connection_max_packet_bytes(session_connection(doctor->session));
         struct doctor_peer *peer = &doctor->peer;
 
         if (doctor->reaches_peer)
@@ -435,7 +436,7 @@ static enum connection_result check_store(struct doctor *doctor) {
                        "start statestored at this broker; in the acl_file, for statestored: topic read "
                        "statestore/# and topic write clients/#; for clients: topic write " TOPIC_INVOKE
                        " and topic read clients/ID/#",
-                       "%s", connection_problem(session_connection(doctor->session)));
+                       "%s", broker_connection_problem(session_connection(doctor->session)));
         return result;
 }
 
@@ -483,7 +484,7 @@ static void check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, last_ms;
 
         if (read_clock(doctor, &ahead_ms, &first_ms) &&
-            connection_wait(session_connection(doctor->session), &never, CLOCK_PAUSE_MS) ==
+            broker_connection_wait(session_connection(doctor->session), &never, CLOCK_PAUSE_MS) ==
                     CONNECTION_TIMED_OUT &&
             read_clock(doctor, &ahead_ms, &last_ms))
                 report_clock(doctor, ahead_ms, last_ms == first_ms);
@@ -529,7 +530,7 @@ static void check_latency(struct doctor *doctor) {
 }
 
 static void check_one_store(struct doctor *doctor) {
-        connection_wait(session_connection(doctor->session), &never, LATE_REPLY_MS);
+        broker_connection_wait(session_connection(doctor->session), &never, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
                        "%u requests got %u additional replies: \"%s\" and \"%s\" reply", doctor->n_requests,
@@ -541,7 +542,7 @@ static void check_one_store(struct doctor *doctor) {
 }
 
 static void check_notifications(struct doctor *doctor) {
-        struct connection *connection = session_connection(doctor->session);
+        struct broker_connection *connection = session_connection(doctor->session);
         bool is_set = ask_for(doctor, "KEYNOTIFY", NULL, OK) && ask_for(doctor, "SET", "x", OK);
 
         if (is_denied(doctor))
@@ -550,7 +551,7 @@ static void check_notifications(struct doctor *doctor) {
         else if (!is_set)
                 report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
                        "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
-        else if (connection_wait(connection, &doctor->is_notified, SILENCE_MS) == CONNECTION_OK)
+        else if (broker_connection_wait(connection, &doctor->is_notified, SILENCE_MS) == CONNECTION_OK)
                 report(doctor, SEVERITY_OK, "notifications", NULL,
                        "a watched key was set, and its notification arrived");
         else
@@ -584,7 +585,7 @@ static enum exit_code run_doctor(struct doctor *doctor) {
                                                .further_reply = on_further_reply,
                                                .userdata = doctor };
         const char *client_id = doctor->options->client_id;
-        struct connection *connection;
+        struct broker_connection *connection;
 
         buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
         buf_append_format(&doctor->topic, "clients/%s/statestorectl/doctor", client_id);
@@ -593,13 +594,13 @@ static enum exit_code run_doctor(struct doctor *doctor) {
                 return complain_of_memory();
 
         connection = session_connection(doctor->session);
-        if (connection_open(connection) != CONNECTION_OK) {
-                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s", connection_problem(connection));
+        if (broker_connection_open(connection) != CONNECTION_OK) {
+                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s", broker_connection_problem(connection));
                 conclude(doctor);
                 return EXIT_NO_REPLY;
         }
         report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
-               endpoint_text(connection_endpoint(connection)).text);
+               endpoint_text(broker_connection_endpoint(connection)).text);
         examine(doctor);
         return conclude(doctor);
 }
@@ -610,7 +611,7 @@ enum exit_code command_doctor(struct command_run *run) {
 
         session_free(doctor.session);
         session_reply_deinit(&doctor.reply);
-        connection_free(doctor.peer.connection);
+        broker_connection_free(doctor.peer.connection);
         buf_deinit(&doctor.peer.client_id);
         buf_deinit(&doctor.key);
         buf_deinit(&doctor.topic);

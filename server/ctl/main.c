@@ -13,7 +13,7 @@ static int read_input(const char *file, const char *word, bool hex, struct buf *
 
 /* Read the key and the values that the command needs, from files or from the next word. */
 static int read_inputs(struct command_run *run) {
-        const struct options *options = run->options;
+        const struct command_options *options = run->options;
         const char **word = options->words;
         int r = 0;
 
@@ -38,13 +38,13 @@ static enum exit_code prepare(struct command_run *run) {
 
         if (session_new(&run->session, &config) < 0)
                 return complain_of_memory();
-        if (connection_open(session_connection(run->session)) == CONNECTION_OK)
+        if (broker_connection_open(session_connection(run->session)) == CONNECTION_OK)
                 return EXIT_DONE;
-        complain("%s", connection_problem(session_connection(run->session)));
+        complain("%s", broker_connection_problem(session_connection(run->session)));
         return EXIT_NO_REPLY;
 }
 
-static enum exit_code run_command(const struct options *options) {
+static enum exit_code run_command(const struct command_options *options) {
         struct command_run run = { .options = options };
         enum exit_code code;
 
@@ -63,14 +63,14 @@ static enum exit_code run_command(const struct options *options) {
 }
 
 int main(int n_arguments, char **arguments) {
-        struct options options;
+        struct command_options options;
         enum exit_code code = EXIT_DONE;
 
         standard_descriptors_open(O_PATH); /* reading and writing still fail */
         signal(SIGPIPE, SIG_IGN);
         log_set_printer(complain_of_event);
 
-        switch (options_init(&options, n_arguments, arguments)) {
+        switch (command_options_init(&options, n_arguments, arguments)) {
         case OPTIONS_RUN:
                 code = run_command(&options);
                 break;
@@ -79,6 +79,6 @@ int main(int n_arguments, char **arguments) {
         case OPTIONS_INVALID:
                 code = EXIT_USAGE;
         }
-        options_deinit(&options);
+        command_options_deinit(&options);
         return output_finish(code);
 }

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "ctl/options.h"
+#include "ctl/command_options.h"
 #include "protocol/hlc.h"
 
 #define URL_SCHEME           "mqtt://"
@@ -74,7 +74,7 @@ void broker_url_deinit(struct broker_url *url) {
 }
 
 static int set_url(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
+        struct command_options *options = target;
         struct broker_url url;
         int r;
 
@@ -107,7 +107,7 @@ static int set_url(void *target, const struct option *option, const char *value)
  * host.
  */
 static int set_hosts(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
+        struct command_options *options = target;
         int r = option_set_hosts(target, option, value);
 
         if (r < 0)
@@ -121,7 +121,7 @@ static int set_hosts(void *target, const struct option *option, const char *valu
 static int set_port(void *target, const struct option *option, const char *value) {
         int r = option_set_port(target, option, value);
 
-        return r < 0 || ((struct options *)target)->port > 0 ? r : -EINVAL;
+        return r < 0 || ((struct command_options *)target)->port > 0 ? r : -EINVAL;
 }
 
 static int set_user(void *target, const struct option *option, const char *value) {
@@ -129,7 +129,7 @@ static int set_user(void *target, const struct option *option, const char *value
 }
 
 static int set_tls(void *target, const struct option *option, const char *value) {
-        ((struct options *)target)->is_tls_given = true;
+        ((struct command_options *)target)->is_tls_given = true;
         return option_set_switch(target, option, value);
 }
 
@@ -159,7 +159,7 @@ static int set_px(void *target, const struct option *option, const char *value) 
 }
 
 static int set_nex(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
+        struct command_options *options = target;
 
         (void)option;
         options->nex = true;
@@ -184,7 +184,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
-#define FIELD(name) offsetof(struct options, name)
+#define FIELD(name) offsetof(struct command_options, name)
 
 #define SWITCH(flag_, letter_, help_, commands_, field_)                                                    \
         {                                                                                                   \

@@ -113,7 +113,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
 
 enum exit_code command_set(struct command_run *run) {
         struct session_request request = request_for_key(run, "SET");
-        const struct options *options = run->options;
+        const struct command_options *options = run->options;
         const struct resp3_item *item = &run->reply.item;
         char px[UINT64_DIGITS_MAX];
         enum exit_code code;
@@ -177,7 +177,7 @@ enum exit_code command_ping(struct command_run *run) {
         struct session_request request = {
                 .timeout_ms = run->options->timeout_ms / (int64_t)run->options->n_endpoints,
         };
-        struct connection *connection = session_connection(run->session);
+        struct broker_connection *connection = session_connection(run->session);
         enum connection_result result;
         struct slice source;
         double rtt_ms;
@@ -190,9 +190,9 @@ enum exit_code command_ping(struct command_run *run) {
         session_request_add_string(&request, run->options->client_id);
         do /* the store may be connected to any of the brokers */
                 result = session_request(run->session, &request, &run->reply);
-        while (result == CONNECTION_TIMED_OUT && connection_open_next(connection) == CONNECTION_OK);
+        while (result == CONNECTION_TIMED_OUT && broker_connection_open_next(connection) == CONNECTION_OK);
         if (result != CONNECTION_OK) {
-                complain("%s", connection_problem(connection));
+                complain("%s", broker_connection_problem(connection));
                 return EXIT_NO_REPLY;
         }
         rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;
@@ -219,7 +219,7 @@ enum exit_code command_ping(struct command_run *run) {
  * Add the timeout of wait-for, so that the store ends the wait with a reply. Returns it; 0 for
  * other requests.
  */
-static int64_t add_wait_timeout(const struct options *options, struct session_request *request,
+static int64_t add_wait_timeout(const struct command_options *options, struct session_request *request,
                                 struct duration_text *text) {
         int64_t timeout_ms = options->timeout_ms;
         bool is_given = false;
@@ -242,7 +242,7 @@ static int64_t add_wait_timeout(const struct options *options, struct session_re
 }
 
 enum exit_code command_test(struct command_run *run) {
-        const struct options *options = run->options;
+        const struct command_options *options = run->options;
         struct session_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         const struct resp3_item *item = &run->reply.item;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/options.h"
+#include "ctl/command_options.h"
 #include "ctl/session.h"
 
 /* The functions that run the commands, for the table of commands (command_table.c). */
@@ -11,7 +11,7 @@
  * it afterwards.
  */
 struct command_run {
-        const struct options *options;
+        const struct command_options *options;
         struct session *session; /* NULL: not needed */
         struct buf key, value, nex_value;
         struct session_reply reply; /* memory that the command may use */

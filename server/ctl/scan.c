@@ -90,7 +90,7 @@ static void append_json_key(struct buf *line, struct slice key) {
 }
 
 static enum exit_code print_key(struct command_run *run, struct slice key) {
-        const struct options *options = run->options;
+        const struct command_options *options = run->options;
 
         if (options->hex) {
                 buf_append_string(&run->output, options->json ? "\"" : "");

@@ -24,7 +24,7 @@
 
 struct session {
         struct session_config config;
-        struct connection *connection;
+        struct broker_connection *connection;
         struct buf response_topic, notify_filter;
         const char *topics[3];
         struct hlc clock; /* the latest timestamp sent */
@@ -73,7 +73,7 @@ static void session_on_message(void *userdata, const struct message *message) {
         session->reply = message_copy(message);
         session->is_done = session->reply;
         if (!session->reply)
-                connection_fail(session->connection, "%s", strerror(ENOMEM));
+                broker_connection_fail(session->connection, "%s", strerror(ENOMEM));
 }
 
 static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
@@ -83,12 +83,13 @@ static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
                 return;
         session->acknowledged_ns = system_clock_mono_ns();
         if (reason >= 0x80)
-                connection_fail(session->connection, "the broker at %s refuses the request: %s%s",
-                                endpoint_text(connection_endpoint(session->connection)).text,
-                                mosquitto_reason_string(reason),
-                                reason == MQTT_RC_NOT_AUTHORIZED
-                                        ? "; allow this client to write statestore/# and read clients/#"
-                                        : "");
+                broker_connection_fail(
+                        session->connection, "the broker at %s refuses the request: %s%s",
+                        endpoint_text(broker_connection_endpoint(session->connection)).text,
+                        mosquitto_reason_string(reason),
+                        reason == MQTT_RC_NOT_AUTHORIZED
+                                ? "; allow this client to write statestore/# and read clients/#"
+                                : "");
         session->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
         session->is_done |= session->has_no_subscriber && session->fails_without_subscriber;
 }
@@ -176,20 +177,20 @@ static enum connection_result session_send(struct session *session, const struct
                     ? -ENOMEM
                     : make_properties(session, request, &properties);
         if (r < 0)
-                return connection_fail(session->connection, "%s", strerror(-r));
-        return connection_publish(session->connection, request->topic ? request->topic : TOPIC_INVOKE,
-                                  buf_slice(&session->payload), properties, &session->packet_id);
+                return broker_connection_fail(session->connection, "%s", strerror(-r));
+        return broker_connection_publish(session->connection, request->topic ? request->topic : TOPIC_INVOKE,
+                                         buf_slice(&session->payload), properties, &session->packet_id);
 }
 
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *reply) {
         struct duration_text timeout = duration_text(timeout_of(session, request));
-        struct endpoint_text broker = endpoint_text(connection_endpoint(session->connection));
+        struct endpoint_text broker = endpoint_text(broker_connection_endpoint(session->connection));
         enum connection_result result = session_send(session, request);
 
         if (result == CONNECTION_OK)
-                result = connection_wait(session->connection, &session->is_done,
-                                         timeout_of(session, request));
+                result = broker_connection_wait(session->connection, &session->is_done,
+                                                timeout_of(session, request));
         if (result == CONNECTION_OK && session->reply) {
                 session_reply_deinit(reply);
                 *reply = (struct session_reply){ .message = take_ptr(&session->reply),
@@ -200,7 +201,7 @@ enum connection_result session_request(struct session *session, const struct ses
         }
 
         if (result == CONNECTION_OK) { /* session_on_acknowledged() has ended the wait */
-                connection_set_problem(
+                broker_connection_set_problem(
                         session->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
                         "running there?",
@@ -208,7 +209,7 @@ enum connection_result session_request(struct session *session, const struct ses
                 return CONNECTION_TIMED_OUT;
         }
         if (result == CONNECTION_TIMED_OUT)
-                connection_set_problem(
+                broker_connection_set_problem(
                         session->connection,
                         "no reply within %s through the broker at %s%s; is statestored running "
                         "there?",
@@ -297,13 +298,13 @@ enum exit_code session_ask(struct session *session, const struct session_request
         if (session_request(session, request, reply) == CONNECTION_OK)
                 return session_read_reply(reply);
 
-        complain("%s", connection_problem(session->connection));
+        complain("%s", broker_connection_problem(session->connection));
         return EXIT_NO_REPLY;
 }
 
 /* 4. Creation */
 
-struct connection *session_connection(struct session *session) {
+struct broker_connection *session_connection(struct session *session) {
         return session->connection;
 }
 
@@ -320,8 +321,9 @@ static int make_topics(struct session *session) {
         return buf_failed(&session->response_topic) || buf_failed(&session->notify_filter) ? -ENOMEM : 0;
 }
 
-struct connection_config connection_config_from_options(const struct options *options) {
-        return (struct connection_config){
+struct broker_connection_config
+broker_connection_config_from_options(const struct command_options *options) {
+        return (struct broker_connection_config){
                 .brokers = { .endpoints = options->endpoints, .n_endpoints = options->n_endpoints },
                 .credentials = options->credentials,
                 .client_id = options->client_id,
@@ -331,7 +333,8 @@ struct connection_config connection_config_from_options(const struct options *op
 }
 
 int session_new(struct session **ret_session, const struct session_config *config) {
-        struct connection_config connection_config = connection_config_from_options(config->options);
+        struct broker_connection_config connection_config =
+                broker_connection_config_from_options(config->options);
         struct session *session = calloc(1, sizeof(*session));
         int r;
 
@@ -354,7 +357,7 @@ int session_new(struct session **ret_session, const struct session_config *confi
                 connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);
         if (r == 0)
-                r = connection_new(&session->connection, &connection_config);
+                r = broker_connection_new(&session->connection, &connection_config);
         if (r < 0) {
                 session_free(session);
                 return r;
@@ -368,7 +371,7 @@ struct session *session_free(struct session *session) {
         if (!session)
                 return NULL;
 
-        connection_free(session->connection);
+        broker_connection_free(session->connection);
         buf_deinit(&session->response_topic);
         buf_deinit(&session->notify_filter);
         buf_deinit(&session->payload);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/connection.h"
-#include "ctl/options.h"
+#include "ctl/broker_connection.h"
+#include "ctl/command_options.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
@@ -13,7 +13,7 @@
 struct session;
 
 struct session_config {
-        const struct options *options; /* borrowed: broker, credentials, client id, timeout */
+        const struct command_options *options; /* borrowed: broker, credentials, client id, timeout */
 
         /*
          * A notification for this client arrived, valid during the call. NULL: do not subscribe to
@@ -28,7 +28,7 @@ struct session_config {
         void (*further_reply)(void *userdata, const struct message *message);
         void *userdata;
 
-        const volatile sig_atomic_t *interrupted; /* as in struct connection_config */
+        const volatile sig_atomic_t *interrupted; /* as in struct broker_connection_config */
 };
 
 /* Create a session without connecting it. Returns 0 or -ENOMEM. */
@@ -38,7 +38,7 @@ int session_new(struct session **ret_session, const struct session_config *confi
 struct session *session_free(struct session *session);
 
 /* The connection of the session, to open, close and wait. */
-struct connection *session_connection(struct session *session);
+struct broker_connection *session_connection(struct session *session);
 
 struct session_request {
         struct slice words[CONTROL_WORDS_MAX]; /* requests of --control can have the most words */
@@ -82,8 +82,8 @@ struct slice session_reply_version(const struct session_reply *reply);
 
 /*
  * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT
- * without a reply in time. After that and after CONNECTION_FAILED, connection_problem() has the
- * cause.
+ * without a reply in time. After that and after CONNECTION_FAILED, broker_connection_problem() has
+ * the cause.
  */
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *reply);
@@ -112,4 +112,4 @@ enum exit_code session_print_unexpected_reply(const struct session_reply *reply)
  * Return a configuration with broker, credentials, client id and timeout of the options. The caller
  * sets the other fields.
  */
-struct connection_config connection_config_from_options(const struct options *options);
+struct broker_connection_config broker_connection_config_from_options(const struct command_options *options);

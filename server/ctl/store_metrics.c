@@ -77,7 +77,7 @@ static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
         return -EIO;
 }
 
-int store_metrics_read(const struct options *options, struct samples *samples,
+int store_metrics_read(const struct command_options *options, struct samples *samples,
                        struct store_metrics_problem *ret_problem) {
         struct slice base = slice_from_string(options->metrics_url);
         CLEANUP(buf_deinit) struct buf buf = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/options.h"
+#include "ctl/command_options.h"
 #include "ctl/samples.h"
 
 /* One line for a person: the URL, the cause, and what to do. */
@@ -14,5 +14,5 @@ struct store_metrics_problem {
  * page cannot be read; -EBADMSG if it is not a page of statestored, or memory is exhausted; or
  * -ENOMEM. *ret_problem is written on error only.
  */
-int store_metrics_read(const struct options *options, struct samples *samples,
+int store_metrics_read(const struct command_options *options, struct samples *samples,
                        struct store_metrics_problem *ret_problem);

@@ -32,9 +32,9 @@ enum state {
 };
 
 struct watch {
-        const struct options *options;
+        const struct command_options *options;
         struct session *session;
-        struct connection *connection; /* of the session */
+        struct broker_connection *connection; /* of the session */
         struct buf *keys;
         size_t n_keys;
         int64_t timeout_ms;       /* of a registration */
@@ -126,7 +126,7 @@ static void append_text_change(struct buf *line, const struct printed_change *ch
 static void watch_on_notification(void *userdata, const struct message *message) {
         CLEANUP(printed_change_deinit) struct printed_change change = { 0 };
         CLEANUP(buf_deinit) struct buf line = { 0 };
-        const struct options *options = ((const struct watch *)userdata)->options;
+        const struct command_options *options = ((const struct watch *)userdata)->options;
 
         if (read_change(message, &change) < 0) {
                 complain("malformed notification: \"%s\"", LOG_TEXT(message->payload));
@@ -169,7 +169,7 @@ static enum state state_after(struct watch *watch, enum connection_result result
         case CONNECTION_TIMED_OUT:
                 return STATE_NO_REPLY;
         case CONNECTION_FAILED:
-                watch->n_lost += connection_was_lost(watch->connection);
+                watch->n_lost += broker_connection_was_lost(watch->connection);
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
         default:
@@ -211,10 +211,10 @@ static enum state reconnect(struct watch *watch) {
         bool never = false;
 
         while (result == CONNECTION_FAILED) {
-                connection_close(watch->connection);
-                result = connection_wait(watch->connection, &never, pause_ms);
+                broker_connection_close(watch->connection);
+                result = broker_connection_wait(watch->connection, &never, pause_ms);
                 if (result == CONNECTION_TIMED_OUT)
-                        result = connection_open(watch->connection);
+                        result = broker_connection_open(watch->connection);
                 pause_ms = pause_ms * 2 < PAUSE_LAST_MS ? pause_ms * 2 : PAUSE_LAST_MS;
         }
         return state_after(watch, result);
@@ -241,7 +241,7 @@ static enum state recover(struct watch *watch, enum state state) {
         int64_t timeout_ms = watch->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("changes are being missed: %s%s", connection_problem(watch->connection),
+        complain("changes are being missed: %s%s", broker_connection_problem(watch->connection),
                  state == STATE_DISCONNECTED ? loss_advice(watch) : "");
         while (state == STATE_DISCONNECTED || state == STATE_NO_REPLY) {
                 if (state == STATE_DISCONNECTED)
@@ -262,7 +262,7 @@ static enum exit_code keep_watching(struct watch *watch) {
         bool never = false;
 
         while (state != STATE_ENDED) {
-                enum connection_result result = connection_wait(
+                enum connection_result result = broker_connection_wait(
                         watch->connection, &never, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
 
                 state = result == CONNECTION_TIMED_OUT ? register_keys(watch) : state_after(watch, result);
@@ -275,7 +275,7 @@ static enum exit_code keep_watching(struct watch *watch) {
 }
 
 static enum exit_code watch_start(struct watch *watch) {
-        enum state state = state_after(watch, connection_open(watch->connection));
+        enum state state = state_after(watch, broker_connection_open(watch->connection));
 
         if (state == STATE_REGISTERED)
                 state = register_keys(watch);
@@ -289,13 +289,13 @@ static enum exit_code watch_start(struct watch *watch) {
         case STATE_DISCONNECTED:
         case STATE_NO_REPLY:
         default:
-                complain("%s", connection_problem(watch->connection));
+                complain("%s", broker_connection_problem(watch->connection));
                 return EXIT_NO_REPLY;
         }
 }
 
 static int read_keys(struct watch *watch) {
-        const struct options *options = watch->options;
+        const struct command_options *options = watch->options;
         int r = 0;
 
         watch->keys = calloc(options->n_words + 1, sizeof(*watch->keys));
@@ -310,7 +310,7 @@ static int read_keys(struct watch *watch) {
 }
 
 enum exit_code command_watch(struct command_run *run) {
-        const struct options *options = run->options;
+        const struct command_options *options = run->options;
         struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
         struct session_config config = { .options = options,
                                          .notification = watch_on_notification,

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "ctl/options.h"
+#include "ctl/command_options.h"
 
 static const char *or_empty(const char *text) {
         return text ? text : "";

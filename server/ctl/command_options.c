@@ -5,7 +5,7 @@
  * before. Options are checked afterwards, because only then is the command known.
  */
 
-#include "ctl/options.h"
+#include "ctl/command_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@
 #define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
 
 struct parser {
-        struct options *options;
+        struct command_options *options;
         struct arguments arguments;
         uint64_t seen; /* bit N: the command line has the option of row N of the table */
 };
 
 /* Print an error. argument: the argument that is wrong. */
-static enum options_result usage_error(const struct options *options, const char *argument,
+static enum options_result usage_error(const struct command_options *options, const char *argument,
                                        const char *what) {
         const char *command = options->command ? options->command->name : "";
 
@@ -37,15 +37,15 @@ static enum options_result usage_error(const struct options *options, const char
         return OPTIONS_INVALID;
 }
 
-static enum options_result options_set(struct options *options, const struct option *option,
-                                       const char *name, const char *value) {
+static enum options_result command_options_set(struct command_options *options, const struct option *option,
+                                               const char *name, const char *value) {
         struct option_fault fault;
 
         return option_apply(option, options, value, &fault) ? OPTIONS_RUN
                                                             : usage_error(options, name, fault.text);
 }
 
-static enum options_result options_read_environment(struct options *options) {
+static enum options_result command_options_read_environment(struct command_options *options) {
         enum options_result result = OPTIONS_RUN;
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++) {
@@ -53,13 +53,13 @@ static enum options_result options_read_environment(struct options *options) {
                 const char *value = *variable.name ? getenv(variable.name) : NULL;
 
                 if (value && *value)
-                        result = options_set(options, &ctl_options[i], variable.name, value);
+                        result = command_options_set(options, &ctl_options[i], variable.name, value);
         }
         return result;
 }
 
 static void add_word(struct parser *parser, const char *word) {
-        struct options *options = parser->options;
+        struct command_options *options = parser->options;
 
         if (!options->command && options->n_words == 0) {
                 for (size_t i = 0; i < N_COMMANDS; i++)
@@ -72,7 +72,7 @@ static void add_word(struct parser *parser, const char *word) {
 }
 
 static enum options_result take_option(struct parser *parser, const struct argument *argument) {
-        struct options *options = parser->options;
+        struct command_options *options = parser->options;
         char name[64];
 
         /* The name only: the value may be a URL with a password. */
@@ -82,10 +82,10 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return usage_error(options, name, "no such option");
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        return options_set(options, argument->option, name, argument->value);
+        return command_options_set(options, argument->option, name, argument->value);
 }
 
-static enum options_result options_read_arguments(struct parser *parser) {
+static enum options_result command_options_read_arguments(struct parser *parser) {
         enum options_result result = OPTIONS_RUN;
 
         while (result == OPTIONS_RUN) {
@@ -106,11 +106,11 @@ static enum options_result options_read_arguments(struct parser *parser) {
 
 /* Checks of the options together. */
 
-static bool needs_broker(const struct options *options) {
+static bool needs_broker(const struct command_options *options) {
         return !options->data_dir && (options->command->needs & (NEEDS_SESSION | NEEDS_BROKER));
 }
 
-static bool needs_metrics(const struct options *options) {
+static bool needs_metrics(const struct command_options *options) {
         return options->command->needs & NEEDS_METRICS;
 }
 
@@ -120,7 +120,7 @@ static bool names_broker(const struct option *option) {
 
 /* Check the options of the command line. Those of the environment may be for other commands. */
 static enum options_result check_options(const struct parser *parser) {
-        const struct options *options = parser->options;
+        const struct command_options *options = parser->options;
         uint32_t command = OPTION_FOR(options->command - commands);
 
         for (size_t i = 0; i < n_ctl_options; i++) {
@@ -137,7 +137,7 @@ static enum options_result check_options(const struct parser *parser) {
         return OPTIONS_RUN;
 }
 
-static enum options_result check_words(const struct options *options) {
+static enum options_result check_words(const struct command_options *options) {
         size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
         size_t n_min = options->command->n_words_min - n_files;
         size_t n_max = options->command->n_words_max - n_files;
@@ -153,7 +153,7 @@ static enum options_result check_words(const struct options *options) {
         return usage_error(options, options->command->name, text);
 }
 
-static enum options_result check_stdin(const struct options *options) {
+static enum options_result check_stdin(const struct command_options *options) {
         const char *const others[] = { options->key_file, options->value_file, options->nex_value };
         size_t n = 0;
 
@@ -164,7 +164,7 @@ static enum options_result check_stdin(const struct options *options) {
         return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
 }
 
-static enum options_result check_credentials(struct options *options) {
+static enum options_result check_credentials(struct command_options *options) {
         struct credentials *credentials = &options->credentials;
         struct credentials_fault fault;
         const char *problem, *flag;
@@ -185,7 +185,7 @@ static enum options_result check_credentials(struct options *options) {
         return OPTIONS_INVALID;
 }
 
-static void make_client_id(struct options *options) {
+static void make_client_id(struct command_options *options) {
         char random[16 + 1];
 
         if (options->client_id)
@@ -199,7 +199,7 @@ static void make_client_id(struct options *options) {
  * Read the configuration of a store on this machine: the file of --config, and the variables of
  * statestored.
  */
-static enum options_result read_store_config(struct options *options) {
+static enum options_result read_store_config(struct command_options *options) {
         if (options->store_config)
                 return OPTIONS_RUN;
         options->store_config = calloc(1, sizeof(*options->store_config));
@@ -214,7 +214,7 @@ static enum options_result read_store_config(struct options *options) {
  * Without --host and --url, use the address of the store's broker and the TLS options that concern
  * the broker, but not the credentials of the store: user name, password and client certificate.
  */
-static enum options_result take_broker_of_store(struct options *options) {
+static enum options_result take_broker_of_store(struct command_options *options) {
         struct credentials *credentials = &options->credentials;
         const struct credentials *of_store;
 
@@ -240,7 +240,7 @@ static enum options_result take_broker_of_store(struct options *options) {
  * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command
  * that uses only this server, the default address.
  */
-static enum options_result take_metrics_of_store(struct options *options) {
+static enum options_result take_metrics_of_store(struct command_options *options) {
         if (options->metrics_url)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
@@ -258,7 +258,7 @@ static enum options_result take_metrics_of_store(struct options *options) {
 }
 
 /* Determine the endpoints, the credentials and the client id. */
-static enum options_result options_complete_broker(struct options *options) {
+static enum options_result command_options_complete_broker(struct command_options *options) {
         const char *hosts;
         uint16_t port;
 
@@ -272,8 +272,8 @@ static enum options_result options_complete_broker(struct options *options) {
         return check_credentials(options);
 }
 
-static enum options_result options_complete(struct parser *parser) {
-        struct options *options = parser->options;
+static enum options_result command_options_complete(struct parser *parser) {
+        struct command_options *options = parser->options;
         enum options_result result;
 
         if (!options->command)
@@ -285,13 +285,13 @@ static enum options_result options_complete(struct parser *parser) {
         result = check_options(parser) ?: check_words(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
-                result = options_complete_broker(options);
+                result = command_options_complete_broker(options);
         if (result == OPTIONS_RUN && needs_metrics(options))
                 result = take_metrics_of_store(options);
         return result;
 }
 
-static enum options_result options_print_help(const struct options *options) {
+static enum options_result command_options_print_help(const struct command_options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
@@ -302,7 +302,8 @@ static enum options_result options_print_help(const struct options *options) {
         return OPTIONS_DONE;
 }
 
-enum options_result options_init(struct options *options, int n_arguments, char *const *arguments) {
+enum options_result command_options_init(struct command_options *options, int n_arguments,
+                                         char *const *arguments) {
         struct parser parser = {
                 .options = options,
                 .arguments = { .options = ctl_options,
@@ -313,25 +314,26 @@ enum options_result options_init(struct options *options, int n_arguments, char 
         };
         enum options_result result = OPTIONS_RUN;
 
-        *options = (struct options){ 0 };
+        *options = (struct command_options){ 0 };
         options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
         if (!options->words)
                 return usage_error(options, "statestorectl", "out of memory");
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++)
                 if (ctl_options[i].default_value)
-                        result = options_set(options, &ctl_options[i], ctl_options[i].flag,
-                                             ctl_options[i].default_value);
+                        result = command_options_set(options, &ctl_options[i], ctl_options[i].flag,
+                                                     ctl_options[i].default_value);
         options->is_url_given = false; /* the default does not count */
         options->is_tls_given = false;
 
-        result = result ?: options_read_environment(options) ?: options_read_arguments(&parser);
+        result = result ?: command_options_read_environment(options) ?: command_options_read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;
-        return options->help || options->version ? options_print_help(options) : options_complete(&parser);
+        return options->help || options->version ? command_options_print_help(options)
+                                                 : command_options_complete(&parser);
 }
 
-void options_deinit(struct options *options) {
+void command_options_deinit(struct command_options *options) {
         free(options->words);
         endpoints_free(options->endpoints, options->n_endpoints);
         if (options->store_config)

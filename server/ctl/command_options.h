@@ -20,7 +20,7 @@ struct broker_url {
  * The command to run and its options. Precedence: command line, environment, default. Strings are
  * borrowed from the command line and the environment unless they are owned.
  */
-struct options {
+struct command_options {
         const struct command *command;
         const char **words; /* owned array: the arguments of the command */
         size_t n_words;
@@ -77,9 +77,10 @@ enum options_result {
         OPTIONS_INVALID, /* an error, which was printed on one line of stderr */
 };
 
-/* Parse the command line and the environment. Call options_deinit() also after an error. */
-enum options_result options_init(struct options *options, int n_arguments, char *const *arguments);
-void options_deinit(struct options *options);
+/* Parse the command line and the environment. Call command_options_deinit() also after an error. */
+enum options_result command_options_init(struct command_options *options, int n_arguments,
+                                         char *const *arguments);
+void command_options_deinit(struct command_options *options);
 
 /* Free the strings and set all members to 0. Accepts an empty URL. */
 void broker_url_deinit(struct broker_url *url);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The callbacks of the MQTT client record events in struct connection. The call that runs the loop
- * then returns.
+ * The callbacks of the MQTT client record events in struct broker_connection. The call that runs
+ * the loop then returns.
  */
 
-#include "ctl/connection.h"
+#include "ctl/broker_connection.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>
@@ -20,27 +20,27 @@
 
 #define KEEPALIVE_S 20
 
-struct connection {
-        struct connection_config config;
+struct broker_connection {
+        struct broker_connection_config config;
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
-        size_t n_given_up;          /* number of brokers that connection_open_next() has given up */
+        size_t n_given_up;          /* number of brokers that broker_connection_open_next() has given up */
         bool is_ready;              /* connected and subscribed */
         bool is_disconnected; /* while opening: connect_until() must try the next address of the broker */
         bool has_failed;
-        bool was_lost;  /* see connection_was_lost() */
+        bool was_lost;  /* see broker_connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
         uint32_t max_packet_bytes;
         char problem[512];
 };
 
 /*
- * Call connection_fail() with the text "<before>the broker at HOST:PORT<after>". The arguments are
- * those of `after`.
+ * Call broker_connection_fail() with the text "<before>the broker at HOST:PORT<after>". The
+ * arguments are those of `after`.
  */
 #define BROKER_FAIL(connection, before, after, ...)                                                         \
-        connection_fail(connection, before "the broker at %s" after,                                        \
-                        endpoint_text(connection_endpoint(connection)).text, ##__VA_ARGS__)
+        broker_connection_fail(connection, before "the broker at %s" after,                                 \
+                               endpoint_text(broker_connection_endpoint(connection)).text, ##__VA_ARGS__)
 
 #define LOCATION_ADVICE "; is it running there? See --host and --port"
 
@@ -53,7 +53,8 @@ struct duration_text duration_text(int64_t duration_ms) {
         return shown;
 }
 
-enum connection_result connection_fail(struct connection *connection, const char *format, ...) {
+enum connection_result broker_connection_fail(struct broker_connection *connection, const char *format,
+                                              ...) {
         va_list arguments;
 
         if (!connection->has_failed) {
@@ -65,7 +66,7 @@ enum connection_result connection_fail(struct connection *connection, const char
         return CONNECTION_FAILED;
 }
 
-void connection_set_problem(struct connection *connection, const char *format, ...) {
+void broker_connection_set_problem(struct broker_connection *connection, const char *format, ...) {
         va_list arguments;
 
         va_start(arguments, format);
@@ -73,11 +74,11 @@ void connection_set_problem(struct connection *connection, const char *format, .
         va_end(arguments);
 }
 
-const char *connection_problem(const struct connection *connection) {
+const char *broker_connection_problem(const struct broker_connection *connection) {
         return connection->problem;
 }
 
-bool connection_was_lost(const struct connection *connection) {
+bool broker_connection_was_lost(const struct broker_connection *connection) {
         return connection->was_lost;
 }
 
@@ -95,9 +96,9 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void connection_on_connected(void *userdata, int reason, bool session_present,
-                                    const mosquitto_property *properties) {
-        struct connection *connection = userdata;
+static void broker_connection_on_connected(void *userdata, int reason, bool session_present,
+                                           const mosquitto_property *properties) {
+        struct broker_connection *connection = userdata;
         const char *const *topics = connection->config.topics;
         int n_topics = 0;
 
@@ -126,8 +127,8 @@ static void connection_on_connected(void *userdata, int reason, bool session_pre
                                                                 : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
 }
 
-static void connection_on_subscribed(void *userdata, int n_granted, const int *granted) {
-        struct connection *connection = userdata;
+static void broker_connection_on_subscribed(void *userdata, int n_granted, const int *granted) {
+        struct broker_connection *connection = userdata;
 
         connection->has_event = true;
         for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
@@ -152,9 +153,9 @@ static const char *disconnect_advice(int reason) {
         }
 }
 
-static void connection_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason,
-                                       const char *text) {
-        struct connection *connection = userdata;
+static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason,
+                                              const char *text) {
+        struct broker_connection *connection = userdata;
 
         connection->has_event = true;
         connection->is_disconnected = true;
@@ -177,19 +178,19 @@ static void connection_on_disconnected(void *userdata, enum mqtt_disconnect caus
                 BROKER_FAIL(connection, "lost the connection to ", ": %s", text);
 }
 
-static void connection_on_message(void *userdata, const struct message *message) {
-        struct connection *connection = userdata;
+static void broker_connection_on_message(void *userdata, const struct message *message) {
+        struct broker_connection *connection = userdata;
 
         connection->has_event = true;
         connection->config.message(connection->config.userdata, message);
 }
 
-static void connection_on_dropped(void *userdata) {
-        connection_fail(userdata, "%s", strerror(ENOMEM));
+static void broker_connection_on_dropped(void *userdata) {
+        broker_connection_fail(userdata, "%s", strerror(ENOMEM));
 }
 
-static void connection_on_acknowledged(void *userdata, int id, int reason) {
-        struct connection *connection = userdata;
+static void broker_connection_on_acknowledged(void *userdata, int id, int reason) {
+        struct broker_connection *connection = userdata;
 
         connection->has_event = true;
         connection->config.acknowledged(connection->config.userdata, id, reason);
@@ -197,7 +198,7 @@ static void connection_on_acknowledged(void *userdata, int id, int reason) {
 
 /* 2. Waiting */
 
-static bool is_interrupted(const struct connection *connection) {
+static bool is_interrupted(const struct broker_connection *connection) {
         return connection->config.interrupted && *connection->config.interrupted;
 }
 
@@ -205,8 +206,8 @@ static bool is_interrupted(const struct connection *connection) {
  * Poll until a signal arrives or the time is over. Signals are blocked except during ppoll(), so
  * that a signal just before it is not missed.
  */
-static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
-                                   int64_t duration_ms) {
+static int poll_unless_interrupted(const struct broker_connection *connection, struct pollfd *fds,
+                                   nfds_t n_fds, int64_t duration_ms) {
         struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * NS_PER_MS };
         sigset_t signals, before;
         int r;
@@ -224,10 +225,10 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
 }
 
 /*
- * Whether the open connection has failed. False after connection_close(), so that connection_wait()
- * is a pause then.
+ * Whether the open connection has failed. False after broker_connection_close(), so that
+ * broker_connection_wait() is a pause then.
  */
-static bool is_broken(const struct connection *connection) {
+static bool is_broken(const struct broker_connection *connection) {
         return connection->client && connection->has_failed;
 }
 
@@ -235,7 +236,7 @@ static bool is_broken(const struct connection *connection) {
  * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait
  * if a callback has run: the caller may wait for just that event.
  */
-static enum connection_result run_loop(struct connection *connection, int64_t duration_ms) {
+static enum connection_result run_loop(struct broker_connection *connection, int64_t duration_ms) {
         struct pollfd fds[] = {
                 { .fd = uv_backend_fd(&connection->loop), .events = POLLIN },
                 { .fd = connection->config.hangup_fd },
@@ -263,15 +264,16 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
  * and set *ret_is_over. So a process that was suspended still reads the data that has arrived, and
  * reports a timeout only after that.
  */
-static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
+static enum connection_result run_until(struct broker_connection *connection, int64_t until_ms,
+                                        bool *ret_is_over) {
         int64_t remaining_ms = until_ms - system_clock_mono_ms();
 
         *ret_is_over = remaining_ms <= 0;
         return run_loop(connection, *ret_is_over ? 0 : remaining_ms);
 }
 
-enum connection_result connection_wait(struct connection *connection, const bool *done,
-                                       int64_t duration_ms) {
+enum connection_result broker_connection_wait(struct broker_connection *connection, const bool *done,
+                                              int64_t duration_ms) {
         int64_t until_ms = system_clock_mono_ms() + duration_ms;
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
@@ -287,19 +289,19 @@ enum connection_result connection_wait(struct connection *connection, const bool
 
 /* 3. Connecting */
 
-const struct endpoint *connection_endpoint(const struct connection *connection) {
+const struct endpoint *broker_connection_endpoint(const struct broker_connection *connection) {
         return mqtt_brokers_endpoint(&connection->config.brokers);
 }
 
 /* Each broker gets an equal share of the timeout. */
-static int64_t broker_timeout_ms(const struct connection *connection) {
+static int64_t broker_timeout_ms(const struct broker_connection *connection) {
         int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.brokers.n_endpoints;
 
         return timeout_ms > 0 ? timeout_ms : 1;
 }
 
-static int make_client(struct connection *connection) {
-        struct connection_config *config = &connection->config;
+static int make_client(struct broker_connection *connection) {
+        struct broker_connection_config *config = &connection->config;
         struct mqtt_client_config client_config = {
                 .brokers = &config->brokers,
                 .client_id = config->client_id,
@@ -307,13 +309,13 @@ static int make_client(struct connection *connection) {
                 .receive_maximum = config->receive_maximum ? config->receive_maximum : UINT16_MAX,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { .connected = connection_on_connected,
-                               .subscribed = connection_on_subscribed,
-                               .disconnected = connection_on_disconnected,
-                               .acknowledged = connection_on_acknowledged,
+                .callbacks = { .connected = broker_connection_on_connected,
+                               .subscribed = broker_connection_on_subscribed,
+                               .disconnected = broker_connection_on_disconnected,
+                               .acknowledged = broker_connection_on_acknowledged,
                                .userdata = connection },
-                .messages = { .message = connection_on_message,
-                              .dropped = connection_on_dropped,
+                .messages = { .message = broker_connection_on_message,
+                              .dropped = broker_connection_on_dropped,
                               .userdata = connection },
         };
 
@@ -323,7 +325,7 @@ static int make_client(struct connection *connection) {
 /*
  * Try the addresses of the broker until the connection is ready or the time of the broker is over.
  */
-static enum connection_result connect_until(struct connection *connection, int64_t until_ms) {
+static enum connection_result connect_until(struct broker_connection *connection, int64_t until_ms) {
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
@@ -340,13 +342,13 @@ static enum connection_result connect_until(struct connection *connection, int64
         return result;
 }
 
-static enum connection_result try_broker(struct connection *connection) {
+static enum connection_result try_broker(struct broker_connection *connection) {
         struct duration_text timeout = duration_text(broker_timeout_ms(connection));
         int64_t until_ms = system_clock_mono_ms() + broker_timeout_ms(connection);
         enum connection_result result;
         int r;
 
-        connection_close(connection);
+        broker_connection_close(connection);
         connection->has_failed = false;
         connection->was_lost = false;
         connection->is_ready = false;
@@ -366,8 +368,8 @@ static enum connection_result try_broker(struct connection *connection) {
         return BROKER_FAIL(connection, "cannot connect to ", " within %s" LOCATION_ADVICE, timeout.text);
 }
 
-/* Add the brokers that failed before the current one to connection_problem(). */
-static void name_other_brokers(struct connection *connection) {
+/* Add the brokers that failed before the current one to broker_connection_problem(). */
+static void name_other_brokers(struct broker_connection *connection) {
         const struct mqtt_brokers *brokers = &connection->config.brokers;
         size_t length = strlen(connection->problem);
 
@@ -378,7 +380,7 @@ static void name_other_brokers(struct connection *connection) {
                                                    endpoint_text(&brokers->endpoints[i]).text);
 }
 
-enum connection_result connection_open(struct connection *connection) {
+enum connection_result broker_connection_open(struct broker_connection *connection) {
         struct mqtt_brokers *brokers = &connection->config.brokers;
         enum connection_result result = try_broker(connection);
 
@@ -391,21 +393,22 @@ enum connection_result connection_open(struct connection *connection) {
         return result;
 }
 
-enum connection_result connection_open_next(struct connection *connection) {
-        connection_close(connection);
+enum connection_result broker_connection_open_next(struct broker_connection *connection) {
+        broker_connection_close(connection);
         mqtt_brokers_advance(&connection->config.brokers);
         connection->n_given_up++;
-        return connection->n_given_up < connection->config.brokers.n_endpoints ? connection_open(connection)
-                                                                               : CONNECTION_TIMED_OUT;
+        return connection->n_given_up < connection->config.brokers.n_endpoints
+                       ? broker_connection_open(connection)
+                       : CONNECTION_TIMED_OUT;
 }
 
 static void client_closed(void *userdata) {
-        struct connection *connection = userdata;
+        struct broker_connection *connection = userdata;
 
         connection->client = NULL;
 }
 
-void connection_close(struct connection *connection) {
+void broker_connection_close(struct broker_connection *connection) {
         if (!connection->client)
                 return;
         if (!connection->has_failed)
@@ -414,12 +417,13 @@ void connection_close(struct connection *connection) {
         uv_run(&connection->loop, UV_RUN_DEFAULT);
 }
 
-uint32_t connection_max_packet_bytes(const struct connection *connection) {
+uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection) {
         return connection->max_packet_bytes;
 }
 
-int connection_new(struct connection **ret_connection, const struct connection_config *config) {
-        struct connection *connection = calloc(1, sizeof(*connection));
+int broker_connection_new(struct broker_connection **ret_connection,
+                          const struct broker_connection_config *config) {
+        struct broker_connection *connection = calloc(1, sizeof(*connection));
 
         if (!connection)
                 return -ENOMEM;
@@ -433,19 +437,19 @@ int connection_new(struct connection **ret_connection, const struct connection_c
         return 0;
 }
 
-struct connection *connection_free(struct connection *connection) {
+struct broker_connection *broker_connection_free(struct broker_connection *connection) {
         if (!connection)
                 return NULL;
 
-        connection_close(connection);
+        broker_connection_close(connection);
         uv_loop_close(&connection->loop);
         free(connection);
         return NULL;
 }
 
-enum connection_result connection_publish(struct connection *connection, const char *topic,
-                                          struct slice payload, mosquitto_property *properties,
-                                          int *ret_packet_id) {
+enum connection_result broker_connection_publish(struct broker_connection *connection, const char *topic,
+                                                 struct slice payload, mosquitto_property *properties,
+                                                 int *ret_packet_id) {
         int r = MOSQ_ERR_NO_CONN;
 
         if (connection->client)
@@ -456,7 +460,7 @@ enum connection_result connection_publish(struct connection *connection, const c
         case MOSQ_ERR_SUCCESS:
                 return CONNECTION_OK;
         case MOSQ_ERR_PAYLOAD_SIZE:
-                return connection_fail(connection, "the request is longer than MQTT can carry");
+                return broker_connection_fail(connection, "the request is longer than MQTT can carry");
         case MOSQ_ERR_OVERSIZE_PACKET:
                 return BROKER_FAIL(connection, "the request is longer than ",
                                    " accepts; raise the limit there (mosquitto: max_packet_size)");

@@ -14,7 +14,7 @@
  * which runs only within the calls below. Each call has a timeout. Closing a connection can take
  * longer: it waits for a name lookup in progress.
  */
-struct connection;
+struct broker_connection;
 
 enum connection_result {
         CONNECTION_OK = 0,
@@ -23,11 +23,11 @@ enum connection_result {
         CONNECTION_INTERRUPTED, /* by a signal, or the reader of hangup_fd is gone */
 };
 
-struct connection_config {
+struct broker_connection_config {
         struct mqtt_brokers brokers;
         struct credentials credentials;
         const char *client_id;
-        int64_t timeout_ms; /* for connection_open(), all brokers together */
+        int64_t timeout_ms; /* for broker_connection_open(), all brokers together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
@@ -48,66 +48,68 @@ struct connection_config {
 };
 
 /* config is copied; its pointers are borrowed. Returns 0 or -ENOMEM. */
-int connection_new(struct connection **ret_connection, const struct connection_config *config);
+int broker_connection_new(struct broker_connection **ret_connection,
+                          const struct broker_connection_config *config);
 
 /* Accepts NULL, returns NULL. */
-struct connection *connection_free(struct connection *connection);
+struct broker_connection *broker_connection_free(struct broker_connection *connection);
 
 /*
  * Connect or reconnect, and subscribe. Start with the broker of the latest attempt, then try the
  * others in turn.
  */
-enum connection_result connection_open(struct connection *connection);
+enum connection_result broker_connection_open(struct broker_connection *connection);
 
 /*
  * Close the connection and open one to the next broker. Returns CONNECTION_TIMED_OUT if all brokers
  * were tried.
  */
-enum connection_result connection_open_next(struct connection *connection);
+enum connection_result broker_connection_open_next(struct broker_connection *connection);
 
 /* The broker of the latest attempt. */
-const struct endpoint *connection_endpoint(const struct connection *connection);
+const struct endpoint *broker_connection_endpoint(const struct broker_connection *connection);
 
-/* Send DISCONNECT and close the connection. connection_open() opens it again. */
-void connection_close(struct connection *connection);
+/* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
+void broker_connection_close(struct broker_connection *connection);
 
 /* The broker's Maximum Packet Size in bytes, from the latest CONNACK. UINT32_MAX: unlimited. */
-uint32_t connection_max_packet_bytes(const struct connection *connection);
+uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 
 /* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */
-enum connection_result connection_publish(struct connection *connection, const char *topic,
-                                          struct slice payload, mosquitto_property *properties,
-                                          int *ret_packet_id);
+enum connection_result broker_connection_publish(struct broker_connection *connection, const char *topic,
+                                                 struct slice payload, mosquitto_property *properties,
+                                                 int *ret_packet_id);
 
 /*
  * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns
- * CONNECTION_TIMED_OUT). After connection_close() this is a pause: no message arrives.
+ * CONNECTION_TIMED_OUT). After broker_connection_close() this is a pause: no message arrives.
  */
-enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
+enum connection_result broker_connection_wait(struct broker_connection *connection, const bool *done,
+                                              int64_t duration_ms);
 
 /*
  * Mark the connection as failed. In a callback, this ends the running call, for example
- * connection_wait(), with CONNECTION_FAILED. The text becomes connection_problem() if it is the
- * first since connection_open(). Returns CONNECTION_FAILED.
+ * broker_connection_wait(), with CONNECTION_FAILED. The text becomes broker_connection_problem() if
+ * it is the first since broker_connection_open(). Returns CONNECTION_FAILED.
  */
-__attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
-                                                                             const char *format, ...);
+__attribute__((format(printf, 2, 3))) enum connection_result
+broker_connection_fail(struct broker_connection *connection, const char *format, ...);
 
-/* Set the text of connection_problem() without ending the connection. */
-__attribute__((format(printf, 2, 3))) void connection_set_problem(struct connection *connection,
-                                                                  const char *format, ...);
+/* Set the text of broker_connection_problem() without ending the connection. */
+__attribute__((format(printf, 2, 3))) void
+broker_connection_set_problem(struct broker_connection *connection, const char *format, ...);
 
 /*
- * After CONNECTION_FAILED: the cause, the remedy, and all brokers that connection_open() tried,
- * on one line.
+ * After CONNECTION_FAILED: the cause, the remedy, and all brokers that broker_connection_open()
+ * tried, on one line.
  */
-const char *connection_problem(const struct connection *connection);
+const char *broker_connection_problem(const struct broker_connection *connection);
 
 /*
  * After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a
  * DISCONNECT packet.
  */
-bool connection_was_lost(const struct connection *connection);
+bool broker_connection_was_lost(const struct broker_connection *connection);
 
 /* Format a duration as users write it: 5s, 1500ms. */
 struct duration_text {
