@@ -32,7 +32,7 @@ struct dev_broker {
         char plugin[PATH_MAX];
         int reserved_fd; /* the socket that reserves the port; -1: none */
         int n_tried;     /* ports that were taken */
-        bool is_running, is_port_taken;
+        enum { DEV_STARTING, DEV_PORT_TAKEN, DEV_RUNNING } state;
         char last_error[CHILD_LINE_MAX];
 };
 
@@ -168,14 +168,14 @@ static void on_line(void *userdata, const char *line) {
 
         log_debug("mosquitto: %s", LOG_STRING(line));
         if (strstr(line, "Address already in use"))
-                dev->is_port_taken = true;
+                dev->state = DEV_PORT_TAKEN;
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
                 snprintf(dev->last_error, sizeof(dev->last_error), "%s", line);
         /* mosquitto logs "mosquitto version X running" when it accepts connections */
-        if (dev->is_running || !strstr(line, " running"))
+        if (dev->state == DEV_RUNNING || !strstr(line, " running"))
                 return;
 
-        dev->is_running = true;
+        dev->state = DEV_RUNNING;
         release_port(dev);
         if (!server->is_stopping && server_open_link(server) < 0)
                 server_stop(server, EXIT_FAILURE);
@@ -191,11 +191,11 @@ static void on_ended(void *userdata) {
         release_port(dev);
         if (server->is_stopping)
                 return;
-        if (dev->is_port_taken && server->config.port == 0 && ++dev->n_tried < PORT_ATTEMPTS_MAX &&
+        if (dev->state == DEV_PORT_TAKEN && server->config.port == 0 && ++dev->n_tried < PORT_ATTEMPTS_MAX &&
             start_child(server) == 0)
                 return;
 
-        if (dev->is_port_taken)
+        if (dev->state == DEV_PORT_TAKEN)
                 log_error("cannot start: port %u is in use; choose another port with --port, or a free "
                           "port with --port 0",
                           dev->endpoint.port);
@@ -211,7 +211,7 @@ static int start_child(struct server *server) {
         int conf_fd;
         int r;
 
-        dev->is_port_taken = false;
+        dev->state = DEV_STARTING;
         dev->endpoint.port = server->config.port;
         if (server->config.port == 0) {
                 dev->reserved_fd = reserve_port(&dev->endpoint.port);

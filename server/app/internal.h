@@ -48,9 +48,9 @@ struct parent_watch {
  * ended.
  */
 struct logged_states {
-        bool is_down, is_refused; /* no connection, refused connection: end when the store serves requests */
-        bool is_unguarded;        /* server_warn_of_unguarded_client_id() */
-        bool is_hanging;          /* ends with the next watchdog notification */
+        enum { OUTAGE_NONE, OUTAGE_DOWN, OUTAGE_REFUSED } outage; /* ends when the store serves requests */
+        bool is_unguarded;                                        /* server_warn_of_unguarded_client_id() */
+        bool is_hanging; /* ends with the next watchdog notification */
 };
 
 /* The daemon: the event loop, its handles, and the modules that they drive. */

@@ -34,9 +34,10 @@ static void server_on_down(void *userdata, const char *cause) {
         if (!server->is_attempt_refused) /* else server_on_refused() has set a better cause */
                 server_set_disconnected(server, "no connection to the broker at %s: %s",
                                         endpoint_text(link_endpoint(server->link)).text, cause);
-        if (!server->logged.is_down)
+        if (server->logged.outage == OUTAGE_NONE) {
                 log_warning("%s; retrying", server->disconnected);
-        server->logged.is_down = true;
+                server->logged.outage = OUTAGE_DOWN;
+        }
         server->is_attempt_refused = false;
         pipeline_disconnected(server->pipeline);
         server_update_status(server);
@@ -48,11 +49,10 @@ static void server_on_refused(void *userdata, const struct refusal *refusal) {
         server_set_disconnected(server, "the broker at %s refused the connection: %s",
                                 endpoint_text(link_endpoint(server->link)).text, refusal->cause);
         server_update_status(server);
-        if (!server->logged.is_refused)
+        if (server->logged.outage != OUTAGE_REFUSED)
                 log_error("%s; %s", server->disconnected, refusal->advice);
         server->is_attempt_refused = true;
-        server->logged.is_down = true;
-        server->logged.is_refused = true;
+        server->logged.outage = OUTAGE_REFUSED;
         if (!server->was_ready)
                 server_stop(server, EXIT_FAILURE);
 }

@@ -155,8 +155,7 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         server_update_status(server);
         server_warn_of_unverified_clients(server, broker_kind);
         server_warn_of_unguarded_client_id(server);
-        server->logged.is_down = false;
-        server->logged.is_refused = false;
+        server->logged.outage = OUTAGE_NONE;
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;

@@ -20,14 +20,19 @@
 
 #define KEEPALIVE_S 20
 
+enum connection_state {
+        STATE_TRYING,     /* connect_until() must try an address of the broker */
+        STATE_CONNECTING, /* until SUBACK */
+        STATE_READY,      /* connected and subscribed */
+        STATE_FAILED,     /* broker_connection_problem() is set */
+};
+
 struct broker_connection {
         struct broker_connection_config config;
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
         size_t n_given_up;          /* number of brokers that broker_connection_open_next() has given up */
-        bool is_ready;              /* connected and subscribed */
-        bool is_disconnected; /* while opening: connect_until() must try the next address of the broker */
-        bool has_failed;
+        enum connection_state state;
         bool was_lost;  /* see broker_connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
         uint32_t max_packet_bytes;
@@ -57,12 +62,12 @@ enum connection_result broker_connection_fail(struct broker_connection *connecti
                                               ...) {
         va_list arguments;
 
-        if (!connection->has_failed) {
+        if (connection->state != STATE_FAILED) {
                 va_start(arguments, format);
                 vsnprintf(connection->problem, sizeof(connection->problem), format, arguments);
                 va_end(arguments);
         }
-        connection->has_failed = true;
+        connection->state = STATE_FAILED;
         return CONNECTION_FAILED;
 }
 
@@ -136,7 +141,8 @@ static void broker_connection_on_subscribed(void *userdata, int n_granted, const
                         BROKER_FAIL(connection, "",
                                     " refuses the subscription to %s at QoS 1; allow this client to read it",
                                     connection->config.topics[i]);
-        connection->is_ready = true;
+        if (connection->state == STATE_CONNECTING)
+                connection->state = STATE_READY;
         mqtt_client_set_is_up(connection->client);
 }
 
@@ -156,13 +162,14 @@ static const char *disconnect_advice(int reason) {
 static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason,
                                               const char *text) {
         struct broker_connection *connection = userdata;
+        bool was_ready = connection->state == STATE_READY;
 
         connection->has_event = true;
-        connection->is_disconnected = true;
-        connection->was_lost =
-                connection->is_ready && (reason == MOSQ_ERR_CONN_LOST || reason == MOSQ_ERR_ERRNO);
-        if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client))
-                return; /* connect_until() tries the next address */
+        connection->was_lost = was_ready && (reason == MOSQ_ERR_CONN_LOST || reason == MOSQ_ERR_ERRNO);
+        if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client)) {
+                connection->state = STATE_TRYING;
+                return;
+        }
         if (cause == MQTT_LOOKUP_FAILED)
                 BROKER_FAIL(connection, "cannot connect to ", ": %s; see --host", text);
         else if (cause == MQTT_CONNECT_FAILED || reason == MOSQ_ERR_TLS)
@@ -171,8 +178,7 @@ static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconne
         else if (reason >= 0x80)
                 BROKER_FAIL(connection, "", " has ended the connection: %s%s",
                             mosquitto_reason_string(reason), disconnect_advice(reason));
-        else if (reason == MOSQ_ERR_CONN_LOST &&
-                 (connection->is_ready || !connection->config.credentials.tls))
+        else if (reason == MOSQ_ERR_CONN_LOST && (was_ready || !connection->config.credentials.tls))
                 BROKER_FAIL(connection, "lost the connection to ", "");
         else
                 BROKER_FAIL(connection, "lost the connection to ", ": %s", text);
@@ -229,7 +235,7 @@ static int poll_unless_interrupted(const struct broker_connection *connection, s
  * broker_connection_wait() is a pause then.
  */
 static bool is_broken(const struct broker_connection *connection) {
-        return connection->client && connection->has_failed;
+        return connection->client && connection->state == STATE_FAILED;
 }
 
 /*
@@ -329,12 +335,11 @@ static enum connection_result connect_until(struct broker_connection *connection
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
-        connection->is_disconnected = true; /* try the first address */
-        while (!connection->is_ready && result == CONNECTION_OK) {
+        while (connection->state != STATE_READY && result == CONNECTION_OK) {
                 if (is_over)
                         return CONNECTION_TIMED_OUT;
-                if (connection->is_disconnected) {
-                        connection->is_disconnected = false;
+                if (connection->state == STATE_TRYING) {
+                        connection->state = STATE_CONNECTING;
                         mqtt_client_connect(connection->client);
                 }
                 result = run_until(connection, until_ms, &is_over);
@@ -349,9 +354,8 @@ static enum connection_result try_broker(struct broker_connection *connection) {
         int r;
 
         broker_connection_close(connection);
-        connection->has_failed = false;
+        connection->state = STATE_TRYING;
         connection->was_lost = false;
-        connection->is_ready = false;
 
         r = make_client(connection);
         if (r < 0)
@@ -411,7 +415,7 @@ static void client_closed(void *userdata) {
 void broker_connection_close(struct broker_connection *connection) {
         if (!connection->client)
                 return;
-        if (!connection->has_failed)
+        if (connection->state != STATE_FAILED)
                 mqtt_client_disconnect(connection->client);
         mqtt_client_close(connection->client, client_closed);
         uv_run(&connection->loop, UV_RUN_DEFAULT);

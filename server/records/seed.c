@@ -168,19 +168,19 @@ static int read_member(struct seed *seed, struct key_record *record) {
 
 /* Parse the next object of the list. Returns 1, 0 or -EBADMSG. */
 static int read_object(struct seed *seed) {
-        bool is_first = !seed->is_begun;
         json_error_t error;
 
         json_decref(seed->object);
         seed->object = NULL;
-        seed->is_begun = true;
-        seed->is_ended = seed->is_ended || take(seed, ']');
-        if (seed->is_ended) {
+        if (take(seed, ']'))
+                seed->state = SEED_LIST_END;
+        if (seed->state == SEED_LIST_END) {
                 skip(seed);
                 return at_end(seed) ? 0 : seed_fail(seed, seed->line, "unexpected text after the list");
         }
-        if (!is_first && !take(seed, ','))
+        if (seed->state == SEED_LIST && !take(seed, ','))
                 return seed_fail(seed, seed->line, "',' or ']' was expected");
+        seed->state = SEED_LIST;
         skip(seed);
 
         seed->object = json_loadb((const char *)seed->text.data + seed->position,
@@ -228,9 +228,8 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
 static int seed_begin(struct seed *seed) {
         int r = skip_to_text(seed);
 
-        seed->is_format_known = true;
-        seed->is_list = take(seed, '[');
-        if (!seed->is_list || !seed->file)
+        seed->state = take(seed, '[') ? SEED_LIST_BEGIN : SEED_LINES;
+        if (seed->state == SEED_LINES || !seed->file)
                 return r;
 
         while (r > 0) {
@@ -243,9 +242,9 @@ static int seed_begin(struct seed *seed) {
 }
 
 int seed_next(struct seed *seed, struct key_record *record) {
-        int r = seed->is_format_known ? 1 : seed_begin(seed);
+        int r = seed->state == SEED_UNREAD ? seed_begin(seed) : 1;
 
         if (r <= 0)
                 return r;
-        return seed->is_list ? next_in_list(seed, record) : next_line(seed, record);
+        return seed->state == SEED_LINES ? next_line(seed, record) : next_in_list(seed, record);
 }

@@ -5,6 +5,14 @@
 
 #include "records/key_record.h"
 
+enum seed_state {
+        SEED_UNREAD, /* the format is not known yet */
+        SEED_LINES,
+        SEED_LIST_BEGIN, /* '[' was read */
+        SEED_LIST,       /* an object was read */
+        SEED_LIST_END,   /* ']' was read */
+};
+
 /*
  * Reads keys and values for --seed, `statestorectl import` and `statestorectl test seed`. The text
  * has one of two formats.
@@ -34,7 +42,7 @@ struct seed {
         size_t position;      /* in the text */
         uint64_t line;        /* number of the line of position, from 1 */
         uint64_t record_line; /* number of the line of the last record */
-        bool is_format_known, is_list, is_begun, is_ended;
+        enum seed_state state;
         struct json_t *object; /* of a list: the object whose members are being read */
         void *member;          /* of a list: iterator of jansson in object */
         char fault[320];       /* describes an error: "FILE: fault" or "FILE:LINE: fault" */
