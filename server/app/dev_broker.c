@@ -205,7 +205,7 @@ static void on_ended(void *userdata) {
 }
 
 static int start_child(struct server *server) {
-        const struct child_callbacks callbacks = { on_line, on_ended, server };
+        const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended, .userdata = server };
         struct dev_broker *dev = server->dev_broker;
         char *arguments[] = { dev->mosquitto, "-c", "/proc/self/fd/0", NULL };
         int conf_fd;

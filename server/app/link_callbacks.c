@@ -134,9 +134,17 @@ int server_open_link(struct server *server) {
                 .keepalive_s = config->keepalive_s,
                 .credentials = config->credentials,
                 .user_properties = server->user_properties,
-                .callbacks = { server_on_up, server_on_down, server_on_refused, server_on_session_discarded,
-                               server_on_acknowledged, server_on_packets_written, server },
-                .messages = { server_on_message, server_on_dropped, server_on_packets_read, server },
+                .callbacks = { .up = server_on_up,
+                               .down = server_on_down,
+                               .refused = server_on_refused,
+                               .session_discarded = server_on_session_discarded,
+                               .acknowledged = server_on_acknowledged,
+                               .packets_written = server_on_packets_written,
+                               .userdata = server },
+                .messages = { .message = server_on_message,
+                              .dropped = server_on_dropped,
+                              .packets_read = server_on_packets_read,
+                              .userdata = server },
         };
         struct credentials_fault fault;
         int r;

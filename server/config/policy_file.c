@@ -45,7 +45,7 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
-static void policy_file_fault(struct policy_reading *reading, unsigned int line, const char *what) {
+static void rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
         reading->is_invalid = true;
         reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
 }
@@ -53,9 +53,9 @@ static void policy_file_fault(struct policy_reading *reading, unsigned int line,
 /* Report the result r of a policy_add_*() function or of policy_compile(), unless it is success. */
 static void check_result(struct policy_reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
-                policy_file_fault(reading, line, outcome_texts[r]);
+                rule_fault(reading, line, outcome_texts[r]);
         if (r < 0)
-                policy_file_fault(reading, line, "out of memory");
+                rule_fault(reading, line, "out of memory");
         reading->is_out_of_memory |= r < 0;
 }
 
@@ -63,16 +63,15 @@ static void end_rule(struct policy_reading *reading) {
         if (reading->rule_line == 0 || reading->is_out_of_memory)
                 return;
         if (reading->access_line == 0)
-                policy_file_fault(reading, reading->rule_line,
-                                  "the rule grants nothing: access = read, write or readwrite was "
-                                  "expected");
+                rule_fault(reading, reading->rule_line,
+                           "the rule grants nothing: access = read, write or readwrite was "
+                           "expected");
         if (!reading->has_principal)
-                policy_file_fault(
-                        reading, reading->rule_line,
-                        "the rule names no client: client = ID, user = NAME or any = yes was expected");
+                rule_fault(reading, reading->rule_line,
+                           "the rule names no client: client = ID, user = NAME or any = yes was expected");
         if (!reading->has_keys)
-                policy_file_fault(reading, reading->rule_line,
-                                  "the rule names no keys: pattern, string or binary was expected");
+                rule_fault(reading, reading->rule_line,
+                           "the rule names no keys: pattern, string or binary was expected");
 }
 
 struct rule_name {
@@ -103,7 +102,7 @@ static void check_name_is_new(struct policy_reading *reading, const char *name, 
         } else if (*first != given) {
                 snprintf(text, sizeof(text), "a unique name was expected; [%s] is also in line %u",
                          LOG_STRING(name), (*first)->line);
-                policy_file_fault(reading, line, text);
+                rule_fault(reading, line, text);
         }
         if (!first || *first != given)
                 free(given);
@@ -135,7 +134,7 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
         if (reading->access_line > 0) {
                 snprintf(text, sizeof(text), "access is given twice, first in line %u",
                          reading->access_line);
-                policy_file_fault(reading, line, text);
+                rule_fault(reading, line, text);
                 return;
         }
         reading->access_line = line;
@@ -144,7 +143,7 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
                         policy_set_access(reading->policy, accesses[i].access);
                         return;
                 }
-        policy_file_fault(reading, line, "read, write or readwrite was expected");
+        rule_fault(reading, line, "read, write or readwrite was expected");
 }
 
 static void take_any(struct policy_reading *reading, const char *value, unsigned int line) {
@@ -153,15 +152,14 @@ static void take_any(struct policy_reading *reading, const char *value, unsigned
                 check_result(reading, line,
                              policy_add_principal(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
         else
-                policy_file_fault(reading, line, "any = yes was expected");
+                rule_fault(reading, line, "any = yes was expected");
 }
 
 static void add_named(struct policy_reading *reading, enum policy_principal_kind kind, const char *value,
                       unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "*") == 0)
-                policy_file_fault(reading, line,
-                                  "a literal name was expected; for all clients write any = yes");
+                rule_fault(reading, line, "a literal name was expected; for all clients write any = yes");
         else
                 check_result(reading, line,
                              policy_add_principal(reading->policy, kind, slice_from_string(value)));
@@ -179,7 +177,7 @@ static void take_binary(struct policy_reading *reading, const char *value, unsig
 
         reading->has_keys = true;
         if (r == -EINVAL)
-                policy_file_fault(reading, line, "base64 was expected");
+                rule_fault(reading, line, "base64 was expected");
         else if (r < 0)
                 check_result(reading, line, r);
         else
@@ -195,7 +193,7 @@ static void policy_file_take_line(void *userdata, const char *section, const cha
         if (reading->is_out_of_memory)
                 return;
         if (reading->rule_line == 0) {
-                policy_file_fault(reading, line, "[RULE] was expected before this line");
+                rule_fault(reading, line, "[RULE] was expected before this line");
         } else if (strcmp(name, "access") == 0) {
                 take_access(reading, value, line);
         } else if (strcmp(name, "any") == 0) {
@@ -214,7 +212,7 @@ static void policy_file_take_line(void *userdata, const char *section, const cha
                 snprintf(text, sizeof(text),
                          "access, any, client, user, pattern, string or binary was expected, not \"%s\"",
                          LOG_STRING(name));
-                policy_file_fault(reading, line, text);
+                rule_fault(reading, line, text);
         }
 }
 

@@ -352,8 +352,12 @@ static const struct {
         const char *name;
         int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->problem */
 } commands[] = {
-        { "reset", reset },     { "seed", set_seed },          { "clock", set_clock },
-        { "fault", set_fault }, { "requests", list_requests }, { "wait-for", wait_for },
+        { .name = "reset", .execute = reset },
+        { .name = "seed", .execute = set_seed },
+        { .name = "clock", .execute = set_clock },
+        { .name = "fault", .execute = set_fault },
+        { .name = "requests", .execute = list_requests },
+        { .name = "wait-for", .execute = wait_for },
 };
 
 static int execute_command(struct control_call *call, struct slice name) {

@@ -53,12 +53,12 @@ struct row {
         double (*read)(const struct samples *samples); /* instead of metric; may be NULL */
 };
 
-#define ROW(label, json, unit, metric)                                                                      \
-        { label, json, unit, metric, NULL, NULL, NULL }
-#define LIMITED(label, json, unit, metric)                                                                  \
-        { label, json, unit, metric, NULL, metric "_limit", NULL }
+#define ROW(label, json, unit, metric_)                                                                     \
+        { label, json, unit, .metric = metric_ }
+#define LIMITED(label, json, unit, metric_)                                                                 \
+        { label, json, unit, .metric = metric_, .limit = metric_ "_limit" }
 #define VERB(name)                                                                                          \
-        { "  " name, "requests_" name, UNIT_COUNT, REQUESTS, "verb=\"" name "\"", NULL, NULL }
+        { "  " name, "requests_" name, UNIT_COUNT, .metric = REQUESTS, .labels_part = "verb=\"" name "\"" }
 
 static const struct row rows[] = {
         ROW("requests", "requests", UNIT_COUNT, REQUESTS),
@@ -68,7 +68,7 @@ static const struct row rows[] = {
         VERB("vdel"),
         VERB("keynotify"),
         VERB("scan"),
-        { "replies that are errors", "errors", UNIT_COUNT, NULL, NULL, NULL, count_errors },
+        { "replies that are errors", "errors", UNIT_COUNT, .read = count_errors },
         ROW("notifications", "notifications", UNIT_COUNT, "statestore_notifications_total"),
         ROW("commits", "commits", UNIT_COUNT, "statestore_commits_total"),
         ROW("dropped", "dropped", UNIT_COUNT, "statestore_dropped_total"),

@@ -65,10 +65,10 @@ static unsigned int render_version(void *userdata, struct buf *body) {
 }
 
 static const struct http_page pages[] = {
-        { "/metrics", "text/plain; version=0.0.4; charset=utf-8", render_metrics },
-        { "/healthz", "text/plain", render_health },
-        { "/readyz", "text/plain", render_readiness },
-        { "/version", "text/plain", render_version },
+        { "/metrics", "text/plain; version=0.0.4; charset=utf-8", .render = render_metrics },
+        { "/healthz", "text/plain", .render = render_health },
+        { "/readyz", "text/plain", .render = render_readiness },
+        { "/version", "text/plain", .render = render_version },
 };
 
 struct http_pages store_pages(struct store_view *view) {

@@ -373,8 +373,12 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                 .session_expiry_s = SESSION_EXPIRY_S,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { link_on_connected, link_on_subscribed, link_on_disconnected,
-                               link_on_acknowledged, link_on_packets_written, link },
+                .callbacks = { .connected = link_on_connected,
+                               .subscribed = link_on_subscribed,
+                               .disconnected = link_on_disconnected,
+                               .acknowledged = link_on_acknowledged,
+                               .packets_written = link_on_packets_written,
+                               .userdata = link },
                 .messages = config->messages,
         };
         int r;
