@@ -11,6 +11,24 @@
  * common/protocol/companion_frame.h the payload of DELIVER. common/protocol/THREATS.md states what
  * the protocol protects against which client.
  *
+ * Client 1 watches a key, client 2 sets it, the store restarts with its data, client 1 disconnects:
+ *
+ *     client 1       client 2         broker and plugin              store
+ *         |              |                   | <------- HELLO ------- |  connects
+ *         |              |                   | ------- WELCOME -----> |  starts to execute requests
+ *         | -------- KEYNOTIFY ------------> | -- KEYNOTIFY + MAC --> |  commits the registration
+ *         |              |                   | <------- TRACK ------- |
+ *         | <---------- +OK ---------------- | <-------- +OK -------- |
+ *         |              | ------ SET -----> | ----- SET + MAC -----> |  commits the change
+ *         | <--------- NOTIFY -------------- | <------ DELIVER ------ |
+ *         |              | <----- +OK ------ | <-------- +OK -------- |
+ *         |              |                   | ------ DELIVERED ----> |  forgets the notification
+ *         |              |                   |                        |  restarts
+ *         |              |                   | <------- HELLO ------- |
+ *         |              |                   | ------- WELCOME -----> |  repeats pending changes
+ *         | ------- DISCONNECT ------------> | ---- DISCONNECTED ---> |  ends the registration
+ *         |              |                   | <------ UNTRACK ------ |  acknowledges DISCONNECTED
+ *
  * All messages are MQTT 5 PUBLISH packets at QoS 1. Only the banner is retained. Numbers are
  * decimal text without sign or padding, unless the description of a message states another format.
  *
@@ -83,10 +101,10 @@ bool companion_client_id_is_random(struct slice client_id);
  * notifications that it has not published, and resets the sequence of the last delivered change to
  * 0.
  *
- * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
- * have been out of memory, or the queue of the store's session was full. A store that knows that
- * the plugin is loaded executes no request from HELLO to WELCOME: WELCOME would not list a
- * connection whose TRACK is sent in between.
+ * If no WELCOME arrives in time, send HELLO again: the plugin may have been out of memory, or the
+ * queue of the store's session was full. A store that knows that the plugin is loaded executes no
+ * request from HELLO to WELCOME: WELCOME would not list a connection whose TRACK is sent in
+ * between.
  *
  * A store with data also sends HELLO when commits succeed again, if a failed commit has ended
  * registrations or has dropped messages to the plugin. The store has restored these registrations,
@@ -109,8 +127,8 @@ bool companion_client_id_is_random(struct slice client_id);
  * UNTRACK. Payload: the number of a connection that has no registrations any more. No DISCONNECTED
  * follows its end.
  *
- * UNTRACK also acknowledges DISCONNECTED. The store sends it after it has executed DISCONNECTED,
- * even if it had no registrations of the connection.
+ * The store also sends UNTRACK after it has executed DISCONNECTED, even if it had no registrations
+ * of the connection.
  */
 #define COMPANION_UNTRACK COMPANION_CONTROL "untrack"
 
