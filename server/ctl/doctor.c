@@ -88,7 +88,8 @@ struct doctor_peer {
 struct doctor {
         const struct command_options *options;
         struct session *session;
-        struct session_reply reply; /* to the last request; zeros: none */
+        struct broker_connection *connection; /* of the session */
+        struct session_reply reply;           /* to the last request; zeros: none */
         struct buf key, topic;
         struct doctor_peer peer;
         bool reaches_peer; /* messages to `topic` arrive at the peer */
@@ -294,7 +295,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
 
         expect(&doctor->peer, n);
         for (unsigned i = 0; i < n; i++)
-                broker_connection_publish(session_connection(doctor->session), buf_text(&doctor->topic),
+                broker_connection_publish(doctor->connection, buf_text(&doctor->topic),
                                           SLICE_LITERAL("0123456789ABCDEF"), NULL, &packet_id);
         ask(doctor, "GET", NULL);
 }
@@ -383,7 +384,7 @@ static void publish_large_message(struct doctor *doctor) {
 }
 
 static void check_size(struct doctor *doctor) {
-        uint32_t max_bytes = broker_connection_max_packet_bytes(session_connection(doctor->session));
+        uint32_t max_bytes = broker_connection_max_packet_bytes(doctor->connection);
         struct doctor_peer *peer = &doctor->peer;
 
         if (doctor->reaches_peer)
@@ -436,7 +437,7 @@ static enum connection_result check_store(struct doctor *doctor) {
                        "start statestored at this broker; in the acl_file, for statestored: topic read "
                        "statestore/# and topic write clients/#; for clients: topic write " TOPIC_INVOKE
                        " and topic read clients/ID/#",
-                       "%s", broker_connection_problem(session_connection(doctor->session)));
+                       "%s", broker_connection_problem(doctor->connection));
         return result;
 }
 
@@ -484,8 +485,7 @@ static void check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, last_ms;
 
         if (read_clock(doctor, &ahead_ms, &first_ms) &&
-            broker_connection_wait(session_connection(doctor->session), &never, CLOCK_PAUSE_MS) ==
-                    CONNECTION_TIMED_OUT &&
+            broker_connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) == CONNECTION_TIMED_OUT &&
             read_clock(doctor, &ahead_ms, &last_ms))
                 report_clock(doctor, ahead_ms, last_ms == first_ms);
         else if (is_denied(doctor))
@@ -530,7 +530,7 @@ static void check_latency(struct doctor *doctor) {
 }
 
 static void check_one_store(struct doctor *doctor) {
-        broker_connection_wait(session_connection(doctor->session), &never, LATE_REPLY_MS);
+        broker_connection_wait(doctor->connection, &never, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
                        "%u requests got %u additional replies: \"%s\" and \"%s\" reply", doctor->n_requests,
@@ -542,7 +542,6 @@ static void check_one_store(struct doctor *doctor) {
 }
 
 static void check_notifications(struct doctor *doctor) {
-        struct broker_connection *connection = session_connection(doctor->session);
         bool is_set = ask_for(doctor, "KEYNOTIFY", NULL, OK) && ask_for(doctor, "SET", "x", OK);
 
         if (is_denied(doctor))
@@ -551,7 +550,8 @@ static void check_notifications(struct doctor *doctor) {
         else if (!is_set)
                 report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
                        "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
-        else if (broker_connection_wait(connection, &doctor->is_notified, SILENCE_MS) == CONNECTION_OK)
+        else if (broker_connection_wait(doctor->connection, &doctor->is_notified, SILENCE_MS) ==
+                 CONNECTION_OK)
                 report(doctor, SEVERITY_OK, "notifications", NULL,
                        "a watched key was set, and its notification arrived");
         else
@@ -585,7 +585,6 @@ static enum exit_code run_doctor(struct doctor *doctor) {
                                                .further_reply = on_further_reply,
                                                .userdata = doctor };
         const char *client_id = doctor->options->client_id;
-        struct broker_connection *connection;
 
         buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
         buf_append_format(&doctor->topic, "clients/%s/statestorectl/doctor", client_id);
@@ -593,14 +592,15 @@ static enum exit_code run_doctor(struct doctor *doctor) {
             session_new(&doctor->session, &config) < 0)
                 return complain_of_memory();
 
-        connection = session_connection(doctor->session);
-        if (broker_connection_open(connection) != CONNECTION_OK) {
-                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s", broker_connection_problem(connection));
+        doctor->connection = session_connection(doctor->session);
+        if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
+                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
+                       broker_connection_problem(doctor->connection));
                 conclude(doctor);
                 return EXIT_NO_REPLY;
         }
         report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
-               endpoint_text(broker_connection_endpoint(connection)).text);
+               endpoint_text(broker_connection_endpoint(doctor->connection)).text);
         examine(doctor);
         return conclude(doctor);
 }

@@ -22,10 +22,10 @@ static const struct endpoint *broker(const struct mqtt_client *client) {
         return mqtt_brokers_endpoint(client->config.brokers);
 }
 
-static void report_failed_lookup(struct mqtt_client *client, const char *text) {
+static void report_failed_lookup(struct mqtt_client *client) {
         client->n_addresses = 0;
         client->address = 1; /* the next attempt tries the next broker */
-        client_report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, text);
+        client_report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, "the name is not known");
 }
 
 /* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
@@ -75,6 +75,7 @@ static bool needs_no_lookup(const struct endpoint *endpoint) {
                uv_inet_pton(AF_INET6, endpoint->host, address) == 0;
 }
 
+/* addresses: NULL if the lookup has failed. */
 static void try_address(struct mqtt_client *client, const struct addrinfo *addresses) {
         const struct addrinfo *address = addresses;
         char text[NI_MAXHOST];
@@ -89,7 +90,7 @@ static void try_address(struct mqtt_client *client, const struct addrinfo *addre
 
         if (!address || getnameinfo(address->ai_addr, address->ai_addrlen, text, sizeof(text), NULL, 0,
                                     NI_NUMERICHOST) != 0)
-                report_failed_lookup(client, "the name is not known");
+                report_failed_lookup(client);
         else if (client->config.credentials.tls)
                 connect_to(client, broker(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
         else
@@ -102,10 +103,8 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
         client->is_looking_up = false;
         if (client->closed)
                 client_release(client);
-        else if (status < 0)
-                report_failed_lookup(client, "the name is not known");
         else
-                try_address(client, addresses);
+                try_address(client, status < 0 ? NULL : addresses);
         uv_freeaddrinfo(addresses);
 }
 
@@ -116,7 +115,7 @@ static void resolve(struct mqtt_client *client) {
         client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved, broker(client)->host,
                                                NULL, &hints) == 0;
         if (!client->is_looking_up)
-                report_failed_lookup(client, "the name is not known");
+                report_failed_lookup(client);
 }
 
 /*
