@@ -42,15 +42,39 @@ static int open_control(struct server *server) {
         return control_new(&server->control, server->pipeline);
 }
 
-/* Generate the secrets of this process. */
-static void generate_secrets(struct pipeline_config *config) {
-        random_fill(&config->engine.table_key, sizeof(config->engine.table_key));
-        random_fill(&config->engine.token_key, sizeof(config->engine.token_key));
-        random_fill(&config->run, sizeof(config->run));
-        random_fill(config->companion_secret, sizeof(config->companion_secret));
-}
-
 CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)
+CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
+
+/*
+ * Open the data directory and load its state; without one, create an empty state. The caller owns
+ * *ret_state and *ret_storage. Logs the cause of an error, except -ENOMEM.
+ */
+static int open_state(const struct server *server, struct state **ret_state, struct storage **ret_storage) {
+        struct engine_config engine = make_engine_config(&server->config);
+        CLEANUP(cleanup_storage) struct storage *storage = NULL;
+        CLEANUP(cleanup_state) struct state *state = NULL;
+        struct state_header header;
+        int r;
+
+        random_fill(&engine.table_key, sizeof(engine.table_key));
+        random_fill(&engine.token_key, sizeof(engine.token_key));
+        if (!config_stores_data(&server->config)) {
+                state_header_init(&header);
+                return state_new(ret_state, &engine, &header, server_now(server));
+        }
+
+        r = storage_sqlite_open(&storage, server->config.data_dir);
+        if (r == 0)
+                r = storage_load_state(&state, storage, &engine, server_now(server));
+        if (r == 0)
+                r = storage_lead(storage, &state->header);
+        if (r < 0)
+                return r;
+
+        *ret_state = take_ptr(&state);
+        *ret_storage = take_ptr(&storage);
+        return 0;
+}
 
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks) {
@@ -58,7 +82,6 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         struct pipeline_config pipeline_config = {
                 .transport = *transport,
                 .callbacks = *callbacks,
-                .engine = make_engine_config(config),
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,
                 .requires_plugin = config->require_plugin,
@@ -67,6 +90,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 .persistence_value = config->persist_property_value,
         };
         CLEANUP(cleanup_storage) struct storage *storage = NULL;
+        CLEANUP(cleanup_state) struct state *state = NULL;
         int r;
 
         r = companion_mac_init();
@@ -74,17 +98,17 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 log_error("cannot start: the system has no source of randomness");
                 return r;
         }
-        generate_secrets(&pipeline_config);
+        random_fill(&pipeline_config.run, sizeof(pipeline_config.run));
+        random_fill(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
-        /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
-        r = config_stores_data(config) ? storage_sqlite_open(&storage, config->data_dir)
-                                       : storage_memory_new(&storage);
+        r = open_state(server, &state, &storage); /* server_run() logs -ENOMEM */
+        if (r == 0)
+                r = pipeline_new(&server->pipeline, &pipeline_config, state, storage);
         if (r < 0)
                 return r;
-        r = pipeline_new(&server->pipeline, &pipeline_config, storage, server_now(server));
-        if (r == 0)
-                take_ptr(&storage);
-        if (r == 0 && config->control)
+        take_ptr(&state);
+        take_ptr(&storage);
+        if (config->control)
                 r = open_control(server);
         if (r < 0)
                 return r;

@@ -196,19 +196,10 @@ static void control_on_reply(void *userdata, uint64_t number, const struct messa
                 pipeline_send(control->pipeline, reply);
 }
 
-static int control_on_notification(void *userdata, const struct registration *registration) {
-        CLEANUP(buf_deinit) struct buf client = { 0 };
-        CLEANUP(buf_deinit) struct buf key = { 0 };
+static int control_on_notification(void *userdata, struct slice client, struct slice key) {
         struct control *control = userdata;
-        const struct fault_rule *rule;
+        const struct fault_rule *rule = fault_rules_apply_to_notification(&control->faults, client, key);
 
-        if (!control->faults.first)
-                return 1;
-        registration_append_names(registration, &client, &key);
-        if (buf_failed(&client) || buf_failed(&key))
-                return 1;
-
-        rule = fault_rules_apply_to_notification(&control->faults, buf_slice(&client), buf_slice(&key));
         if (!rule)
                 return 1;
         return rule->action == FAULT_DROP_NOTIFICATION ? 0 : 2;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/glob.h"
@@ -15,8 +16,6 @@
 #include "ctl/input.h"
 #include "ctl/run.h"
 #include "engine/engine.h"
-#include "pipeline/outbox.h"
-#include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
 #include "storage/sqlite/sqlite.h"
 
@@ -26,24 +25,15 @@
 /* An open data directory. */
 struct data_dir {
         struct storage *storage;
-        struct engine *engine;
-        struct restored restored;
-        struct outbox outbox; /* of an import: the store publishes it after its next start */
+        struct state *state; /* notifications of an import: the store publishes them after its next start */
+        bool is_node_id_fixed; /* the directory had commits, or an imported record has set it */
         struct now now;
-        /*
-         * Node id of the versions. If the directory is empty, accept_node_id() sets it from the
-         * first imported record.
-         */
-        struct slice node_id;
-        char first_node_id[NODE_ID_MAX + 1];
         struct effects effects; /* import: rows that are not committed yet */
 };
 
 static void data_dir_deinit(struct data_dir *directory) {
         effects_deinit(&directory->effects);
-        outbox_deinit(&directory->outbox);
-        engine_free(directory->engine);
-        restored_deinit(&directory->restored);
+        state_free(directory->state);
         storage_close(directory->storage);
 }
 
@@ -59,12 +49,10 @@ static enum exit_code data_dir_open(struct data_dir *directory, const char *name
         directory->now = (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
         random_fill(&config.table_key, sizeof(config.table_key));
         if (storage_sqlite_open(&directory->storage, name) < 0 ||
-            storage_load_engine(&directory->engine, &directory->restored, directory->storage, &config,
-                                directory->now) < 0)
+            storage_load_state(&directory->state, directory->storage, &config, directory->now) < 0)
                 return EXIT_STORE_ERROR;
 
-        outbox_init(&directory->outbox, &directory->restored, false);
-        directory->node_id = slice_from_string(directory->restored.header.node_id);
+        directory->is_node_id_fixed = directory->state->header.n_commits > 0;
         return EXIT_DONE;
 }
 
@@ -76,11 +64,11 @@ static void replace_bytes(struct buf *buf, struct slice bytes) {
 }
 
 static int fill_record(const struct data_dir *directory, struct entry *entry, struct key_record *record) {
-        int64_t deadline_ns = engine_deadline(directory->engine, entry);
+        int64_t deadline_ns = engine_deadline(directory->state->engine, entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
                 .counter = entry->version_counter,
-                .node = directory->node_id,
+                .node = slice_from_string(directory->state->header.node_id),
         };
         struct hlc fence;
 
@@ -120,7 +108,7 @@ enum exit_code command_export_offline(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        while ((entry = engine_each_entry(directory.engine, &cursor)) && !output_has_failed()) {
+        while ((entry = engine_each_entry(directory.state->engine, &cursor)) && !output_has_failed()) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
@@ -137,27 +125,25 @@ enum exit_code command_export_offline(struct command_run *run) {
 /* import */
 
 static enum exit_code store_batch(struct data_dir *directory) {
-        struct storage_batch batch;
+        struct change_set change_set;
         int r;
 
         if (directory->effects.n_rows == 0)
                 return EXIT_DONE;
-        if (outbox_stage(&directory->outbox, &directory->effects, NULL) < 0)
+        if (state_stage(directory->state, &directory->effects) < 0 ||
+            state_change_set(directory->state, &directory->effects, directory->now, &change_set) < 0)
                 return complain_of_memory();
 
-        batch = storage_batch_from(directory->engine, &directory->effects, directory->now);
-        batch.notifications = outbox_staged(&directory->outbox, &batch.n_notifications);
-        batch.key_states = directory->restored.header.key_states;
-        if (directory->node_id.length > 0)
-                batch.node_id = directory->node_id;
-
-        r = storage_commit(directory->storage, &batch);
-        outbox_commit(&directory->outbox);
-        effects_reset(&directory->effects);
-        if (r < 0) {
+        r = storage_commit(directory->storage, &change_set);
+        if (r < 0)
                 complain("commit failed: %s", strerror(-r));
+        if (r == -ESTALE)
+                _exit(EXIT_STORE_ERROR); /* see storage_commit() */
+        if (r < 0)
                 return EXIT_STORE_ERROR;
-        }
+
+        state_commit(directory->state, &change_set);
+        effects_reset(&directory->effects);
         return EXIT_DONE;
 }
 
@@ -167,11 +153,13 @@ static enum exit_code store_batch(struct data_dir *directory) {
  * store.
  */
 static bool accept_node_id(struct data_dir *directory, struct slice node) {
-        if (directory->node_id.length == 0 && node.length <= NODE_ID_MAX) {
-                memcpy(directory->first_node_id, node.data, node.length);
-                directory->node_id = slice_from_string(directory->first_node_id);
-        }
-        return slice_equal(directory->node_id, node);
+        struct state_header *header = &directory->state->header;
+
+        if (!directory->is_node_id_fixed && node.length <= NODE_ID_MAX)
+                snprintf(header->node_id, sizeof(header->node_id), "%.*s", (int)node.length,
+                         (const char *)node.data);
+        directory->is_node_id_fixed = true;
+        return slice_equal(slice_from_string(header->node_id), node);
 }
 
 /*
@@ -180,7 +168,7 @@ static bool accept_node_id(struct data_dir *directory, struct slice node) {
  */
 static const char *choose_version(struct data_dir *directory, const struct key_record *record,
                                   int64_t now_ms, struct version *ret_version) {
-        struct clock *clock = engine_clock(directory->engine);
+        struct clock *clock = engine_clock(directory->state->engine);
         struct hlc version;
 
         if (record->version.length == 0) {
@@ -194,7 +182,7 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
          * The limit for fencing tokens applies to versions, too: the clock never goes back, and
          * clients refuse versions so far ahead of their clock.
          */
-        if (clock_is_fence_too_far_ahead(clock, directory->node_id, version, now_ms))
+        if (clock_is_fence_too_far_ahead(clock, version.node, version, now_ms))
                 return "its version is more than a minute ahead of this machine's clock, and all later "
                        "versions would be, too; remove \"version\" to give it a new one";
 
@@ -212,7 +200,8 @@ static const char *check_token(const struct data_dir *directory, const struct ke
         struct hlc token;
 
         if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
-            clock_is_fence_too_far_ahead(engine_clock(directory->engine), directory->node_id, token, now_ms))
+            clock_is_fence_too_far_ahead(engine_clock(directory->state->engine),
+                                         slice_from_string(directory->state->header.node_id), token, now_ms))
                 return "its token is more than a minute ahead of this machine's clock, so no client could "
                        "write the key until the clock reaches it; remove \"token\" to import the key "
                        "without it";
@@ -247,7 +236,7 @@ static enum exit_code import_record_offline(void *userdata, const struct key_rec
         }
         if (hlc_parse(buf_slice(&record->token), &fence) == 0)
                 fields.fence = &fence;
-        if (engine_import_entry(directory->engine, &fields, &directory->effects) < 0)
+        if (engine_import_entry(directory->state->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();
         return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
 }
@@ -258,6 +247,8 @@ enum exit_code command_import_offline(struct command_run *run) {
 
         if (code != EXIT_DONE)
                 return code;
+        if (storage_lead(directory.storage, &directory.state->header) < 0)
+                return EXIT_STORE_ERROR;
 
         code = input_import(run->options->words[0], import_record_offline, &directory);
         stored = store_batch(&directory);

@@ -179,13 +179,17 @@ static int64_t px_deadline(const struct request_step *step) {
 }
 
 /*
- * Return whether the notification of this SET fits into a packet. Its topic contains the key in
- * base16.
+ * Return whether the notification of this SET fits into a packet, and the entry into the storage.
+ * The topic of the notification contains the key in base16.
  */
-static bool fits_packet(const struct packet_limits *limits, const struct request *request) {
-        return limits->max_bytes == 0 || limits->notification_bytes + 2 * (uint64_t)request->key.length +
-                                                         resp3_blob_length(request->value.length) <=
-                                                 limits->max_bytes;
+static bool fits(const struct engine_config *config, const struct request *request) {
+        const struct packet_limits *packets = &config->packets;
+        uint64_t n_notification_bytes = packets->notification_bytes + 2 * (uint64_t)request->key.length +
+                                        resp3_blob_length(request->value.length);
+
+        return (packets->max_bytes == 0 || n_notification_bytes <= packets->max_bytes) &&
+               (config->max_entry_bytes == 0 ||
+                request->key.length + request->value.length <= config->max_entry_bytes);
 }
 
 /*
@@ -256,7 +260,7 @@ static void execute_set(struct request_step *step) {
         cost_before = entry ? entry_cost_of(entry) : 0;
         outcome = make_room(step, (struct excess){ .n_keys = entry ? 0 : 1,
                                                    .n_bytes = saturating_subtract(cost, cost_before) });
-        if (outcome == OUTCOME_DONE && !fits_packet(&step->engine->config.packets, request))
+        if (outcome == OUTCOME_DONE && !fits(&step->engine->config, request))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && command_set(step, entry) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;

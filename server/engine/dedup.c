@@ -121,7 +121,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
         struct dedup_record *former = dedup_find(dedup, &row->digest);
 
-        if (row->number <= dedup->last_number)
+        if (dedup->oldest && row->number <= dedup->oldest->previous->number)
                 return -EBADMSG;
         if (!former)
                 former = dedup_excess(dedup);
@@ -140,6 +140,13 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
                 dedup->forgotten_number = dedup->oldest->number;
                 dedup_forget(dedup, dedup->oldest);
         }
+}
+
+void dedup_forget_up_to(struct dedup *dedup, uint64_t number) {
+        while (dedup->oldest && dedup->oldest->number <= number)
+                dedup_forget(dedup, dedup->oldest);
+        if (dedup->forgotten_number < number)
+                dedup->forgotten_number = number;
 }
 
 int64_t dedup_next_deadline(const struct dedup *dedup) {

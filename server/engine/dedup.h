@@ -76,6 +76,12 @@ struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *
 /* Return whether the record's deadline has passed. */
 bool dedup_is_expired(const struct dedup_record *record, int64_t now_ns);
 
+/* A reply that was forgotten before its deadline. */
+struct forgotten_reply {
+        uint64_t number;
+        struct digest digest;
+};
+
 /* A remembered reply, as the storage stores it. */
 struct reply_row {
         struct digest digest;
@@ -98,11 +104,11 @@ struct dedup_record *dedup_excess(const struct dedup *dedup);
 bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row);
 
 /*
- * Restore a reply that an earlier run stored. Call in ascending order of numbers, before the first
- * dedup_add(). The client of a restored reply is not known, so all restored replies are in one
- * additional group. If the limit is lower than in the earlier run, the last ones stay.
+ * Add a reply that an earlier run or another store remembers. Its number must be above those of all
+ * records. Its client is not known, so all such replies are in one additional group. If the limit is
+ * lower than there, the last ones stay.
  *
- * Returns 0, -EBADMSG if the numbers do not ascend, or -ENOMEM.
+ * Returns 0, -EBADMSG if the number is not above the others, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
@@ -114,6 +120,9 @@ void dedup_drop(struct dedup *dedup, struct dedup_record *record, int64_t now_ns
 
 /* Forget up to n_max of the oldest records, up to the first whose deadline has not passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
+
+/* Forget the replies up to this number, whatever their deadlines. */
+void dedup_forget_up_to(struct dedup *dedup, uint64_t number);
 
 /*
  * When dedup_forget_expired() has a record to forget: monotonic nanoseconds; INT64_MAX if there is

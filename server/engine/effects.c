@@ -17,7 +17,6 @@ static void release_row(struct row *row) {
                 registration_unref(row->registration.registration);
                 break;
         case ROW_REPLY:
-        case ROW_REPLY_DROPPED:
                 break;
         }
 }
@@ -57,11 +56,13 @@ void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         effects->n_track_changes = 0;
+        effects->n_forgotten = 0;
 }
 
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
         free(effects->rows);
+        free(effects->forgotten);
         free(effects->track_changes);
         free(effects->changes);
         free(effects->notifications);
@@ -136,4 +137,10 @@ void effects_track(struct effects *effects, uint64_t connection, enum track_acti
         ASSERT(effects->n_track_changes < effects->track_changes_capacity);
         effects->track_changes[effects->n_track_changes++] =
                 (struct track_change){ .connection = connection, .action = action };
+}
+
+void effects_forget(struct effects *effects, struct forgotten_reply forgotten) {
+        if (array_reserve((void **)&effects->forgotten, &effects->forgotten_capacity,
+                          effects->n_forgotten + 1, sizeof(*effects->forgotten)) == 0)
+                effects->forgotten[effects->n_forgotten++] = forgotten;
 }

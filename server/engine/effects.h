@@ -8,8 +8,7 @@
 #include "engine/scan.h"
 
 /*
- * The effects of the steps of one batch: rows for storage, and notifications in the order of the
- * changes. Effects hold references: entries and registrations in them stay valid until
+ * The effects of the steps of one batch: changed rows, and notifications in the order of the changes. Effects hold references: entries and registrations in them stay valid until
  * effects_reset().
  */
 
@@ -56,6 +55,8 @@ struct track_change {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
+        struct forgotten_reply *forgotten; /* before their time; engine_undo() does not revert it */
+        size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
         struct track_change *track_changes;
         size_t n_track_changes, track_changes_capacity;
@@ -108,3 +109,9 @@ int effects_reserve_row(struct effects *effects);
 
 /* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
+
+/*
+ * Add a reply that is forgotten before its time. If memory is short, the storage keeps the reply
+ * until its time.
+ */
+void effects_forget(struct effects *effects, struct forgotten_reply forgotten);

@@ -221,14 +221,10 @@ static bool must_remember_reply(const struct request_step *step) {
         return outcome != OUTCOME_NOT_AUTHORIZED && outcome != OUTCOME_OUT_OF_MEMORY;
 }
 
-/*
- * Drop the record from memory and storage. If there is no memory for the row, the storage removes
- * the reply later.
- */
+/* Drop the record from memory, and from the storage by the next commit. */
 static void drop_record(const struct request_step *step, struct dedup_record *record) {
-        if (effects_reserve_row(step->effects) == 0)
-                effects_row(step->effects, (struct row){ .type = ROW_REPLY_DROPPED,
-                                                         .reply = { .number = record->number } });
+        effects_forget(step->effects,
+                       (struct forgotten_reply){ .number = record->number, .digest = record->digest });
         dedup_drop(&step->engine->dedup, record, step->now.mono_ns);
 }
 
@@ -374,7 +370,7 @@ struct registration *engine_find_registration(const struct engine *engine, struc
                                   registrations_names(&engine->registrations, client, key));
 }
 
-bool engine_has_registrations(const struct engine *engine, uint64_t connection) {
+struct registration *engine_registration_of_connection(const struct engine *engine, uint64_t connection) {
         return registrations_of_connection(&engine->registrations, connection);
 }
 

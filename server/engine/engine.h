@@ -51,6 +51,7 @@ struct engine_config {
 
         uint64_t max_keys;
         uint64_t max_bytes;              /* keys, values, registrations and their overhead */
+        uint64_t max_entry_bytes;        /* a key and its value; 0: no limit */
         uint64_t max_registrations;      /* see also engine_client_usage_max() */
         uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
         int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
@@ -206,7 +207,9 @@ struct registration *engine_find_registration(const struct engine *engine, struc
  * may have lost.
  */
 bool engine_may_lose_keys(const struct engine *engine);
-bool engine_has_registrations(const struct engine *engine, uint64_t connection);
+
+/* The oldest registration that was made over this connection. Borrowed until the next step; NULL if there is none. */
+struct registration *engine_registration_of_connection(const struct engine *engine, uint64_t connection);
 
 /*
  * Whether a registration was made over a connection whose number is known: at a broker with the
@@ -235,7 +238,7 @@ int64_t engine_deadline(const struct engine *engine, struct entry *entry);
  */
 struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor);
 
-/* 2. Restore */
+/* 2. Apply */
 
 /* An entry from a storage or an export. Borrowed for the call. */
 struct entry_fields {
@@ -246,14 +249,22 @@ struct entry_fields {
 };
 
 /*
- * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or
- * -ENOMEM. Deadlines are monotonic nanoseconds and may have passed. Restore replies in ascending
- * order of numbers; engine_restore_reply() returns -EBADMSG if it detects another order.
+ * Apply changes that an earlier run or another store has executed: see state/state.h. At any time;
+ * nobody is notified. What is put replaces what has the same key, or the same client and key; what
+ * is removed may be absent. Deadlines are monotonic nanoseconds and may have passed.
+ *
+ * Each `put` returns 0 or -ENOMEM. Put replies in ascending order of numbers: engine_put_reply()
+ * returns -EBADMSG if it detects another order.
  */
-int engine_restore_entry(struct engine *engine, const struct entry_fields *fields);
-int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
-                                struct slice key, uint64_t connection);
-int engine_restore_reply(struct engine *engine, const struct reply_row *row);
+int engine_put_entry(struct engine *engine, const struct entry_fields *fields);
+void engine_remove_entry(struct engine *engine, struct slice key);
+int engine_put_registration(struct engine *engine, struct slice client, struct slice user, struct slice key,
+                            uint64_t connection);
+void engine_remove_registration(struct engine *engine, struct slice client, struct slice key);
+int engine_put_reply(struct engine *engine, const struct reply_row *row);
+void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten);
+void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
+void engine_set_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*
  * The restart may have lost keys. Ticks notify the watchers of each key that does not exist then,
@@ -262,7 +273,6 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row);
  * either. engine_undo() of these notifications repeats all of them.
  */
 void engine_restore_lost_keys(struct engine *engine);
-void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*
  * Set a key to a value that another store exported, and append the row and the notifications to the

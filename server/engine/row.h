@@ -6,15 +6,14 @@
 #include "engine/registrations.h"
 
 /*
- * One change of the state. Storage writes it; engine_undo() reverts it if the commit fails. A row
- * holds references, so that its entries and registrations stay readable after later changes.
+ * One change of the state. The next commit stores it; engine_undo() reverts it if the commit fails.
+ * A row holds references, so that its entries and registrations stay readable after later changes.
  */
 
 enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
-        ROW_REPLY,         /* a remembered reply */
-        ROW_REPLY_DROPPED, /* only reply.number is set; engine_undo() does not revert it */
+        ROW_REPLY, /* a remembered reply */
 };
 
 struct row {

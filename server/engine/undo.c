@@ -42,8 +42,8 @@ static int undo_registration(struct engine *engine, const struct row *row) {
         if (!row->registration.is_added) {
                 engine->is_tracking_uncertain = true;
                 revocation_repeat_unless_granted(engine, registration);
-                return engine_restore_registration(engine, buf_slice(&client), registration->user,
-                                                   buf_slice(&key), registration->connection);
+                return engine_put_registration(engine, buf_slice(&client), registration->user,
+                                               buf_slice(&key), registration->connection);
         }
 
         present = engine_find_registration(engine, buf_slice(&client), buf_slice(&key));
@@ -81,8 +81,6 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                         break;
                 case ROW_REPLY:
                         undo_reply(engine, row);
-                        break;
-                case ROW_REPLY_DROPPED:
                         break;
                 }
         }

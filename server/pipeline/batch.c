@@ -79,7 +79,6 @@ static size_t row_bytes(const struct row *row) {
         case ROW_REGISTRATION:
                 return row->registration.registration->topic_length;
         case ROW_REPLY:
-        case ROW_REPLY_DROPPED:
                 break;
         }
         return sizeof(row->reply);

@@ -21,7 +21,7 @@
  */
 static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
-                outbox_rewind(&pipeline->outbox);
+                outbox_rewind(&pipeline->outbox, pipeline->state);
 }
 
 void broker_serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now) {
@@ -68,7 +68,8 @@ void broker_identify(struct pipeline *pipeline, struct now now) {
                  * registrations have connections.
                  */
                 serve_plain(pipeline,
-                            !pipeline->is_session_present || engine_has_connections(pipeline->engine), now);
+                            !pipeline->is_session_present || engine_has_connections(pipeline->state->engine),
+                            now);
         }
 }
 

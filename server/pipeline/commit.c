@@ -80,23 +80,15 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
-        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
+        if (state_undo(pipeline->state, &pipeline->batch.effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
-        outbox_roll_back(&pipeline->outbox);
         batch_fail(&pipeline->batch, cause.outcome);
         pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;
 }
 
-/* The commit has ended: the batch can be published. */
-static void end_commit(struct pipeline *pipeline, int result, struct now now) {
-        pipeline->n_done++;
-        pipeline->commit.is_in_flight = false;
-        pipeline->batch.is_publishable = true;
-        if (result < 0)
-                fail_batch(pipeline, result, now);
-        else
-                outbox_commit(&pipeline->outbox);
-        count_replies(pipeline);
+static size_t n_changes(const struct change_set *change_set) {
+        return change_set->n_entries + change_set->n_registrations + change_set->n_replies +
+               change_set->n_forgotten;
 }
 
 static void record_success(struct pipeline *pipeline, struct now now) {
@@ -106,11 +98,9 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         if (commit->has_failed) /* limited: while the disk is almost full, small commits succeed and large ones fail */
                 log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
         commit->has_failed = false;
-        commit->clock = commit->batch.clock;
-        commit->removed_sequence = commit->batch.delivered;
         commit->duration_ns = now.mono_ns - commit->start_ns;
         counters->n_commits++;
-        counters->n_rows += commit->batch.n_rows;
+        counters->n_rows += n_changes(&commit->change_set);
         histogram_add(&counters->latencies[STAGE_COMMIT], commit->duration_ns);
 }
 
@@ -125,7 +115,7 @@ static bool has_version_above_clock(const struct pipeline *pipeline) {
         for (size_t i = 0; i < batch->n_replies; i++) {
                 const struct reply *reply = &batch->replies[i].reply;
 
-                if (reply->has_version && version_compare(reply->version, pipeline->commit.clock) > 0)
+                if (reply->has_version && version_compare(reply->version, pipeline->state->header.clock) > 0)
                         return true;
         }
         return false;
@@ -155,24 +145,28 @@ static void update_published_key_states(struct pipeline *pipeline) {
 static void run_commit(void *argument) {
         struct pipeline *pipeline = argument;
 
-        pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.batch);
+        pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.change_set);
 }
 
-struct storage_batch pipeline_storage_batch(const struct pipeline *pipeline, struct now now) {
-        struct storage_batch batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
-
-        batch.key_states = pipeline->acknowledged_key_states;
-        batch.notifications = outbox_staged(&pipeline->outbox, &batch.n_notifications);
-        batch.delivered = pipeline->outbox.delivered_sequence;
-        return batch;
+/* Make the change set of the batch. Returns 0 or -ENOMEM. */
+static int make_change_set(struct pipeline *pipeline, struct now now) {
+        update_acknowledged_key_states(pipeline);
+        pipeline->state->header.key_states = pipeline->acknowledged_key_states;
+        return state_change_set(pipeline->state, &pipeline->batch.effects, now,
+                                &pipeline->commit.change_set);
 }
 
 /*
- * Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done()
- * reports its end.
+ * Begin to commit the batch. Returns 0; -ENOMEM; or -EIO if the commit cannot begin.
+ * pipeline_work_done() reports its end.
  */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
-        pipeline->commit.batch = pipeline_storage_batch(pipeline, now);
+        int r;
+
+        r = make_change_set(pipeline, now);
+        if (r < 0)
+                return r;
+
         pipeline->commit.start_ns = now.mono_ns;
         if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
                 return -EIO;
@@ -190,12 +184,12 @@ static int stage_notifications(struct pipeline *pipeline) {
         struct batch *batch = &pipeline->batch;
         int r;
 
-        batch->sequence_before = pipeline->outbox.last_sequence;
+        batch->sequence_before = pipeline->state->notifications.last_sequence;
         if (batch->effects.n_notifications == 0)
                 return 0;
 
-        r = outbox_stage(&pipeline->outbox, &batch->effects, pipeline->hooks);
-        if (r == 0 || !pipeline->is_volatile)
+        r = state_stage(pipeline->state, &batch->effects);
+        if (r == 0 || pipeline->storage)
                 return r;
 
         for (size_t i = 0; i < batch->effects.n_notifications; i++)
@@ -203,24 +197,57 @@ static int stage_notifications(struct pipeline *pipeline) {
         return 0;
 }
 
+/* The commit has ended: the batch can be published. change_set NULL: nothing was stored. */
+static void end_commit(struct pipeline *pipeline, const struct change_set *change_set, int result,
+                       struct now now) {
+        pipeline->n_done++;
+        pipeline->commit.is_in_flight = false;
+        pipeline->batch.is_publishable = true;
+        if (result < 0)
+                fail_batch(pipeline, result, now);
+        else
+                state_commit(pipeline->state, change_set);
+        count_replies(pipeline);
+}
+
 /* Commit the open batch if necessary. Returns false if the commit has not ended yet. */
 static bool commit(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->batch.effects;
         bool is_needed =
-                !pipeline->is_volatile &&
-                (pipeline->batch.effects.n_rows > 0 || pipeline->batch.effects.n_notifications > 0 ||
-                 pipeline->commit.is_requested || has_version_above_clock(pipeline));
+                pipeline->storage && (effects->n_rows > 0 || effects->n_notifications > 0 ||
+                                      pipeline->commit.is_requested || has_version_above_clock(pipeline));
         int r;
 
         pipeline->commit.is_requested = false;
         r = stage_notifications(pipeline);
         if (r == 0 && is_needed) {
-                update_acknowledged_key_states(pipeline);
                 r = begin_commit(pipeline, now);
                 if (r == 0)
                         return false;
         }
-        end_commit(pipeline, r, now);
+        end_commit(pipeline, NULL, r, now);
         return true;
+}
+
+int pipeline_commit_now(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        r = state_stage(pipeline->state, &pipeline->batch.effects);
+        if (r < 0)
+                return r;
+        if (!pipeline->storage) {
+                state_commit(pipeline->state, NULL);
+                return 0;
+        }
+
+        r = make_change_set(pipeline, now);
+        if (r == 0)
+                r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
+        if (r == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+        if (r == 0)
+                state_commit(pipeline->state, &pipeline->commit.change_set);
+        return r;
 }
 
 /*
@@ -229,7 +256,7 @@ static bool commit(struct pipeline *pipeline, struct now now) {
  */
 static bool must_end_batch(const struct pipeline *pipeline) {
         return pipeline->batch.n_messages > 0 || !batch_is_empty(&pipeline->batch) ||
-               (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline));
+               (pipeline->state->notifications.n_pending > 0 && notifications_are_waiting(pipeline));
 }
 
 void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
@@ -246,7 +273,7 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
                 if (pipeline->is_publishing)
                         return;
 
-                if (!pipeline->is_volatile)
+                if (pipeline->storage)
                         update_published_key_states(pipeline);
                 if (pipeline->is_policy_new)
                         pipeline_apply_policy(pipeline, now);
@@ -276,7 +303,7 @@ void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
 
         if (result == 0)
                 record_success(pipeline, now);
-        end_commit(pipeline, result, now);
+        end_commit(pipeline, &pipeline->commit.change_set, result, now);
         pipeline_flush(pipeline, now);
 }
 
@@ -286,7 +313,7 @@ void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
  * once per check: while the disk is almost full, commits can fail and succeed in turn.
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
-        return engine_is_tracking_uncertain(pipeline->engine) && !pipeline->commit.has_failed &&
+        return engine_is_tracking_uncertain(pipeline->state->engine) && !pipeline->commit.has_failed &&
                pipeline->broker_kind == BROKER_WITH_PLUGIN;
 }
 
@@ -294,7 +321,7 @@ static bool must_repeat_hello(const struct pipeline *pipeline) {
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         bool is_needed;
 
-        if (pipeline->commit.is_in_flight) /* the worker thread uses the storage */
+        if (!pipeline->storage || pipeline->commit.is_in_flight)
                 return;
 
         if (must_repeat_hello(pipeline)) {
@@ -303,8 +330,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
                 return;
         }
 
-        is_needed = storage_needs_commit(pipeline->storage, now) ||
-                    pipeline->outbox.delivered_sequence > pipeline->commit.removed_sequence;
+        is_needed = state_needs_commit(pipeline->state, now);
         if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
         if (!is_needed || pipeline->is_publishing || pipeline->hello.state != HELLO_NONE)

@@ -113,7 +113,7 @@ static void receive_delivered(struct pipeline *pipeline, const struct message *m
 static void receive_slow_watcher(struct pipeline *pipeline, const struct message *message, struct now now) {
         (void)now;
         pipeline->counters.n_slow_watchers++;
-        client_log_slow_watcher(&pipeline->client_log, pipeline->engine, message->payload);
+        client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, message->payload);
 }
 
 static void receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -138,7 +138,7 @@ static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_
         size_t n_retained = 0;
 
         for (size_t i = 0; i < n_connections; i++) {
-                if (engine_has_registrations(pipeline->engine, connections[i]))
+                if (engine_registration_of_connection(pipeline->state->engine, connections[i]))
                         connections[n_retained++] = connections[i];
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
                         effects_track(&pipeline->batch.effects, connections[i], KICK_CONNECTION);
@@ -187,7 +187,7 @@ static void take_welcome(struct pipeline *pipeline, struct companion_welcome *we
 
         set_mac_key(pipeline, welcome->mac_key);
         pipeline->is_guarded = welcome->is_guarded;
-        outbox_deliver(&pipeline->outbox, welcome->delivered);
+        outbox_deliver(&pipeline->outbox, pipeline->state, welcome->delivered);
         retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         broker_serve(pipeline, BROKER_WITH_PLUGIN, now);

@@ -71,27 +71,29 @@ int pipeline_reset(struct pipeline *pipeline) {
         struct engine *engine;
         int r;
 
-        r = engine_new(&engine, engine_config(pipeline->engine));
+        r = engine_new(&engine, engine_config(pipeline->state->engine));
         if (r < 0)
                 return r;
 
         inflight_deinit(&pipeline->inflight);
-        engine_free(pipeline->engine);
-        pipeline->engine = engine;
+        engine_free(pipeline->state->engine);
+        pipeline->state->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
         pipeline->next_tick_ns = 0; /* the test clock may be set back behind this time */
         return 0;
 }
 
 int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now) {
-        struct seed_counts counts;
+        struct seed_counts counts = { 0 };
         int r;
 
-        r = seeding_set_all(pipeline, seed, SET_ALWAYS, now, &counts);
+        do
+                r = seeding_set_some(pipeline, seed, SET_ALWAYS, now, &counts);
+        while (r == SEEDING_CONTINUES);
         if (r == 0)
                 return 0;
 
-        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
+        if (engine_undo(pipeline->state->engine, &pipeline->batch.effects) < 0)
                 r = -ENOMEM;
         effects_reset(&pipeline->batch.effects);
         return r;
@@ -101,7 +103,7 @@ int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
         int r = 0;
 
-        while (r == 0 && engine_next_deadline(pipeline->engine) <= now.mono_ns)
+        while (r == 0 && engine_next_deadline(pipeline->state->engine) <= now.mono_ns)
                 r = pipeline_step(pipeline, &tick, now);
         return r;
 }

@@ -66,7 +66,7 @@ static struct reply execute(struct pipeline *pipeline, const struct invocation *
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request, .reply = &reply };
 
         if (invocation->outcome == OUTCOME_DONE) { /* decoding found no error */
-                engine_step(pipeline->engine, &event, now, &pipeline->batch.effects);
+                engine_step(pipeline->state->engine, &event, now, &pipeline->batch.effects);
         } else {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
@@ -86,7 +86,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         if (invocation->fault != REQUEST_FAULT_NONE) {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_faults[invocation->fault]++;
-                client_log_fault(&pipeline->client_log, pipeline->engine, invocation);
+                client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
                 publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
                 return;
         }
@@ -99,7 +99,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         pending->reply = execute(pipeline, invocation, now);
         pending->n_preceding_changes = pipeline->batch.effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
-                client_log_refusal(&pipeline->client_log, pipeline->engine, &invocation->request,
+                client_log_refusal(&pipeline->client_log, pipeline->state->engine, &invocation->request,
                                    pending->reply.outcome, now);
 }
 
@@ -126,7 +126,7 @@ static bool execute_request(struct pipeline *pipeline, const struct message *mes
 
         if (result == INVOCATION_NO_RESPONSE_TOPIC || result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
-                client_log_invalid_response_topic(&pipeline->client_log, pipeline->engine,
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
                                                   &invocation.request);
                 return false;
         }
@@ -179,8 +179,8 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
  */
 bool pipeline_can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
-               !pipeline->is_publishing && publish_has_room(pipeline) && !batch_is_full(&pipeline->batch) &&
-               !outbox_is_full(&pipeline->outbox);
+               !pipeline->is_publishing && publish_has_room(pipeline) && !pipeline_batch_is_full(pipeline) &&
+               !outbox_is_full(pipeline->state);
 }
 
 /*
@@ -356,6 +356,6 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
          * Publish the reply now, so that the broker forwards it while the pipeline reads the next
          * request.
          */
-        if (pipeline->is_volatile && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
+        if (!pipeline->storage && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
                 pipeline_end_batch(pipeline, now);
 }

@@ -30,8 +30,11 @@ struct hooks {
          */
         void (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
-        /* Return how many times to publish a notification of this registration. */
-        int (*notification)(void *userdata, const struct registration *registration);
+        /*
+         * Return how many times to publish a notification of the key to this client. client: empty
+         * if it has no registration any more.
+         */
+        int (*notification)(void *userdata, struct slice client, struct slice key);
 
         /* As pipeline_tick() and pipeline_next_deadline(). */
         void (*tick)(void *userdata, struct now now);

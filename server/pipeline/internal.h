@@ -46,22 +46,19 @@ struct hello_exchange {
 
 /* The commit of the batch. A request is executed only while no commit is in flight. */
 struct commit_state {
-        bool is_in_flight;          /* the worker thread uses the storage, `batch` and `result` */
-        bool is_requested;          /* commit the next batch even if it has no rows */
-        bool has_failed;            /* the last commit failed */
-        struct storage_batch batch; /* argument of storage_commit() */
-        int result;                 /* of storage_commit() */
-        int64_t start_ns;           /* of the last commit */
-        int64_t duration_ns;        /* of the last successful commit; 0: none */
-        struct version clock; /* stored by the last commit; a reply with a later version needs a commit */
-        uint64_t removed_sequence;     /* the storage has removed the notifications up to it */
+        bool is_in_flight;             /* the worker thread uses the storage, `change_set` and `result` */
+        bool is_requested;             /* commit the next batch even if it changes nothing */
+        bool has_failed;               /* the last commit failed */
+        struct change_set change_set;  /* argument of storage_commit() */
+        int result;                    /* of storage_commit() */
+        int64_t start_ns;              /* of the last commit */
+        int64_t duration_ns;           /* of the last successful commit; 0: none */
         unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
 };
 
 struct pipeline {
-        struct engine *engine;
-        struct storage *storage; /* owned */
-        bool is_volatile;        /* the storage stores nothing: a batch needs no commit */
+        struct state *state;     /* owned */
+        struct storage *storage; /* owned; NULL: a batch needs no commit */
         struct transport transport;
         struct pipeline_callbacks callbacks;
         struct encoder encoder;
@@ -147,6 +144,9 @@ struct pipeline {
 /* Return true if the batch may grow: it is not being committed or published. */
 bool pipeline_batch_is_open(const struct pipeline *pipeline);
 
+/* Return true if the batch must end: batch_is_full(), or at a limit of the storage. */
+bool pipeline_batch_is_full(const struct pipeline *pipeline);
+
 /* As engine_step(), with the effects of the batch, which must be open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 
@@ -185,8 +185,11 @@ void pipeline_charge_quantum(struct pipeline *pipeline);
  */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
 
-/* Return the commit of the batch, with its staged notifications. */
-struct storage_batch pipeline_storage_batch(const struct pipeline *pipeline, struct now now);
+/*
+ * Commit the effects of the batch at once, without replies, on this thread. Returns 0, -ENOMEM, or
+ * the error of storage_commit(). After an error the batch is not undone.
+ */
+int pipeline_commit_now(struct pipeline *pipeline, struct now now);
 
 /* As pipeline_end_batch(). Then start a new quantum for the next pipeline_receive(). */
 void pipeline_flush(struct pipeline *pipeline, struct now now);

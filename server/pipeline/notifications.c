@@ -10,9 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/time_units.h"
+#include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 #include "protocol/companion_frame.h"
 #include "protocol/topics.h"
+#include "state/recipients.h"
 
 /*
  * Limits to the recipients of one frame. The broker first makes one copy of the notification for
@@ -61,12 +63,29 @@ static int set_topic(struct message *message, struct buf *topic, struct slice cl
         return 0;
 }
 
+/* Return how many times to publish the notification to this recipient. */
+static int n_copies(const struct pipeline *pipeline, const struct pending_notification *notification,
+                    const struct recipient *recipient) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+        const struct hooks *hooks = pipeline->hooks;
+        const struct registration *registration;
+
+        if (!hooks)
+                return 1;
+
+        buf_append_slice(&client, recipient->client);
+        registration = engine_registration_of_connection(pipeline->state->engine, recipient->connection);
+        if (registration)
+                registration_append_names(registration, &client, &key);
+        return hooks->notification(hooks->userdata, buf_slice(&client), notification->key);
+}
+
 /* 1. A plain broker */
 
 /* Record the message id: its PUBACK says whether the notification had a subscriber. */
 static void note_registration(struct pipeline *pipeline, struct slice client, struct slice key,
                               uint16_t id) {
-        struct registration *registration = engine_find_registration(pipeline->engine, client, key);
+        struct registration *registration = engine_find_registration(pipeline->state->engine, client, key);
 
         if (registration)
                 inflight_add(&pipeline->inflight, registration, id);
@@ -93,9 +112,12 @@ static void publish_messages(struct pipeline *pipeline, const struct pending_not
                              const struct message *message, struct slice *recipients) {
         struct recipient recipient;
 
-        while (publish_has_room(pipeline) && recipients_next(recipients, &recipient))
-                if (recipient.connection == 0)
+        while (publish_has_room(pipeline) && recipients_next(recipients, &recipient)) {
+                int n = recipient.connection == 0 ? n_copies(pipeline, notification, &recipient) : 0;
+
+                for (; n > 0; n--)
                         publish_to_client(pipeline, notification, recipient.client, *message);
+        }
 }
 
 /* 2. The plugin */
@@ -106,7 +128,7 @@ static void publish_messages(struct pipeline *pipeline, const struct pending_not
  */
 static size_t n_recipients_max(const struct pipeline *pipeline, const struct message *message,
                                struct slice key) {
-        uint64_t max_bytes = engine_config(pipeline->engine)->packets.max_bytes;
+        uint64_t max_bytes = engine_config(pipeline->state->engine)->packets.max_bytes;
         struct message frame = *message;
         uint64_t n_bytes, n_max;
 
@@ -127,19 +149,23 @@ static size_t n_recipients_max(const struct pipeline *pipeline, const struct mes
  * Remove the recipients of the next frame from the list, and append their connections. Returns
  * their number. *ret_broker_bytes: the memory that their copies need in the broker.
  */
-static size_t take_recipients(struct slice *recipients, size_t n_max, size_t n_bytes_without_client,
-                              struct buf *connections, size_t *ret_broker_bytes) {
+static size_t take_recipients(const struct pipeline *pipeline,
+                              const struct pending_notification *notification, struct slice *recipients,
+                              size_t n_max, size_t n_bytes_without_client, struct buf *connections,
+                              size_t *ret_broker_bytes) {
         struct slice rest = *recipients;
         struct recipient recipient;
-        size_t n, n_bytes = 0;
+        size_t n = 0, n_bytes = 0;
 
-        for (n = 0; n < n_max && recipients_next(&rest, &recipient); n++) {
+        while (n < n_max && recipients_next(&rest, &recipient)) {
                 size_t copy_bytes = n_bytes_without_client + 2 * recipient.client_length;
 
                 if (n > 0 && n_bytes + copy_bytes > BROKER_BYTES_MAX)
                         break;
-                n_bytes += copy_bytes;
-                companion_recipient_append(connections, recipient.connection);
+                for (int i = n_copies(pipeline, notification, &recipient); i > 0; i--, n++) {
+                        n_bytes += copy_bytes;
+                        companion_recipient_append(connections, recipient.connection);
+                }
                 *recipients = rest;
         }
         *ret_broker_bytes = n_bytes;
@@ -195,12 +221,13 @@ static void publish_frame(struct pipeline *pipeline, const struct pending_notifi
         struct companion_frame frame = {
                 .sequence = notification->sequence,
                 .index = pipeline->outbox.n_recipients_published,
-                .wants_acknowledgement = !pipeline->is_volatile,
+                .wants_acknowledgement = pipeline->storage,
                 .key = notification->key,
                 .payload = message->payload,
         };
 
-        n = take_recipients(recipients, n_max, copy_bytes, &connections, &packet.broker_bytes);
+        n = take_recipients(pipeline, notification, recipients, n_max, copy_bytes, &connections,
+                            &packet.broker_bytes);
         pipeline->outbox.n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
                 pipeline_count_out_of_memory(pipeline);
@@ -230,6 +257,13 @@ static void count_dropped(struct pipeline *pipeline, struct slice recipients) {
         }
 }
 
+/* Without a storage, a notification that is published counts as delivered. */
+static void end_change(struct pipeline *pipeline) {
+        outbox_next_published(&pipeline->outbox, pipeline->state);
+        if (!pipeline->storage)
+                state_deliver(pipeline->state, pipeline->outbox.published_sequence);
+}
+
 /* Publish the notification to its remaining recipients while the transport has room. */
 static void publish_change(struct pipeline *pipeline, const struct pending_notification *notification) {
         struct outbox *outbox = &pipeline->outbox;
@@ -240,7 +274,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
 
         if (encoder_notification(&pipeline->encoder, &change, &message) < 0) {
                 count_dropped(pipeline, recipients);
-                outbox_next_published(outbox);
+                end_change(pipeline);
                 return;
         }
 
@@ -252,7 +286,7 @@ static void publish_change(struct pipeline *pipeline, const struct pending_notif
                 while (recipients.length > 0 && publish_has_room(pipeline));
         outbox->recipients_offset = notification->recipients.length - recipients.length;
         if (recipients.length == 0)
-                outbox_next_published(outbox);
+                end_change(pipeline);
 }
 
 /*
@@ -271,7 +305,7 @@ bool notifications_publish(struct pipeline *pipeline, uint64_t sequence) {
         if (!can_publish(pipeline))
                 return true;
 
-        while ((next = outbox_next(&pipeline->outbox)) && next->sequence <= sequence) {
+        while ((next = outbox_next(&pipeline->outbox, pipeline->state)) && next->sequence <= sequence) {
                 if (!publish_has_room(pipeline))
                         return false;
                 publish_change(pipeline, next);
@@ -281,15 +315,20 @@ bool notifications_publish(struct pipeline *pipeline, uint64_t sequence) {
 }
 
 bool notifications_are_waiting(const struct pipeline *pipeline) {
-        return can_publish(pipeline) && outbox_next(&pipeline->outbox);
+        return can_publish(pipeline) && outbox_next(&pipeline->outbox, pipeline->state);
 }
 
 /* 4. Deliveries */
 
+/* Return whether a notification is published whose delivery is unknown. */
+static bool is_delivery_awaited(const struct pipeline *pipeline) {
+        return pipeline->outbox.published_sequence > pipeline->state->delivered;
+}
+
 void notifications_delivered(struct pipeline *pipeline, uint64_t sequence) {
         if (sequence <= pipeline->outbox.published_sequence)
-                outbox_deliver(&pipeline->outbox, sequence);
-        if (pipeline->outbox.n_published == 0)
+                outbox_deliver(&pipeline->outbox, pipeline->state, sequence);
+        if (!is_delivery_awaited(pipeline))
                 pipeline->delivered_deadline_ns = INT64_MAX;
 }
 
@@ -304,7 +343,7 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
         const struct message message = { .qos = 1 };
 
         pipeline->delivered_deadline_ns = INT64_MAX;
-        if (pipeline->outbox.n_published == 0)
+        if (!is_delivery_awaited(pipeline))
                 return; /* no change is published completely: publish_frame() sets the deadline with the next frame */
 
         pipeline->delivered_deadline_ns = now.mono_ns + DELIVERED_TIMEOUT_NS;
@@ -318,12 +357,13 @@ void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now
 void notifications_acknowledged(struct pipeline *pipeline) {
         struct outbox *outbox = &pipeline->outbox;
 
-        if (pipeline->broker_kind != BROKER_PLAIN || outbox->n_pending == 0 ||
+        if (pipeline->broker_kind != BROKER_PLAIN || pipeline->state->notifications.n_pending == 0 ||
             pipeline->n_acknowledged < pipeline->notified_n_sent)
                 return;
 
-        outbox_deliver(outbox, pipeline->n_acknowledged < pipeline->n_sent ? pipeline->notified_sequence
-                                                                           : outbox->published_sequence);
+        outbox_deliver(outbox, pipeline->state,
+                       pipeline->n_acknowledged < pipeline->n_sent ? pipeline->notified_sequence
+                                                                   : outbox->published_sequence);
         pipeline->notified_sequence = outbox->published_sequence;
         pipeline->notified_n_sent = pipeline->n_sent;
 }

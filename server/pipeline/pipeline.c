@@ -11,25 +11,18 @@
 #include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-#include "storage/load_engine.h"
 
-static void pipeline_cleanup(struct pipeline **pipeline) {
-        pipeline_free(*pipeline);
-}
-
-int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 struct storage *storage, struct now now) {
-        CLEANUP(pipeline_cleanup) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
-        CLEANUP(restored_deinit) struct restored restored = { 0 };
-        int r;
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
+                 struct storage *storage) {
+        struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
 
         if (!pipeline)
                 return -ENOMEM;
 
         pipeline->transport = config->transport;
         pipeline->callbacks = config->callbacks;
-        pipeline->encoder =
-                (struct encoder){ .dialect = config->dialect, .node_id = config->engine.node_id };
+        pipeline->encoder = (struct encoder){ .dialect = config->dialect,
+                                              .node_id = slice_from_string(state->header.node_id) };
         pipeline->decoder = (struct decoder){
                 .persistence_name = config->persistence_name,
                 .persistence_value = slice_from_string(config->persistence_value),
@@ -42,20 +35,13 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         pipeline->requires_plugin = config->requires_plugin;
         pipeline->is_client_id_random = config->is_client_id_random;
 
-        r = storage_load_engine(&pipeline->engine, &restored, storage, &config->engine, now);
-        if (r < 0)
-                return r;
-
-        pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
-        memcpy(pipeline->hello.instance_id, restored.header.instance_id,
-               sizeof(restored.header.instance_id));
-        pipeline->commit.clock = restored.header.clock;
         pipeline->key_states = pipeline->acknowledged_key_states = pipeline->published_key_states =
-                restored.header.key_states;
+                state->header.key_states;
+        memcpy(pipeline->hello.instance_id, state->header.instance_id, sizeof(state->header.instance_id));
+        pipeline->state = state;
         pipeline->storage = storage;
-        pipeline->is_volatile = storage_is_volatile(storage);
-        outbox_init(&pipeline->outbox, &restored, pipeline->is_volatile);
-        *ret_pipeline = take_ptr(&pipeline);
+        pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
+        *ret_pipeline = pipeline;
         return 0;
 }
 
@@ -66,8 +52,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         inflight_deinit(&pipeline->inflight);
         inbox_deinit(&pipeline->inbox);
         batch_deinit(&pipeline->batch);
-        outbox_deinit(&pipeline->outbox);
-        engine_free(pipeline->engine);
+        state_free(pipeline->state);
         policy_free(pipeline->policy);
         policy_free(pipeline->next_policy);
         encoder_deinit(&pipeline->encoder);
@@ -80,10 +65,24 @@ bool pipeline_batch_is_open(const struct pipeline *pipeline) {
         return !pipeline->commit.is_in_flight && !pipeline->is_publishing;
 }
 
+bool pipeline_batch_is_full(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+        struct storage_limits limits;
+
+        if (batch_is_full(batch))
+                return true;
+        if (!pipeline->storage)
+                return false;
+
+        limits = storage_limits(pipeline->storage);
+        return batch->effects.n_rows + batch->effects.n_changes >= limits.n_changes ||
+               batch->n_bytes >= limits.n_bytes;
+}
+
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
         int r;
 
-        r = engine_step(pipeline->engine, event, now, &pipeline->batch.effects);
+        r = engine_step(pipeline->state->engine, event, now, &pipeline->batch.effects);
         batch_add_cost(&pipeline->batch);
         return r;
 }
@@ -93,7 +92,7 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 /* Keys expire only while the broker kind is known: it determines how to notify the clients. */
 static bool can_tick(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_batch_is_open(pipeline) &&
-               !outbox_is_full(&pipeline->outbox);
+               !outbox_is_full(pipeline->state);
 }
 
 /*
@@ -110,8 +109,8 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
                         return;
                 }
                 pipeline_charge_quantum(pipeline);
-        } while (engine_next_deadline(pipeline->engine) <= now.mono_ns && !batch_is_full(&pipeline->batch) &&
-                 !pipeline_is_quantum_over(pipeline));
+        } while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns &&
+                 !pipeline_batch_is_full(pipeline) && !pipeline_is_quantum_over(pipeline));
 }
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
@@ -131,7 +130,7 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns) {
 }
 
 int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
-        int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->engine) : INT64_MAX;
+        int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
         if (!inbox_is_empty(&pipeline->inbox) && pipeline_can_execute(pipeline))
                 return 0;
@@ -152,11 +151,12 @@ void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
 }
 
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {
-        engine_set_limits(pipeline->engine, config);
+        engine_set_limits(pipeline->state->engine, config);
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        engine_set_packet_limits(pipeline->engine, encoder_packet_limits(&pipeline->encoder, n_bytes));
+        engine_set_packet_limits(pipeline->state->engine,
+                                 encoder_packet_limits(&pipeline->encoder, n_bytes));
 }
 
 /*
@@ -171,7 +171,7 @@ void pipeline_apply_policy(struct pipeline *pipeline, struct now now) {
                 policy_free(pipeline->policy);
                 pipeline->policy = take_ptr(&pipeline->next_policy);
                 pipeline->is_policy_pending = false;
-                engine_set_policy(pipeline->engine, pipeline->policy);
+                engine_set_policy(pipeline->state->engine, pipeline->policy);
         }
         if (pipeline->is_policy_new && pipeline->broker_kind != BROKER_UNKNOWN) {
                 pipeline->is_policy_new = false;
@@ -206,9 +206,10 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
 
         pipeline->n_done_at_check = pipeline->n_done;
         pipeline->had_work_at_check =
-                pipeline->commit.is_in_flight ||
-                (!pipeline_is_idle(pipeline) && pipeline->broker_kind != BROKER_UNKNOWN &&
-                 publish_has_room(pipeline) && !outbox_is_full(&pipeline->outbox));
+                (pipeline->commit.is_in_flight && !storage_is_waiting(pipeline->storage)) ||
+                (!pipeline->commit.is_in_flight && !pipeline_is_idle(pipeline) &&
+                 pipeline->broker_kind != BROKER_UNKNOWN && publish_has_room(pipeline) &&
+                 !outbox_is_full(pipeline->state));
         return !had_work || !pipeline->had_work_at_check || pipeline->n_done != n_done_before;
 }
 
@@ -221,8 +222,8 @@ const struct counters *pipeline_counters(const struct pipeline *pipeline) {
 }
 
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
-        const struct engine_config *config = engine_config(pipeline->engine);
-        struct engine_stats stats = engine_stats(pipeline->engine);
+        const struct engine_config *config = engine_config(pipeline->state->engine);
+        struct engine_stats stats = engine_stats(pipeline->state->engine);
         int64_t ahead_ms = stats.clock.wall_ms - wall_ms;
 
         *ret_gauges = (struct gauges){
@@ -232,7 +233,7 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .n_remembered_replies = stats.n_remembered,
                 .n_remembered_dropped_early = stats.n_dropped_early,
                 .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
-                .n_pending_notifications = pipeline->outbox.n_pending,
+                .n_pending_notifications = pipeline->state->notifications.n_pending,
                 .max_keys = config->max_keys,
                 .max_bytes = config->max_bytes,
                 .max_registrations = config->max_registrations,

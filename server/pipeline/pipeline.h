@@ -43,7 +43,7 @@ struct transport {
         /*
          * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on
          * the pipeline's own thread, after this function has returned. Returns 0, or -errno if the
-         * work cannot run. At most one work is in flight. Not called if storage_is_volatile().
+         * work cannot run. At most one work is in flight. Not called without a storage.
          */
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
@@ -80,7 +80,6 @@ struct pipeline_callbacks {
 struct pipeline_config {
         struct transport transport;
         struct pipeline_callbacks callbacks;
-        struct engine_config engine; /* its node id is NUL-terminated */
         enum dialect dialect;
         uint64_t run; /* random number of this process: see common/protocol/companion.h */
         /* Random, new for each start: the keys of HELLO are derived from it. */
@@ -105,12 +104,13 @@ struct pipeline_config {
 };
 
 /*
- * Create a pipeline with the state in the storage. Returns 0, -ENOMEM, or the error of
- * storage_load_engine(). The caller owns *ret_pipeline, which owns the storage. After an error the
- * caller still owns the storage.
+ * Create a pipeline that executes requests on the state and commits them to the storage, which has
+ * loaded this state and leads. storage NULL: nothing is stored. Returns 0 or -ENOMEM. The caller
+ * owns *ret_pipeline, which owns the state and the storage. After an error the caller still owns
+ * both.
  */
-int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 struct storage *storage, struct now now);
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
+                 struct storage *storage);
 
 /* Accepts NULL, returns NULL. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
@@ -166,8 +166,7 @@ void pipeline_tick(struct pipeline *pipeline, struct now now);
 int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
- * Call every second unless storage_is_volatile(). Commits a batch, even without rows, if
- * storage_needs_commit() or if delivered notifications are still in the storage. While commits
+ * Call every second. Commits a batch, even without changes, if state_needs_commit(). While commits
  * fail, tries a commit every few calls, so that a storage that works again is noticed although no
  * client writes.
  */

@@ -136,7 +136,7 @@ static void count_durations(struct pipeline *pipeline, size_t first) {
 
 /* Publish the notifications up to this sequence. Most batches have none: avoid the call. */
 static bool publish_notifications(struct pipeline *pipeline, uint64_t sequence) {
-        return pipeline->outbox.n_pending == 0 || notifications_publish(pipeline, sequence);
+        return pipeline->state->notifications.n_pending == 0 || notifications_publish(pipeline, sequence);
 }
 
 static bool publish_replies(struct pipeline *pipeline, struct now now) {

@@ -47,71 +47,59 @@ enum outcome seeding_set(struct engine *engine, const struct key_record *record,
         return step(engine, &set, now, effects);
 }
 
-int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
-                    struct now now, struct seed_counts *ret_counts) {
+int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+                     struct now now, struct seed_counts *counts) {
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        struct seed_counts counts = { 0 };
         int r;
 
         while ((r = seed_next(seed, &record)) > 0) {
-                enum outcome outcome =
-                        seeding_set(pipeline->engine, &record, condition, now, &pipeline->batch.effects);
+                enum outcome outcome = seeding_set(pipeline->state->engine, &record, condition, now,
+                                                   &pipeline->batch.effects);
 
+                batch_add_cost(&pipeline->batch);
                 switch (outcome) {
                 case OUTCOME_DONE:
-                        counts.n_set++;
+                        counts->n_set++;
                         break;
                 case OUTCOME_CONDITION_NOT_MET:
-                        counts.n_existing++;
+                        counts->n_existing++;
                         break;
                 case OUTCOME_NOTHING:
-                        counts.n_expired++;
+                        counts->n_expired++;
                         break;
                 case OUTCOME_OUT_OF_MEMORY:
                         return -ENOMEM;
                 default:
                         return seed_reject(seed, encoder_error_text(outcome));
                 }
+                if (pipeline_batch_is_full(pipeline))
+                        return SEEDING_CONTINUES;
         }
-        *ret_counts = counts;
-        return r;
-}
-
-static int store(struct pipeline *pipeline, struct now now) {
-        struct storage_batch batch;
-        int r;
-
-        r = outbox_stage(&pipeline->outbox, &pipeline->batch.effects, NULL);
-        if (r < 0 || pipeline->batch.effects.n_rows == 0)
-                return r;
-
-        batch = pipeline_storage_batch(pipeline, now);
-        r = storage_commit(pipeline->storage, &batch);
-        if (r == 0)
-                outbox_commit(&pipeline->outbox);
         return r;
 }
 
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
         CLEANUP(seed_deinit) struct seed seed;
-        struct seed_counts counts;
-        int r;
+        struct seed_counts counts = { 0 };
+        int set, r;
 
-        r = seed_open(&seed, file);
-        if (r == 0)
-                r = seeding_set_all(pipeline, &seed, SET_IF_ABSENT, now, &counts);
-        if (r < 0) {
-                log_error("cannot start: --seed %s", seed.fault[0] ? seed.fault : "out of memory");
-                return r == -ENOMEM ? r : -EBADMSG;
-        }
+        set = seed_open(&seed, file);
+        do {
+                if (set >= 0)
+                        set = seeding_set_some(pipeline, &seed, SET_IF_ABSENT, now, &counts);
+                if (set < 0) {
+                        log_error("cannot start: --seed %s", seed.fault[0] ? seed.fault : "out of memory");
+                        return set == -ENOMEM ? set : -EBADMSG;
+                }
 
-        r = store(pipeline, now);
-        effects_reset(&pipeline->batch.effects);
-        if (r < 0) {
-                log_error("cannot start: the keys of --seed %s could not be stored: %s",
-                          LOG_TEXT(slice_from_string(file)), strerror(-r));
-                return r;
-        }
+                r = pipeline_commit_now(pipeline, now);
+                batch_reset(&pipeline->batch);
+                if (r < 0) {
+                        log_error("cannot start: the keys of --seed %s could not be stored: %s",
+                                  LOG_TEXT(slice_from_string(file)), strerror(-r));
+                        return r;
+                }
+        } while (set == SEEDING_CONTINUES);
 
         log_info("seeded from %s: set=%" PRIu64 " existing=%" PRIu64 " expired=%" PRIu64,
                  LOG_TEXT(slice_from_string(file)), counts.n_set, counts.n_existing, counts.n_expired);

@@ -27,16 +27,19 @@ struct seed_counts {
         uint64_t n_set, n_existing, n_expired;
 };
 
-/*
- * Set all keys of the seed with seeding_set(), and add their rows to the batch. Returns 0, -ENOMEM,
- * or -EBADMSG with the cause in seed->fault. After an error, some of the keys are set: undo the
- * batch, or free the pipeline.
- */
-int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
-                    struct now now, struct seed_counts *ret_counts);
+#define SEEDING_CONTINUES 1
 
 /*
- * Set all keys of the file that the store does not have, and commit them in one batch. Their
+ * Set keys of the seed with seeding_set(), add their rows to the batch and add to the counts, until
+ * the batch is full; at least one record. Returns 0 at the end of the seed, SEEDING_CONTINUES,
+ * -ENOMEM, or -EBADMSG with the cause in seed->fault. After an error, some of the keys are set: undo
+ * the batch, or free the pipeline.
+ */
+int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+                     struct now now, struct seed_counts *counts);
+
+/*
+ * Set all keys of the file that the store does not have, and commit them in batches. Their
  * notifications are published when the broker kind is known. Of two lines with the same key, the
  * first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
  *
@@ -45,7 +48,6 @@ int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condi
  *     -ENOMEM     out of memory
  *     other       the error of storage_commit()
  *
- * After an error nothing is stored; after -ESTALE this is unknown. Free the pipeline: some of the
- * keys may be set in memory.
+ * After an error some of the keys may be stored; the next call sets the others. Free the pipeline.
  */
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now);

@@ -2,50 +2,104 @@
 
 #include "storage/storage.h"
 
-#include "base/random.h"
+#include <errno.h>
+#include <inttypes.h>
 
-int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        return storage->operations->load(storage, sink, now);
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/* Log the progress of loading after this number of change sets. */
+#define PROGRESS_CHANGE_SETS 100000
+
+int storage_load(struct storage *storage, const struct storage_sink *sink) {
+        return storage->operations->load(storage, sink);
 }
 
-int storage_commit(struct storage *storage, const struct storage_batch *batch) {
-        return storage->operations->commit(storage, batch);
+int storage_lead(struct storage *storage, const struct state_header *header) {
+        return storage->operations->lead(storage, header);
 }
 
-bool storage_needs_commit(const struct storage *storage, struct now now) {
-        return storage->operations->needs_commit(storage, now);
+int storage_commit(struct storage *storage, const struct change_set *change_set) {
+        return storage->operations->commit(storage, change_set);
 }
 
-bool storage_is_volatile(const struct storage *storage) {
-        return storage->operations->is_volatile;
+struct storage_limits storage_limits(const struct storage *storage) {
+        return storage->operations->limits;
 }
 
-struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
-                                        struct now now) {
-        struct engine_stats stats = engine_stats(engine);
-
-        return (struct storage_batch){
-                .node_id = engine_config(engine)->node_id,
-                .rows = effects->rows,
-                .n_rows = effects->n_rows,
-                .clock = stats.clock,
-                .disconnect_epoch = stats.disconnect_epoch,
-                .keys_may_be_lost = engine_may_lose_keys(engine),
-                .forgotten_reply = stats.forgotten_reply,
-                .now = now,
-        };
+bool storage_is_waiting(const struct storage *storage) {
+        return storage->operations->is_waiting && storage->operations->is_waiting(storage);
 }
 
 struct storage *storage_close(struct storage *storage) {
         return storage ? storage->operations->close(storage) : NULL;
 }
 
-void storage_header_renew_instance(struct storage_header *header) {
-        random_hex(header->instance_id, sizeof(header->instance_id));
+/* Loading a state */
+
+struct state_load {
+        struct engine_config config;
+        struct now now;
+        struct state *state;
+        uint64_t n_change_sets;
+};
+
+static void state_load_deinit(struct state_load *load) {
+        state_free(load->state);
 }
 
-void storage_header_init(struct storage_header *ret_header) {
-        *ret_header = (struct storage_header){ 0 };
-        random_fill(&ret_header->digest_key, sizeof(ret_header->digest_key));
-        storage_header_renew_instance(ret_header);
+static int create_state(struct state_load *load, const struct state_header *header) {
+        int r;
+
+        r = state_new(&load->state, &load->config, header, load->now);
+        if (r == -EBADMSG)
+                log_error("cannot start: the data directory was written with the node id \"%s\": use "
+                          "--node-id %s",
+                          LOG_STRING(header->node_id), LOG_STRING(header->node_id));
+        return r;
+}
+
+static int apply_loaded(void *userdata, const struct change_set *change_set) {
+        struct state_load *load = userdata;
+
+        if (!load->state)
+                return create_state(load, &change_set->header);
+
+        load->n_change_sets++;
+        if (load->n_change_sets % PROGRESS_CHANGE_SETS == 0)
+                log_info("loading the data directory: rows=%" PRIu64, load->n_change_sets);
+        return state_apply(load->state, change_set, load->now);
+}
+
+/* Delivered notifications are removed in their order, so the last one is removed last. */
+static bool has_last_notification(const struct state *state) {
+        const struct notification_queue *queue = &state->notifications;
+
+        return queue->n_pending == 0 || notification_queue_after(queue, queue->last_sequence - 1);
+}
+
+int storage_load_state(struct state **ret_state, struct storage *storage, const struct engine_config *config,
+                       struct now now) {
+        CLEANUP(state_load_deinit) struct state_load load = { .config = *config, .now = now };
+        struct storage_sink sink = { .apply = apply_loaded, .userdata = &load };
+        struct state_header header;
+        int r;
+
+        load.config.max_entry_bytes = storage_limits(storage).entry_bytes;
+        r = storage_load(storage, &sink);
+        if (r == 0 && !load.state) {
+                state_header_init(&header);
+                r = create_state(&load, &header);
+        }
+        if (r < 0)
+                return r;
+
+        if (!has_last_notification(load.state)) {
+                log_error("cannot start: the last pending notification is missing in the data directory");
+                return -EBADMSG;
+        }
+        if (load.state->header.keys_may_be_lost)
+                engine_restore_lost_keys(load.state->engine);
+        *ret_state = take_ptr(&load.state);
+        return 0;
 }

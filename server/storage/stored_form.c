@@ -147,9 +147,7 @@ static void read_key_state(struct field_reader *reader, struct companion_key_sta
         state->sequence = read_uint64(reader);
 }
 
-void stored_header_append(struct buf *buf, const struct stored_header *stored) {
-        const struct storage_header *header = &stored->header;
-
+void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append_string(buf, KIND_HEADER);
         append_bytes(buf, slice_from_string(header->node_id));
         buf_append(buf, &header->digest_key, sizeof(header->digest_key));
@@ -160,38 +158,37 @@ void stored_header_append(struct buf *buf, const struct stored_header *stored) {
         append_key_state(buf, &header->key_states.present);
         append_key_state(buf, &header->key_states.former);
         append_uint64(buf, header->notification_sequence);
-        append_uint64(buf, (uint64_t)stored->reading_ms);
-        append_uint64(buf, (uint64_t)stored->shift_ms);
-        append_uint64(buf, stored->n_commits);
+        append_uint64(buf, (uint64_t)header->reading_ms);
+        append_uint64(buf, (uint64_t)header->shift_ms);
+        append_uint64(buf, header->n_commits);
 }
 
-int stored_header_read(struct slice record, struct stored_header *ret_stored) {
+int stored_header_read(struct slice record, struct state_header *ret_header) {
         struct field_reader reader = begin(record, KIND_HEADER);
-        struct stored_header stored = { 0 };
-        struct storage_header *header = &stored.header;
+        struct state_header header = { 0 };
 
-        read_text(&reader, header->node_id, sizeof(header->node_id));
-        read_fixed(&reader, &header->digest_key, sizeof(header->digest_key));
-        read_text(&reader, header->instance_id, sizeof(header->instance_id));
-        header->clock.wall_ms = (int64_t)read_uint64(&reader);
-        header->clock.counter = read_uint32(&reader);
-        header->disconnect_epoch = read_uint64(&reader);
-        header->keys_may_be_lost = read_bool(&reader);
-        read_key_state(&reader, &header->key_states.present);
-        read_key_state(&reader, &header->key_states.former);
-        header->notification_sequence = read_uint64(&reader);
-        stored.reading_ms = (int64_t)read_uint64(&reader);
-        stored.shift_ms = (int64_t)read_uint64(&reader);
-        stored.n_commits = read_uint64(&reader);
+        read_text(&reader, header.node_id, sizeof(header.node_id));
+        read_fixed(&reader, &header.digest_key, sizeof(header.digest_key));
+        read_text(&reader, header.instance_id, sizeof(header.instance_id));
+        header.clock.wall_ms = (int64_t)read_uint64(&reader);
+        header.clock.counter = read_uint32(&reader);
+        header.disconnect_epoch = read_uint64(&reader);
+        header.keys_may_be_lost = read_bool(&reader);
+        read_key_state(&reader, &header.key_states.present);
+        read_key_state(&reader, &header.key_states.former);
+        header.notification_sequence = read_uint64(&reader);
+        header.reading_ms = (int64_t)read_uint64(&reader);
+        header.shift_ms = (int64_t)read_uint64(&reader);
+        header.n_commits = read_uint64(&reader);
 
         check(&reader,
-              header->instance_id[0] != '\0' &&
-                      (header->node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header->node_id))));
-        check(&reader, header->clock.wall_ms >= 0 && header->clock.wall_ms < INT64_MAX &&
-                               header->notification_sequence <= INT64_MAX);
+              header.instance_id[0] != '\0' &&
+                      (header.node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header.node_id))));
+        check(&reader, header.clock.wall_ms >= 0 && header.clock.wall_ms < INT64_MAX &&
+                               header.notification_sequence <= INT64_MAX);
         if (end(&reader) < 0)
                 return -EBADMSG;
-        *ret_stored = stored;
+        *ret_header = header;
         return 0;
 }
 
@@ -203,85 +200,85 @@ void stored_registration_append_names(struct buf *buf, struct slice client, stru
         append_bytes(buf, key);
 }
 
-void stored_registration_append(struct buf *buf, const struct stored_registration *stored) {
-        stored_registration_append_names(buf, stored->client, stored->key);
-        append_uint64(buf, stored->connection);
-        append_bytes(buf, stored->user);
+void stored_registration_append(struct buf *buf, const struct registration_change *registration) {
+        stored_registration_append_names(buf, registration->client, registration->key);
+        append_uint64(buf, registration->connection);
+        append_bytes(buf, registration->user);
 }
 
-int stored_registration_read(struct slice record, struct stored_registration *ret_stored) {
+int stored_registration_read(struct slice record, struct registration_change *ret_registration) {
         struct field_reader reader = begin(record, KIND_REGISTRATION);
-        struct stored_registration stored;
+        struct registration_change registration = { 0 };
 
-        stored.client = read_bytes(&reader);
-        stored.key = read_bytes(&reader);
-        stored.connection = read_uint64(&reader);
-        stored.user = read_bytes(&reader);
-        check(&reader, stored.client.length <= UINT16_MAX);
+        registration.client = read_bytes(&reader);
+        registration.key = read_bytes(&reader);
+        registration.connection = read_uint64(&reader);
+        registration.user = read_bytes(&reader);
+        check(&reader, registration.client.length <= UINT16_MAX);
         if (end(&reader) < 0)
                 return -EBADMSG;
-        *ret_stored = stored;
+        *ret_registration = registration;
         return 0;
 }
 
 /* 4. Reply */
 
-void stored_reply_append(struct buf *buf, const struct stored_reply *stored) {
-        const struct remembered_reply *remembered = &stored->remembered;
+void stored_reply_append(struct buf *buf, const struct reply_change *reply) {
+        const struct remembered_reply *remembered = &reply->reply;
 
         buf_append_string(buf, KIND_REPLY);
-        buf_append(buf, &stored->digest, sizeof(stored->digest));
+        buf_append(buf, &reply->digest, sizeof(reply->digest));
         append_bytes(buf, slice_from_string(outcome_name(remembered->outcome)));
         append_bool(buf, remembered->has_version);
         append_version(buf, (struct version){ remembered->version_wall_ms, remembered->version_counter });
-        append_uint64(buf, (uint64_t)stored->forget_at_ms);
+        append_uint64(buf, (uint64_t)reply->forget_at_ms);
 }
 
-int stored_reply_read(struct slice record, struct stored_reply *ret_stored) {
+int stored_reply_read(struct slice record, struct reply_change *ret_reply) {
         struct field_reader reader = begin(record, KIND_REPLY);
-        struct stored_reply stored = { 0 };
+        struct reply_change reply = { 0 };
         enum outcome outcome = OUTCOME_DONE;
         struct version version;
 
-        read_fixed(&reader, &stored.digest, sizeof(stored.digest));
+        read_fixed(&reader, &reply.digest, sizeof(reply.digest));
         check(&reader, outcome_from_name(read_bytes(&reader), &outcome) == 0);
         check(&reader, outcomes[outcome].built_from == PAYLOAD_CONSTANT); /* others are never remembered */
-        stored.remembered.outcome = (uint16_t)outcome;
-        stored.remembered.has_version = read_bool(&reader);
+        reply.reply.outcome = (uint16_t)outcome;
+        reply.reply.has_version = read_bool(&reader);
         version = read_version(&reader);
-        stored.remembered.version_wall_ms = version.wall_ms;
-        stored.remembered.version_counter = version.counter;
-        stored.forget_at_ms = (int64_t)read_uint64(&reader);
+        reply.reply.version_wall_ms = version.wall_ms;
+        reply.reply.version_counter = version.counter;
+        reply.forget_at_ms = (int64_t)read_uint64(&reader);
         if (end(&reader) < 0)
                 return -EBADMSG;
-        *ret_stored = stored;
+        *ret_reply = reply;
         return 0;
 }
 
 /* 5. Notification */
 
-void stored_notification_append(struct buf *buf, const struct stored_notification *stored) {
+void stored_notification_append(struct buf *buf, const struct notification_change *notification) {
         buf_append_string(buf, KIND_NOTIFICATION);
-        append_version(buf, stored->version);
-        append_bytes(buf, stored->key);
-        append_bool(buf, stored->value.data != NULL);
-        if (stored->value.data)
-                append_bytes(buf, stored->value);
-        append_bytes(buf, stored->recipients);
+        append_version(buf, notification->version);
+        append_bytes(buf, notification->key);
+        append_bool(buf, notification->value.data != NULL);
+        if (notification->value.data)
+                append_bytes(buf, notification->value);
+        append_bytes(buf, notification->recipients);
 }
 
-int stored_notification_read(struct slice record, struct stored_notification *ret_stored) {
+int stored_notification_read(struct slice record, struct notification_change *ret_notification) {
         struct field_reader reader = begin(record, KIND_NOTIFICATION);
-        struct stored_notification stored = { 0 };
+        struct notification_change notification = { 0 };
 
-        stored.version = read_version(&reader);
-        stored.key = read_bytes(&reader);
+        notification.version = read_version(&reader);
+        notification.key = read_bytes(&reader);
         if (read_bool(&reader))
-                stored.value = read_bytes(&reader);
-        stored.recipients = read_bytes(&reader);
-        check(&reader, stored.key.length > 0);
+                notification.value = read_bytes(&reader);
+        notification.recipients = read_bytes(&reader);
+        check(&reader, notification.key.length > 0);
         if (end(&reader) < 0)
                 return -EBADMSG;
-        *ret_stored = stored;
+        *ret_notification = notification;
         return 0;
 }

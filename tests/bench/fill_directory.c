@@ -8,22 +8,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/cleanup.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
-#include "pipeline/outbox.h"
-#include "storage/load_engine.h"
 #include "storage/sqlite/sqlite.h"
 
 #define VALUE_LENGTH 100
 
 struct filler {
-        struct engine *engine;
+        struct state *state;
         struct storage *storage;
         struct effects effects;
-        struct outbox outbox; /* of the watchers' notifications */
         uint64_t n_commits, n_rows;
 };
 
@@ -52,7 +48,7 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
         };
 
         key_write(key, number % n_distinct);
-        if (engine_step(filler->engine,
+        if (engine_step(filler->state->engine,
                         &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
                         &filler->effects) < 0 ||
             reply.outcome == OUTCOME_OUT_OF_MEMORY)
@@ -61,21 +57,20 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
 }
 
 static void commit(struct filler *filler, struct now now) {
-        struct storage_batch batch = storage_batch_from(filler->engine, &filler->effects, now);
+        struct change_set change_set;
 
-        if (outbox_stage(&filler->outbox, &filler->effects, NULL) < 0)
+        if (state_stage(filler->state, &filler->effects) < 0 ||
+            state_change_set(filler->state, &filler->effects, now, &change_set) < 0)
                 fail("out of memory");
-        batch.notifications = outbox_staged(&filler->outbox, &batch.n_notifications);
-        batch.delivered = filler->outbox.delivered_sequence;
-        if (storage_commit(filler->storage, &batch) < 0)
+        if (storage_commit(filler->storage, &change_set) < 0)
                 fail("the storage has failed");
+        state_commit(filler->state, &change_set);
         filler->n_commits++;
-        filler->n_rows += batch.n_rows;
+        filler->n_rows += filler->effects.n_rows;
         effects_reset(&filler->effects);
 
         /* count the notifications as delivered: the next commit deletes their rows */
-        outbox_commit(&filler->outbox);
-        outbox_deliver(&filler->outbox, filler->outbox.last_sequence);
+        state_deliver(filler->state, filler->state->notifications.last_sequence);
 }
 
 static void add_watchers(struct filler *filler, const struct options *options) {
@@ -86,9 +81,9 @@ static void add_watchers(struct filler *filler, const struct options *options) {
 
                         key_write(key, i);
                         snprintf(client, sizeof(client), "watcher-%" PRIu64, j);
-                        if (engine_restore_registration(filler->engine, slice_from_string(client),
-                                                        (struct slice){ 0 },
-                                                        (struct slice){ key, sizeof(key) }, j + 1) < 0)
+                        if (engine_put_registration(filler->state->engine, slice_from_string(client),
+                                                    (struct slice){ 0 }, (struct slice){ key, sizeof(key) },
+                                                    j + 1) < 0)
                                 fail("out of memory");
                 }
 }
@@ -110,10 +105,10 @@ static void open_filler(struct filler *filler, const char *directory) {
                 .max_bytes = UINT64_MAX,
                 .max_remembered_bytes = UINT64_C(64) << 20,
         };
-        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         if (storage_sqlite_open(&filler->storage, directory) < 0 ||
-            storage_load_engine(&filler->engine, &restored, filler->storage, &config, read_clock()) < 0)
+            storage_load_state(&filler->state, filler->storage, &config, read_clock()) < 0 ||
+            storage_lead(filler->storage, &filler->state->header) < 0)
                 fail("%s: cannot fill the directory", directory);
 }
 
@@ -147,9 +142,8 @@ int main(int n_arguments, char **arguments) {
         printf("commits_per_s %.1f\n", (double)filler.n_commits / seconds);
         printf("rows_per_commit %.1f\n", (double)filler.n_rows / (double)filler.n_commits);
 
-        outbox_deinit(&filler.outbox);
         effects_deinit(&filler.effects);
-        engine_free(filler.engine);
+        state_free(filler.state);
         storage_close(filler.storage);
         return 0;
 }

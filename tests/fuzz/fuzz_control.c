@@ -210,23 +210,22 @@ static void finish(struct world *world) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
-        struct storage *storage;
-        struct pipeline_config config = {
-                .engine = { .node_id = SLICE_LITERAL("StateStore"),
-                            .max_keys = 100,
-                            .max_bytes = 1 << 20,
-                            .max_registrations = 100,
-                            .max_remembered_bytes = 1 << 20 },
-                .run = 42,
-        };
+        const struct engine_config engine = { .node_id = SLICE_LITERAL("StateStore"),
+                                              .max_keys = 100,
+                                              .max_bytes = 1 << 20,
+                                              .max_registrations = 100,
+                                              .max_remembered_bytes = 1 << 20 };
+        const struct state_header header = { .instance_id = "instance-1" };
+        struct pipeline_config config = { .run = 42 };
+        struct state *state;
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
-        ASSERT(storage_memory_new(&storage) == 0);
+        ASSERT(state_new(&state, &engine, &header, world.real) == 0);
         config.transport =
                 (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = &world };
-        ASSERT(pipeline_new(&world.pipeline, &config, storage, world.real) == 0);
+        ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));
 

@@ -9,9 +9,10 @@
 #include "base/cleanup.h"
 #include "base/time_units.h"
 #include "engine/engine.h"
+#include "engine/internal.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
-#include "storage/load_engine.h"
+#include "sim/disk.h"
 
 #define N_REQUESTS_MAX (MODEL_REPLIES_MAX - 1)
 #define N_STEPS_MAX    600
@@ -21,7 +22,8 @@
 struct world {
         struct engine_config config;
         struct input_context around;
-        struct engine_and_model both;
+        struct state *state;
+        struct engine_and_model both; /* the engine is that of the state */
         struct model saved;
         struct disk disk;
         struct asked asked[N_REQUESTS_MAX];
@@ -30,9 +32,17 @@ struct world {
         size_t n_notified, n_versions;
 };
 
+/* The model does not notify of keys that a restart may have lost. */
+static void load(struct world *world) {
+        world->disk.state->header.keys_may_be_lost = false;
+        disk_store_clock(&world->disk, world->around.now);
+        ASSERT(storage_load_state(&world->state, &world->disk.storage, &world->config, world->around.now) ==
+               0);
+        world->both.engine = world->state->engine;
+}
+
 static void world_init(struct world *world, struct slice *input) {
         static const uint64_t max_keys[] = { 1000, 2, 4 }, max_bytes[] = { 1 << 20, 700, 1200, 70000 };
-        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         *world = (struct world){
                 .around = { .now = { .wall_ms = WALL_MS, .mono_ns = 5000 } },
@@ -47,15 +57,14 @@ static void world_init(struct world *world, struct slice *input) {
         world->around.has_connection_numbers = input_chance(input, 50);
         world->both.model = (struct model){ .config = &world->config };
         world->saved = world->both.model;
-        disk_init(&world->disk, 1);
-        ASSERT(storage_load_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
-                                   world->around.now) == 0);
+        disk_init(&world->disk, 1, world->around.now);
+        load(world);
 }
 
 static void world_deinit(struct world *world) {
         reply_deinit(&world->both.reply);
         effects_deinit(&world->both.effects);
-        ASSERT(!engine_free(world->both.engine));
+        ASSERT(!state_free(world->state));
         disk_deinit(&world->disk);
         for (size_t i = 0; i < world->n_asked; i++)
                 asked_deinit(&world->asked[i]);
@@ -65,7 +74,10 @@ static void world_deinit(struct world *world) {
 
 /* 1. Steps */
 
-/* Two keys with one deadline expire in either order, so all deadlines differ. */
+/*
+ * Two keys with one deadline expire in either order, so all deadlines differ, even when a restart
+ * rounds them to milliseconds.
+ */
 static void avoid_equal_deadlines(struct world *world, const struct request *request) {
         bool is_taken = request->has_px;
 
@@ -77,9 +89,9 @@ static void avoid_equal_deadlines(struct world *world, const struct request *req
                         return;
                 is_taken = false;
                 for (size_t i = 0; i < world->both.model.n_keys; i++)
-                        is_taken |= world->both.model.keys[i].deadline_ns == deadline_ns;
+                        is_taken |= llabs(world->both.model.keys[i].deadline_ns - deadline_ns) < NS_PER_MS;
                 if (is_taken)
-                        world->around.now.mono_ns++;
+                        world->around.now.mono_ns += NS_PER_MS;
         }
 }
 
@@ -174,16 +186,6 @@ static void pass_to_deadline(struct world *world, struct slice *input) {
 
 /* 2. Batches */
 
-static struct storage_batch batch_of(struct world *world) {
-        return (struct storage_batch){
-                .rows = world->both.effects.rows,
-                .n_rows = world->both.effects.n_rows,
-                .clock = engine_stats(world->both.engine).clock,
-                .disconnect_epoch = engine_stats(world->both.engine).disconnect_epoch,
-                .now = world->around.now,
-        };
-}
-
 static void save(struct world *world) {
         world->saved = world->both.model;
         both_compare(&world->both);
@@ -195,15 +197,18 @@ static void compare_disk(const struct world *world) {
 
         for (size_t i = 0; i < model->n_keys; i++)
                 n_persistent += model->keys[i].is_persistent;
-        disk_compare(&world->disk, world->both.engine, n_persistent, world->around.now);
+        disk_compare(&world->disk, world->state, n_persistent, world->around.now);
 }
 
 static void commit(struct world *world) {
-        struct storage_batch batch = batch_of(world);
+        struct effects *effects = &world->both.effects;
+        struct change_set change_set;
 
-        if (batch.n_rows > 0)
-                disk_commit(&world->disk, &batch);
-        effects_reset(&world->both.effects);
+        ASSERT(state_stage(world->state, effects) == 0);
+        ASSERT(state_change_set(world->state, effects, world->around.now, &change_set) == 0);
+        disk_commit(&world->disk, &change_set, world->around.now);
+        state_commit(world->state, &change_set);
+        effects_reset(effects);
         save(world);
         compare_disk(world);
 }
@@ -237,7 +242,7 @@ static void fail(struct world *world) {
         bool is_tracking_uncertain = world->both.model.is_tracking_uncertain ||
                                      effects->n_track_changes > 0 || has_ended(effects);
 
-        ASSERT(engine_undo(world->both.engine, effects) == 0);
+        ASSERT(state_undo(world->state, effects) == 0);
         effects_reset(effects);
 
         model.clock = world->both.model.clock;
@@ -256,10 +261,11 @@ static void fail(struct world *world) {
  */
 static void restore_registrations(struct world *world) {
         struct model *model = &world->both.model;
+        struct registration_cursor cursor = { 0 };
+        const struct registration *registration;
 
         model->n_registrations = 0;
-        for (size_t i = 0; i < world->disk.n_registrations; i++) {
-                const struct registration *registration = world->disk.registrations[i];
+        while ((registration = registrations_each(&world->disk.state->engine->registrations, &cursor))) {
                 struct buf client = { 0 }, key = { 0 };
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
@@ -276,25 +282,42 @@ static void restore_registrations(struct world *world) {
         }
 }
 
+static int64_t round_deadline(int64_t deadline_ns, struct timescale before, struct timescale after) {
+        return timescale_to_deadline(after, timescale_from_deadline(before, deadline_ns));
+}
+
+/* A restart rounds deadlines up: of keys to milliseconds, of remembered replies to seconds. */
+static void round_deadlines(struct model *model, struct timescale before, struct timescale after) {
+        for (size_t i = 0; i < model->n_keys; i++)
+                if (model->keys[i].deadline_ns != DEADLINE_NEVER)
+                        model->keys[i].deadline_ns =
+                                round_deadline(model->keys[i].deadline_ns, before, after);
+        for (size_t i = 0; i < model->n_replies; i++) {
+                int64_t deadline_ns = round_deadline(model->replies[i].until_ns, before, after);
+
+                model->replies[i].until_ns = (deadline_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S;
+        }
+}
+
 /* The process is killed: uncommitted changes are lost. */
 static void restart(struct world *world) {
+        struct timescale before = world->state->timescale;
         struct model *model = &world->both.model;
-        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         reply_deinit(&world->both.reply);
         effects_deinit(&world->both.effects);
-        engine_free(world->both.engine);
-        ASSERT(storage_load_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
-                                   world->around.now) == 0);
+        state_free(world->state);
+        load(world);
 
         *model = world->saved;
-        model->clock = restored.header.clock;
-        model->disconnect_epoch = restored.header.disconnect_epoch;
-        model->revocation_epoch = restored.header.disconnect_epoch;
+        model->clock = world->state->header.clock;
+        model->disconnect_epoch = world->state->header.disconnect_epoch;
+        model->revocation_epoch = world->state->header.disconnect_epoch;
         model->is_tracking_uncertain = false;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];
+        round_deadlines(model, before, world->state->timescale);
         restore_registrations(world);
         save(world);
         compare_disk(world);

@@ -14,7 +14,7 @@
 
 /* Read a record, and append what was read. Returns the result of reading. */
 static int repeat_header(struct slice record, struct buf *buf) {
-        struct stored_header stored;
+        struct state_header stored;
         int r = stored_header_read(record, &stored);
 
         if (r == 0)
@@ -23,7 +23,7 @@ static int repeat_header(struct slice record, struct buf *buf) {
 }
 
 static int repeat_registration(struct slice record, struct buf *buf) {
-        struct stored_registration stored;
+        struct registration_change stored;
         int r = stored_registration_read(record, &stored);
 
         if (r == 0)
@@ -32,7 +32,7 @@ static int repeat_registration(struct slice record, struct buf *buf) {
 }
 
 static int repeat_reply(struct slice record, struct buf *buf) {
-        struct stored_reply stored;
+        struct reply_change stored;
         int r = stored_reply_read(record, &stored);
 
         if (r == 0)
@@ -41,7 +41,7 @@ static int repeat_reply(struct slice record, struct buf *buf) {
 }
 
 static int repeat_notification(struct slice record, struct buf *buf) {
-        struct stored_notification stored;
+        struct notification_change stored;
         int r = stored_notification_read(record, &stored);
 
         if (r == 0)
@@ -60,21 +60,21 @@ static struct version make_version(struct slice *input) {
 }
 
 static void make_header(struct slice *input, struct buf *buf) {
-        struct stored_header stored = { .header = { .node_id = "StateStore",
-                                                    .instance_id = "0123456789abcdef0123456789abcdef" },
-                                        .n_commits = input_number(input, 8) };
+        struct state_header stored = { .n_commits = input_number(input, 8),
+                                       .node_id = "StateStore",
+                                       .instance_id = "0123456789abcdef0123456789abcdef" };
 
-        stored.header.digest_key.bytes[0] = input_byte(input);
-        stored.header.clock = make_version(input);
-        stored.header.key_states.present.is_known = input_chance(input, 50);
-        stored.header.key_states.present.sequence = input_number(input, 8);
-        stored.header.notification_sequence = input_number(input, 7);
+        stored.digest_key.bytes[0] = input_byte(input);
+        stored.clock = make_version(input);
+        stored.key_states.present.is_known = input_chance(input, 50);
+        stored.key_states.present.sequence = input_number(input, 8);
+        stored.notification_sequence = input_number(input, 7);
         stored.reading_ms = (int64_t)input_number(input, 8);
         stored_header_append(buf, &stored);
 }
 
 static void make_registration(struct slice *input, struct buf *buf) {
-        struct stored_registration stored = { .client = input_text(input), .key = input_text(input) };
+        struct registration_change stored = { .client = input_text(input), .key = input_text(input) };
 
         stored.connection = input_number(input, 8);
         stored.user = input_text(input);
@@ -82,20 +82,20 @@ static void make_registration(struct slice *input, struct buf *buf) {
 }
 
 static void make_reply(struct slice *input, struct buf *buf) {
-        struct stored_reply stored = { .forget_at_ms = (int64_t)input_number(input, 8) };
+        struct reply_change stored = { .forget_at_ms = (int64_t)input_number(input, 8) };
         struct version version = make_version(input);
 
-        stored.remembered.outcome = (uint16_t)input_below(input, N_OUTCOMES);
-        if (outcomes[stored.remembered.outcome].built_from != PAYLOAD_CONSTANT)
-                stored.remembered.outcome = OUTCOME_DONE; /* the others are never remembered */
-        stored.remembered.has_version = input_chance(input, 50);
-        stored.remembered.version_wall_ms = version.wall_ms;
-        stored.remembered.version_counter = version.counter;
+        stored.reply.outcome = (uint16_t)input_below(input, N_OUTCOMES);
+        if (outcomes[stored.reply.outcome].built_from != PAYLOAD_CONSTANT)
+                stored.reply.outcome = OUTCOME_DONE; /* the others are never remembered */
+        stored.reply.has_version = input_chance(input, 50);
+        stored.reply.version_wall_ms = version.wall_ms;
+        stored.reply.version_counter = version.counter;
         stored_reply_append(buf, &stored);
 }
 
 static void make_notification(struct slice *input, struct buf *buf) {
-        struct stored_notification stored = { .version = make_version(input), .key = input_text(input) };
+        struct notification_change stored = { .version = make_version(input), .key = input_text(input) };
 
         if (stored.key.length == 0)
                 stored.key = SLICE_LITERAL("key");

@@ -28,7 +28,7 @@ __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
  */
 enum planted {
         PLANTED_NONE,
-        PLANTED_LOST_WRITE, /* the disk reports a batch as stored, and loses its last key and all later rows */
+        PLANTED_LOST_WRITE,       /* the disk reports a batch as stored, and loses its last key */
         PLANTED_LOST_REFUSED,     /* the disk refuses a batch, and stores it */
         PLANTED_EARLY_COMMIT,     /* the disk reports a batch as stored, and never stores it */
         PLANTED_LOST_CLOCK,       /* the disk loses the versions that were assigned */

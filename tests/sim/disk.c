@@ -1,214 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/disk.h"
-#include "engine/internal.h"
 
-#include <stdlib.h>
-
-#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/time_units.h"
+#include "engine/internal.h"
 
-void disk_remove_notifications(struct disk *disk, uint64_t delivered) {
-        size_t n = 0;
+/* A restart may round the deadline of a reply up to the next second. */
+#define REPLY_TOLERANCE_NS (2 * NS_PER_S)
 
-        while (n < disk->n_notifications && disk->notifications[n].sequence <= delivered)
-                pending_notification_deinit(&disk->notifications[n++]);
-        disk->n_notifications -= n;
-        for (size_t i = 0; i < disk->n_notifications; i++)
-                disk->notifications[i] = disk->notifications[i + n];
+/* 1. Commits */
+
+static bool is_registered(const struct disk *disk, const struct registration_change *change) {
+        return engine_find_registration(disk->state->engine, change->client, change->key);
 }
 
-void disk_deinit(struct disk *disk) {
-        for (size_t i = 0; i < disk->n_entries; i++)
-                entry_unref(disk->entries[i].entry);
-        for (size_t i = 0; i < disk->n_registrations; i++)
-                registration_unref(disk->registrations[i]);
-        free(disk->entries);
-        free(disk->registrations);
-        disk_remove_notifications(disk, UINT64_MAX);
-        free(disk->notifications);
-        free(disk->replies);
-        *disk = (struct disk){ 0 };
+static struct entry *find_entry(const struct engine *engine, struct slice key) {
+        return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
 }
 
-/* 1. Rows */
+void disk_commit(struct disk *disk, const struct change_set *change_set, struct now now) {
+        const struct state_header *header = &disk->state->header;
 
-static struct disk_entry *find(const struct disk *disk, struct slice key) {
-        for (size_t i = 0; i < disk->n_entries; i++)
-                if (slice_equal(entry_key(disk->entries[i].entry), key))
-                        return &disk->entries[i];
-        return NULL;
+        ASSERT(change_set->header.n_commits > header->n_commits);
+        ASSERT(version_compare(header->clock, change_set->header.clock) <= 0);
+        for (size_t i = 0; i < change_set->n_entries; i++)
+                ASSERT(change_set->entries[i].value.data ||
+                       find_entry(disk->state->engine, change_set->entries[i].key));
+        for (size_t i = 0; i < change_set->n_registrations; i++)
+                ASSERT(!change_set->registrations[i].is_removed ||
+                       is_registered(disk, &change_set->registrations[i]));
+        ASSERT(state_apply(disk->state, change_set, now) == 0);
+        disk->stored_at = now;
 }
 
-/* Return whether the row replaces the stored entry. */
-static bool is_expected(const struct disk_entry *stored, const struct row *row) {
-        const struct entry *before = row->entry.before;
+void disk_store_clock(struct disk *disk, struct now now) {
+        struct state_header *header = &disk->state->header;
 
-        if (!before || !before->is_persistent)
-                return !stored;
-        return stored && stored->deadline_ns == row->entry.before_deadline_ns &&
-               stored->entry->version_wall_ms == before->version_wall_ms &&
-               stored->entry->version_counter == before->version_counter &&
-               slice_equal(entry_value(stored->entry), entry_value(before));
-}
-
-static void store_entry(struct disk *disk, const struct row *row) {
-        struct entry *before = row->entry.before, *after = row->entry.after;
-        struct disk_entry *stored = find(disk, entry_key(after ? after : before));
-
-        ASSERT(is_expected(stored, row));
-        if (stored) {
-                entry_unref(stored->entry);
-                *stored = disk->entries[--disk->n_entries];
-        }
-        if (!after || !after->is_persistent)
-                return;
-
-        ASSERT(array_reserve((void **)&disk->entries, &disk->entries_capacity, disk->n_entries + 1,
-                             sizeof(*disk->entries)) == 0);
-        disk->entries[disk->n_entries++] =
-                (struct disk_entry){ entry_ref(after), row->entry.after_deadline_ns };
-}
-
-/* The topic names client and key. */
-static struct registration **find_registration(const struct disk *disk,
-                                               const struct registration *registration) {
-        for (size_t i = 0; i < disk->n_registrations; i++)
-                if (strcmp(disk->registrations[i]->topic, registration->topic) == 0)
-                        return &disk->registrations[i];
-        return NULL;
-}
-
-static void store_registration(struct disk *disk, const struct row *row) {
-        struct registration *registration = row->registration.registration;
-        struct registration **stored = find_registration(disk, registration);
-
-        ASSERT(!stored == row->registration.is_added);
-        if (stored) {
-                registration_unref(*stored);
-                *stored = disk->registrations[--disk->n_registrations];
-                return;
-        }
-        ASSERT(array_reserve((void **)&disk->registrations, &disk->registrations_capacity,
-                             disk->n_registrations + 1, sizeof(*disk->registrations)) == 0);
-        disk->registrations[disk->n_registrations++] = registration_ref(registration);
-}
-
-static void store_reply(struct disk *disk, const struct row *row) {
-        while (disk->n_replies <= row->reply.number) {
-                ASSERT(array_reserve((void **)&disk->replies, &disk->replies_capacity, disk->n_replies + 1,
-                                     sizeof(*disk->replies)) == 0);
-                disk->replies[disk->n_replies++] = (struct disk_reply){ 0 };
-        }
-        disk->replies[row->reply.number] = (struct disk_reply){
-                .is_used = true,
-                .digest = row->reply.digest,
-                .reply = row->reply.reply,
-                .deadline_ns = row->reply.deadline_ns,
-        };
-}
-
-static void remove_forgotten(struct disk *disk, const struct storage_batch *batch) {
-        for (size_t i = 0; i < disk->n_replies && i <= batch->forgotten_reply; i++) {
-                ASSERT(!disk->replies[i].is_used || disk->replies[i].deadline_ns <= batch->now.mono_ns);
-                disk->replies[i].is_used = false;
-        }
-}
-
-static void store_notifications(struct disk *disk, const struct storage_batch *batch) {
-        disk_remove_notifications(disk, batch->delivered);
-        for (size_t i = 0; i < batch->n_notifications; i++) {
-                const struct pending_notification *notification = &batch->notifications[i];
-
-                ASSERT(notification->sequence > disk->header.notification_sequence);
-                disk->header.notification_sequence = notification->sequence;
-                ASSERT(array_reserve((void **)&disk->notifications, &disk->notifications_capacity,
-                                     disk->n_notifications + 1, sizeof(*disk->notifications)) == 0);
-                ASSERT(pending_notification_copy(&disk->notifications[disk->n_notifications++],
-                                                 notification) == 0);
-        }
-}
-
-void disk_commit(struct disk *disk, const struct storage_batch *batch) {
-        ASSERT(version_compare(disk->header.clock, batch->clock) <= 0);
-        disk->header.clock = batch->clock;
-        disk->header.disconnect_epoch = batch->disconnect_epoch;
-        disk->header.key_states = batch->key_states;
-        store_notifications(disk, batch);
-        remove_forgotten(disk, batch);
-
-        for (size_t i = 0; i < batch->n_rows; i++) {
-                switch (batch->rows[i].type) {
-                case ROW_ENTRY:
-                        store_entry(disk, &batch->rows[i]);
-                        break;
-                case ROW_REGISTRATION:
-                        store_registration(disk, &batch->rows[i]);
-                        break;
-                case ROW_REPLY:
-                        store_reply(disk, &batch->rows[i]);
-                        break;
-                case ROW_REPLY_DROPPED:
-                        if (batch->rows[i].reply.number < disk->n_replies)
-                                disk->replies[batch->rows[i].reply.number].is_used = false;
-                        break;
-                }
-        }
+        header->reading_ms += (now.mono_ns - disk->stored_at.mono_ns) / NS_PER_MS;
+        header->shift_ms = now.wall_ms - header->reading_ms;
+        disk->stored_at = now;
 }
 
 /* 2. Loading */
 
-static int load_registration(const struct storage_sink *sink, const struct registration *registration) {
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-
-        registration_append_names(registration, &client, &key);
-        return sink->registration(sink->userdata, buf_slice(&client), registration->user, buf_slice(&key),
-                                  registration->connection);
+static int apply(const struct disk *disk, const struct storage_sink *sink, struct change_set change_set) {
+        change_set.header = disk->state->header;
+        return sink->apply(sink->userdata, &change_set);
 }
 
-static int load_entry(const struct storage_sink *sink, const struct disk_entry *stored) {
-        struct hlc fence;
-        struct entry_fields fields = { .key = entry_key(stored->entry),
-                                       .value = entry_value(stored->entry),
-                                       .version = entry_version(stored->entry),
-                                       .deadline_ns = stored->deadline_ns,
-                                       .fence = entry_fence(stored->entry, &fence) ? &fence : NULL };
+static int load_entries(const struct disk *disk, const struct storage_sink *sink) {
+        struct keyspace_cursor cursor = { 0 };
+        struct entry *entry;
+        int r = 0;
 
-        return sink->entry(sink->userdata, &fields);
-}
+        while (r == 0 && (entry = engine_each_entry(disk->state->engine, &cursor))) {
+                struct entry_change change = entry_change_of(
+                        entry, engine_deadline(disk->state->engine, entry), disk->state->timescale);
 
-static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct disk *disk = (struct disk *)storage;
-        int r;
-
-        r = sink->header(sink->userdata, &disk->header);
-        for (size_t i = 0; i < disk->n_entries && r == 0; i++)
-                r = load_entry(sink, &disk->entries[i]);
-        for (size_t i = 0; i < disk->n_registrations && r == 0; i++)
-                r = load_registration(sink, disk->registrations[i]);
-        for (size_t i = 0; i < disk->n_replies && r == 0; i++) {
-                const struct disk_reply *stored = &disk->replies[i];
-
-                if (stored->is_used && stored->deadline_ns > now.mono_ns)
-                        r = sink->reply(sink->userdata, i, &stored->digest, stored->reply,
-                                        stored->deadline_ns);
+                r = apply(disk, sink, (struct change_set){ .entries = &change, .n_entries = 1 });
         }
-        for (size_t i = 0; i < disk->n_notifications && r == 0; i++)
-                r = sink->notification(sink->userdata, &disk->notifications[i]);
         return r;
 }
 
-static int commit(struct storage *storage, const struct storage_batch *batch) {
-        struct disk *disk = (struct disk *)storage;
+static int load_registrations(const struct disk *disk, const struct storage_sink *sink) {
+        struct registration_cursor cursor = { 0 };
+        const struct registration *registration;
+        int r = 0;
 
-        return disk->on_commit(disk->userdata, batch);
+        while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
+                CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+                struct registration_change change = { .user = registration->user,
+                                                      .connection = registration->connection };
+
+                registration_append_names(registration, &client, &key);
+                change.client = buf_slice(&client);
+                change.key = buf_slice(&key);
+                r = apply(disk, sink, (struct change_set){ .registrations = &change, .n_registrations = 1 });
+        }
+        return r;
 }
 
-static bool needs_commit(const struct storage *storage, struct now now) {
-        (void)storage;
-        (void)now;
-        return false;
+static int load_replies(const struct disk *disk, const struct storage_sink *sink) {
+        const struct dedup_record *record = disk->state->engine->dedup.oldest;
+        int r = 0;
+
+        for (; record && r == 0; record = record->next) {
+                struct reply_row row = { .number = record->number,
+                                         .digest = record->digest,
+                                         .reply = record->reply,
+                                         .deadline_ns = record->deadline_s * NS_PER_S };
+                struct reply_change change = reply_change_of(&row, disk->state->timescale);
+
+                r = apply(disk, sink, (struct change_set){ .replies = &change, .n_replies = 1 });
+        }
+        return r;
+}
+
+static int load_notifications(const struct disk *disk, const struct storage_sink *sink) {
+        const struct pending_notification *next;
+        uint64_t sequence = 0;
+        int r = 0;
+
+        while (r == 0 && (next = notification_queue_after(&disk->state->notifications, sequence))) {
+                struct notification_change change = {
+                        .sequence = next->sequence,
+                        .version = next->version,
+                        .key = next->key,
+                        .value = next->entry ? entry_value(next->entry) : (struct slice){ 0 },
+                        .recipients = next->recipients,
+                };
+
+                sequence = next->sequence;
+                r = apply(disk, sink, (struct change_set){ .notifications = &change, .n_notifications = 1 });
+        }
+        return r;
+}
+
+static int load(struct storage *storage, const struct storage_sink *sink) {
+        const struct disk *disk = (struct disk *)storage;
+        int r;
+
+        r = apply(disk, sink, (struct change_set){ 0 });
+        if (r == 0)
+                r = load_entries(disk, sink);
+        if (r == 0)
+                r = load_registrations(disk, sink);
+        if (r == 0)
+                r = load_replies(disk, sink);
+        return r == 0 ? load_notifications(disk, sink) : r;
+}
+
+static int commit(struct storage *storage, const struct change_set *change_set) {
+        struct disk *disk = (struct disk *)storage;
+
+        return disk->on_commit(disk->userdata, change_set);
 }
 
 /* The disk outlives the process. */
@@ -217,16 +144,25 @@ static struct storage *close_storage(struct storage *storage) {
         return NULL;
 }
 
-void disk_init(struct disk *disk, uint64_t seed) {
+void disk_init(struct disk *disk, uint64_t seed, struct now now) {
         static const struct storage_operations operations = {
-                .load = load, .commit = commit, .needs_commit = needs_commit, .close = close_storage
+                .load = load,
+                .commit = commit,
+                .close = close_storage,
+                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
         };
+        const struct engine_config config = { .node_id = SLICE_LITERAL("StateStore"),
+                                              .max_remembered_bytes = 1 << 30 };
+        struct state_header header = { .instance_id = "instance-1" };
 
-        *disk = (struct disk){
-                .storage = { .operations = &operations },
-                .header = { .instance_id = "instance-1" },
-        };
-        memcpy(&disk->header.digest_key, &seed, sizeof(seed));
+        memcpy(&header.digest_key, &seed, sizeof(seed));
+        header.reading_ms = now.wall_ms;
+        *disk = (struct disk){ .storage = { .operations = &operations }, .stored_at = now };
+        ASSERT(state_new(&disk->state, &config, &header, now) == 0);
+}
+
+void disk_deinit(struct disk *disk) {
+        disk->state = state_free(disk->state);
 }
 
 /* 3. Comparing */
@@ -238,64 +174,87 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
         return has_a == has_b && (!has_a || hlc_compare(fence_a, fence_b) == 0);
 }
 
-static void compare_entries(const struct disk *disk, const struct keyspace *keyspace) {
-        for (size_t i = 0; i < disk->n_entries; i++) {
-                const struct disk_entry *stored = &disk->entries[i];
-                struct slice key = entry_key(stored->entry);
-                struct entry *entry = keyspace_find(keyspace, keyspace_hash(keyspace, key), key);
+/* In milliseconds by the timescale of the state. */
+static int64_t expires_at_ms(const struct state *state, struct entry *entry) {
+        int64_t deadline_ns = engine_deadline(state->engine, entry);
+
+        return deadline_ns == DEADLINE_NEVER ? EXPIRES_NEVER
+                                             : timescale_from_deadline(state->timescale, deadline_ns);
+}
+
+static void compare_entries(const struct state *stored, const struct state *state) {
+        struct keyspace_cursor cursor = { 0 };
+        struct entry *copy;
+
+        while ((copy = engine_each_entry(stored->engine, &cursor))) {
+                struct entry *entry = find_entry(state->engine, entry_key(copy));
 
                 ASSERT(entry && entry->is_persistent);
-                ASSERT(slice_equal(entry_value(stored->entry), entry_value(entry)));
-                ASSERT(stored->entry->version_wall_ms == entry->version_wall_ms &&
-                       stored->entry->version_counter == entry->version_counter);
-                ASSERT(stored->deadline_ns == keyspace_deadline(keyspace, entry));
-                ASSERT(is_same_fence(stored->entry, entry));
+                ASSERT(slice_equal(entry_value(copy), entry_value(entry)));
+                ASSERT(version_compare(entry_version(copy), entry_version(entry)) == 0);
+                ASSERT(expires_at_ms(stored, copy) == expires_at_ms(state, entry));
+                ASSERT(is_same_fence(copy, entry));
         }
 }
 
-static void compare_registrations(const struct disk *disk, const struct registrations *table) {
+static void compare_registrations(const struct registrations *stored, const struct registrations *present) {
         struct registration_cursor cursor = { 0 };
-        struct registration *registration;
-        size_t n_stored = 0;
+        const struct registration *registration;
+        size_t n = 0;
 
-        while ((registration = registrations_each(table, &cursor))) {
-                struct registration **stored = find_registration(disk, registration);
+        while ((registration = registrations_each(present, &cursor))) {
+                CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+                const struct registration *copy;
 
-                ASSERT(stored && (*stored)->connection == registration->connection);
-                ASSERT(slice_equal((*stored)->user, registration->user));
-                n_stored++;
+                registration_append_names(registration, &client, &key);
+                copy = registrations_find(stored,
+                                          registrations_names(stored, buf_slice(&client), buf_slice(&key)));
+                ASSERT(copy && copy->connection == registration->connection);
+                ASSERT(slice_equal(copy->user, registration->user));
+                n++;
         }
-        ASSERT(n_stored == disk->n_registrations);
+        ASSERT(n == stored->n_registrations);
 }
 
-static void compare_replies(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
-        size_t n_stored = 0, n_remembered = 0;
-
-        for (size_t i = 0; i < disk->n_replies; i++) {
-                const struct disk_reply *stored = &disk->replies[i];
-                const struct dedup_record *record;
-
-                if (!stored->is_used || stored->deadline_ns <= now_ns)
-                        continue;
-                n_stored++;
-                record = dedup_find(dedup, &stored->digest);
-                ASSERT(record && !dedup_is_expired(record, now_ns));
-                ASSERT(record->number == i);
-                ASSERT(record->reply.outcome == stored->reply.outcome &&
-                       record->reply.has_version == stored->reply.has_version &&
-                       record->reply.version_wall_ms == stored->reply.version_wall_ms &&
-                       record->reply.version_counter == stored->reply.version_counter);
-        }
-        for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
-                for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
-                        n_remembered += !dedup_is_expired(record, now_ns);
-        ASSERT(n_stored == n_remembered);
+static bool is_equal_reply(const struct dedup_record *a, const struct dedup_record *b) {
+        return a->number == b->number && a->reply.outcome == b->reply.outcome &&
+               a->reply.has_version == b->reply.has_version &&
+               a->reply.version_wall_ms == b->reply.version_wall_ms &&
+               a->reply.version_counter == b->reply.version_counter;
 }
 
-void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,
-                  struct now now) {
-        ASSERT(disk->n_entries == n_persistent);
-        compare_entries(disk, &engine->keyspace);
-        compare_registrations(disk, &engine->registrations);
-        compare_replies(disk, &engine->dedup, now.mono_ns);
+/* Each reply of `some` that does not expire soon must be one of `all`. */
+static void compare_replies(const struct dedup *some, const struct dedup *all, int64_t now_ns) {
+        for (const struct dedup_record *record = some->oldest; record; record = record->next) {
+                const struct dedup_record *other = dedup_find(all, &record->digest);
+
+                ASSERT(dedup_is_expired(record, now_ns + REPLY_TOLERANCE_NS) ||
+                       (other && is_equal_reply(record, other)));
+        }
+}
+
+static void compare_notifications(const struct state *stored, const struct state *state) {
+        const struct pending_notification *a, *b;
+        uint64_t sequence = state->delivered;
+
+        while ((a = notification_queue_after(&state->notifications, sequence))) {
+                b = notification_queue_after(&stored->notifications, sequence);
+                ASSERT(b && a->sequence == b->sequence && version_compare(a->version, b->version) == 0);
+                ASSERT(slice_equal(a->key, b->key) && slice_equal(a->recipients, b->recipients));
+                ASSERT(!a->entry == !b->entry);
+                ASSERT(!a->entry || slice_equal(entry_value(a->entry), entry_value(b->entry)));
+                sequence = a->sequence;
+        }
+        ASSERT(!notification_queue_after(&stored->notifications, sequence));
+}
+
+void disk_compare(const struct disk *disk, const struct state *state, size_t n_persistent, struct now now) {
+        const struct state *stored = disk->state;
+
+        ASSERT(stored->engine->keyspace.n_keys == n_persistent);
+        compare_entries(stored, state);
+        compare_registrations(&stored->engine->registrations, &state->engine->registrations);
+        compare_replies(&stored->engine->dedup, &state->engine->dedup, now.mono_ns);
+        compare_replies(&state->engine->dedup, &stored->engine->dedup, now.mono_ns);
+        compare_notifications(stored, state);
 }

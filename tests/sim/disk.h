@@ -4,49 +4,33 @@
 #include "storage/storage.h"
 
 /*
- * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic
- * clock, because the machine is not restarted.
- *
- * Each row names the entry that it replaces. If that is not the stored entry, the program ends.
+ * A storage that outlives the pipeline, as a disk does: a second state, to which each change set is
+ * applied. The program ends if a change set does not follow the former one, or removes what is not
+ * stored.
  */
-struct disk_entry {
-        struct entry *entry; /* a reference */
-        int64_t deadline_ns;
-};
-
-struct disk_reply {
-        bool is_used;
-        struct digest digest;
-        struct remembered_reply reply;
-        int64_t deadline_ns;
-};
-
 struct disk {
-        struct storage storage;                                              /* must be the first member */
-        int (*on_commit)(void *userdata, const struct storage_batch *batch); /* the result of a commit */
+        struct storage storage;                                                /* must be the first member */
+        int (*on_commit)(void *userdata, const struct change_set *change_set); /* the result of a commit */
         void *userdata;
-        struct storage_header header;
-        struct disk_entry *entries;
-        size_t n_entries, entries_capacity;
-        struct registration **registrations; /* references */
-        size_t n_registrations, registrations_capacity;
-        struct disk_reply *replies; /* by number */
-        size_t n_replies, replies_capacity;
-        struct pending_notification *notifications; /* copies */
-        size_t n_notifications, notifications_capacity;
+        struct state *state;
+        struct now stored_at; /* the time of the header */
 };
 
-void disk_init(struct disk *disk, uint64_t seed);
+void disk_init(struct disk *disk, uint64_t seed, struct now now);
 void disk_deinit(struct disk *disk);
 
-/* Store the whole batch. */
-void disk_commit(struct disk *disk, const struct storage_batch *batch);
-
-/* Remove the pending notifications up to this sequence. */
-void disk_remove_notifications(struct disk *disk, uint64_t delivered);
+/* Store the whole change set. */
+void disk_commit(struct disk *disk, const struct change_set *change_set, struct now now);
 
 /*
- * End the program if engine and disk differ. n_persistent: the number of the engine's keys that
- * must be stored.
+ * Store the time, so that a restart does not take steps of the wall clock for time that has passed.
+ * A store commits a step within a second; here it is done before each start, because the simulated
+ * clock is stepped far and often.
  */
-void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent, struct now now);
+void disk_store_clock(struct disk *disk, struct now now);
+
+/*
+ * End the program if the state and the disk differ. n_persistent: the number of keys that must be
+ * stored.
+ */
+void disk_compare(const struct disk *disk, const struct state *state, size_t n_persistent, struct now now);

@@ -10,15 +10,17 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/time_units.h"
+#include "engine/internal.h"
 #include "engine/outcome.h"
 #include "pipeline/internal.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
 void store_compare_now(const struct world *world) {
-        const struct engine *engine = world->pipeline->engine;
+        const struct state *state = world->pipeline->state;
 
-        disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_extra_keys,
+        disk_compare(&world->disk, state, engine_stats(state->engine).n_keys - world->n_extra_keys,
                      world_store_now(world));
 }
 
@@ -34,24 +36,26 @@ static int choose_result(struct world *world) {
         return world->disk_result;
 }
 
-static void store_batch(struct world *world, const struct storage_batch *batch) {
-        if (batch->n_rows == 0 && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
-                return;
-        disk_commit(&world->disk, batch);
-        truth_commit(&world->truth, batch, world->commit_started);
+static bool is_empty(const struct change_set *change_set) {
+        return change_set->n_entries == 0 && change_set->n_registrations == 0 &&
+               change_set->n_replies == 0 && change_set->n_notifications == 0;
 }
 
-/* Store the rows of the batch before its last key. Lose that key and the rows after it. */
-static void store_batch_without_key(struct world *world, const struct storage_batch *batch) {
-        struct storage_batch less = *batch;
+static void store_change_set(struct world *world, const struct change_set *change_set) {
+        if (is_empty(change_set) && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
+                return;
+        disk_commit(&world->disk, change_set, world->commit_started);
+        truth_commit(&world->truth, &world->pipeline->batch.effects, world->commit_started);
+}
 
-        for (size_t i = batch->n_rows; i-- > 0;)
-                if (batch->rows[i].type == ROW_ENTRY) {
-                        less.n_rows = i;
-                        break;
-                }
-        disk_commit(&world->disk, &less);
-        truth_commit(&world->truth, batch, world->commit_started);
+/* Lose the last key. */
+static void store_without_key(struct world *world, const struct change_set *change_set) {
+        struct change_set less = *change_set;
+
+        if (less.n_entries > 0)
+                less.n_entries--;
+        disk_commit(&world->disk, &less, world->commit_started);
+        truth_commit(&world->truth, &world->pipeline->batch.effects, world->commit_started);
 }
 
 /* Print a row of a batch. Every run of a seed must print the same. */
@@ -70,34 +74,32 @@ static void trace_row(const struct row *row) {
                 check_trace("  reply %" PRIu64 ", digest %02x%02x", row->reply.number,
                             row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
                 break;
-        case ROW_REPLY_DROPPED:
-                check_trace("  reply %" PRIu64 " dropped", row->reply.number);
-                break;
         }
 }
 
 /*
- * The disk stores the batch if the result is 0. After -ESTALE it may have stored the batch; after
+ * The disk stores the change set if the result is 0. After -ESTALE it may have stored it; after
  * other errors it has not.
  */
-static void apply(struct world *world, const struct storage_batch *batch, int result) {
+static void apply(struct world *world, const struct change_set *change_set, int result) {
+        const struct effects *effects = &world->pipeline->batch.effects;
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
         if (is_stored && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
-                store_batch_without_key(world, batch);
+                store_without_key(world, change_set);
         else if (is_stored)
-                store_batch(world, batch);
+                store_change_set(world, change_set);
         else if (IS_PLANTED(PLANTED_LOST_REFUSED))
-                disk_commit(&world->disk, batch);
-        check_trace("%zu rows %s", batch->n_rows, is_stored ? "stored" : "refused");
-        for (size_t i = 0; i < batch->n_rows && check_is_traced; i++)
-                trace_row(&batch->rows[i]);
+                disk_commit(&world->disk, change_set, world->commit_started);
+        check_trace("%zu rows %s", effects->n_rows, is_stored ? "stored" : "refused");
+        for (size_t i = 0; i < effects->n_rows && check_is_traced; i++)
+                trace_row(&effects->rows[i]);
         world->tally->n_commits++;
         world->tally->n_refused += !is_stored;
         world->is_compare_pending |= !is_stored;
 }
 
-static int commit(void *userdata, const struct storage_batch *batch) {
+static int commit(void *userdata, const struct change_set *change_set) {
         struct world *world = userdata;
         int result;
 
@@ -105,7 +107,7 @@ static int commit(void *userdata, const struct storage_batch *batch) {
                 return 0;
 
         result = choose_result(world);
-        apply(world, batch, result);
+        apply(world, change_set, result);
         return result;
 }
 
@@ -113,7 +115,7 @@ static void end_commit(struct world *world, struct timeline_event *event) {
         if (event->generation != world->generation)
                 return;
 
-        world->batch = NULL;
+        world->change_set = NULL;
         world->work(world->work_argument);
         if (setjmp(world->fatal) == 0)
                 pipeline_work_done(world->pipeline, 0, world_store_now(world));
@@ -125,10 +127,10 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         struct world *world = userdata;
         bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
-        ASSERT(!world->batch);
+        ASSERT(!world->change_set);
         policy_observe(world);
         world->commit_started = world->now;
-        world->batch = &world->pipeline->commit.batch;
+        world->change_set = &world->pipeline->commit.change_set;
         world->work = work;
         world->work_argument = argument;
         timeline_plan(&world->timeline,
@@ -153,27 +155,42 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
         longjmp(world->fatal, 1);
 }
 
-/* Plant a loss: remove or change stored data before the next start. */
-static void plant_loss(struct disk *disk) {
-        if (IS_PLANTED(PLANTED_LOST_CLOCK))
-                disk->header.clock = (struct version){ 0 };
-        if (IS_PLANTED(PLANTED_LOST_REPLIES))
-                disk->n_replies = 0;
-        if (IS_PLANTED(PLANTED_LOST_PENDING))
-                disk_remove_notifications(disk, UINT64_MAX);
-        for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LONG_LIFE); i++)
-                if (disk->entries[i].deadline_ns != DEADLINE_NEVER)
-                        disk->entries[i].deadline_ns += 3600 * 1000 * NS_PER_MS;
-        for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LOST_TOKEN); i++) {
-                struct disk_entry *stored = &disk->entries[i];
-                struct entry *bare;
+/* Plant a longer life, or the loss of the fencing token. */
+static void plant_entry(struct engine *engine, struct slice key) {
+        struct entry *entry = keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
+        struct entry_fields fields = { 0 };
+        struct hlc fence;
 
-                ASSERT(entry_new(&bare, entry_key(stored->entry), entry_value(stored->entry),
-                                 entry_version(stored->entry), NULL) == 0);
-                bare->is_persistent = true;
-                entry_unref(stored->entry);
-                stored->entry = bare;
+        if (!entry)
+                return;
+        entry_ref(entry); /* it is replaced */
+        fields.key = entry_key(entry);
+        fields.value = entry_value(entry);
+        fields.version = entry_version(entry);
+        fields.deadline_ns = engine_deadline(engine, entry);
+        if (IS_PLANTED(PLANTED_LONG_LIFE) && fields.deadline_ns != DEADLINE_NEVER)
+                fields.deadline_ns += 3600 * NS_PER_S;
+        if (!IS_PLANTED(PLANTED_LOST_TOKEN) && entry_fence(entry, &fence))
+                fields.fence = &fence;
+        ASSERT(engine_put_entry(engine, &fields) == 0);
+        entry_unref(entry);
+}
+
+/* Plant a loss: remove or change stored data before the next start. */
+static void plant_loss(struct state *stored) {
+        if (IS_PLANTED(PLANTED_LOST_CLOCK)) {
+                stored->header.clock = (struct version){ 0 };
+                engine_set_clock(stored->engine, stored->header.clock, 0);
         }
+        if (IS_PLANTED(PLANTED_LOST_REPLIES)) {
+                dedup_deinit(&stored->engine->dedup);
+                stored->engine->dedup.last_number = 0;
+        }
+        if (IS_PLANTED(PLANTED_LOST_PENDING))
+                notification_queue_remove(&stored->notifications, stored->notifications.last_sequence);
+        for (size_t i = 0; i < N_KEYS && (IS_PLANTED(PLANTED_LONG_LIFE) || IS_PLANTED(PLANTED_LOST_TOKEN));
+             i++)
+                plant_entry(stored->engine, truth_key(i));
 }
 
 /* Add the extra keys to memory only. No request changes them, so the disk need not have them. */
@@ -186,7 +203,7 @@ static void add_extra_keys(struct world *world) {
         for (size_t i = 0; i < world->n_extra_keys; i++) {
                 snprintf(key, sizeof(key), "beside-%zu", i);
                 fields.key = slice_from_string(key);
-                ASSERT(engine_restore_entry(world->pipeline->engine, &fields) == 0);
+                ASSERT(engine_put_entry(world->pipeline->state->engine, &fields) == 0);
         }
 }
 
@@ -220,9 +237,10 @@ static void send_reply(void *userdata, uint64_t number, const struct message *re
         ASSERT(broker_publish(userdata, reply, &id) == 0);
 }
 
-static int notify_once(void *userdata, const struct registration *registration) {
+static int notify_once(void *userdata, struct slice client, struct slice key) {
         (void)userdata;
-        (void)registration;
+        (void)client;
+        (void)key;
         return 1;
 }
 
@@ -257,12 +275,17 @@ static void observe_turns(struct world *world) {
 }
 
 void store_start(struct world *world) {
+        struct state *state;
+
         check_trace("started");
-        plant_loss(&world->disk);
+        plant_loss(world->disk.state);
         world->generation++;
         world->has_ended = false;
         world->config.run = random_next(&world->random);
-        truth_restart(&world->truth, &world->disk);
+        disk_store_clock(&world->disk, world_store_now(world));
+        ASSERT(storage_load_state(&state, &world->disk.storage, &world->engine, world_store_now(world)) ==
+               0);
+        truth_restart(&world->truth, state->engine);
         world->disk.on_commit = commit;
         world->disk.userdata = world;
         world->config.transport = (struct transport){ .publish = broker_publish,
@@ -272,8 +295,7 @@ void store_start(struct world *world) {
                                                       .clock_ns = clock_ns };
         world->config.callbacks =
                 (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = world };
-        ASSERT(pipeline_new(&world->pipeline, &world->config, &world->disk.storage,
-                            world_store_now(world)) == 0);
+        ASSERT(pipeline_new(&world->pipeline, &world->config, state, &world->disk.storage) == 0);
         observe_turns(world);
         add_extra_keys(world);
         policy_set(world);
@@ -292,10 +314,10 @@ void store_check_counters(const struct world *world) {
 
 /* A commit in flight may still be stored, or not. */
 void store_kill(struct world *world) {
-        if (world->batch && random_chance(&world->random, 50))
-                store_batch(world, world->batch);
+        if (world->change_set && random_chance(&world->random, 50))
+                store_change_set(world, world->change_set);
         check_trace("killed");
-        world->batch = NULL;
+        world->change_set = NULL;
         world->generation++;
         store_check_counters(world);
         broker_drop_store(world);
@@ -304,7 +326,7 @@ void store_kill(struct world *world) {
 }
 
 void store_compare(struct world *world) {
-        if (!world->is_compare_pending || !world->pipeline || world->batch || world->has_ended ||
+        if (!world->is_compare_pending || !world->pipeline || world->change_set || world->has_ended ||
             world->pipeline->batch.effects.n_rows > 0)
                 return;
         world->is_compare_pending = false;

@@ -8,7 +8,12 @@
 #include "base/assert.h"
 #include "base/base16.h"
 #include "base/cleanup.h"
+#include "base/time_units.h"
+#include "engine/internal.h"
 #include "sim/check.h"
+
+/* See timescale_resume(). */
+#define DEADLINE_ROUNDING_NS (4 * NS_PER_MS)
 
 static const char *const keys[N_KEYS] = { "k0", "k1", "k2", "k3", "lock" };
 static const char *const clients[N_CLIENTS] = { "c0", "c1", "c2", "c3", "c4" };
@@ -178,21 +183,45 @@ static void set_registered(struct truth *truth, const struct registration *regis
         truth->connection[client_number][key_number] = registration->connection;
 }
 
-void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now) {
-        for (size_t i = 0; i < batch->n_rows; i++) {
-                if (batch->rows[i].type == ROW_ENTRY)
-                        commit_entry(truth, &batch->rows[i], now);
-                if (batch->rows[i].type == ROW_REGISTRATION)
-                        set_registered(truth, batch->rows[i].registration.registration,
-                                       batch->rows[i].registration.is_added);
+void truth_commit(struct truth *truth, const struct effects *effects, struct now now) {
+        for (size_t i = 0; i < effects->n_rows; i++) {
+                const struct row *row = &effects->rows[i];
+
+                if (row->type == ROW_ENTRY)
+                        commit_entry(truth, row, now);
+                if (row->type == ROW_REGISTRATION)
+                        set_registered(truth, row->registration.registration, row->registration.is_added);
         }
 }
 
-void truth_restart(struct truth *truth, const struct disk *disk) {
+/* A restart rounds deadlines up. */
+static void restart_deadline(struct truth *truth, const struct engine *engine, size_t key) {
+        struct slice name = truth_key(key);
+        struct entry *entry = keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, name), name);
+        struct truth_change *change;
+        int64_t deadline_ns;
+
+        if (!entry || truth->current[key] == NONE)
+                return; /* a read finds the difference */
+
+        change = &truth->changes[truth->current[key]];
+        deadline_ns = engine_deadline(engine, entry);
+        CHECK(deadline_ns >= change->deadline_ns &&
+                      deadline_ns - change->deadline_ns <= DEADLINE_ROUNDING_NS,
+              "a restart does not change a deadline by more than it is rounded");
+        change->deadline_ns = deadline_ns;
+}
+
+void truth_restart(struct truth *truth, const struct engine *engine) {
+        struct registration_cursor cursor = { 0 };
+        const struct registration *registration;
+
         truth_begin_attempt(truth);
         memset(truth->is_registered, 0, sizeof(truth->is_registered));
-        for (size_t i = 0; i < disk->n_registrations; i++)
-                set_registered(truth, disk->registrations[i], true);
+        while ((registration = registrations_each(&engine->registrations, &cursor)))
+                set_registered(truth, registration, true);
+        for (size_t i = 0; i < N_KEYS; i++)
+                restart_deadline(truth, engine, i);
 }
 
 /* 2. Notifications; replies are in truth_reply.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "engine/engine.h"
 #include "protocol/message.h"
-#include "sim/disk.h"
 
 /*
  * The expected state: the changes that the disk has stored, in order, and all requests. Every reply
@@ -112,8 +112,8 @@ struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns);
 /* The request with this Correlation Data. */
 struct sim_request *truth_find(const struct truth *truth, struct slice correlation);
 
-/* The disk has stored the batch. */
-void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now);
+/* The disk has stored the batch with these effects. */
+void truth_commit(struct truth *truth, const struct effects *effects, struct now now);
 
 /* policy.c: add a policy that is not yet in force. */
 void truth_add_policy(struct truth *truth, const enum access *granted);
@@ -125,8 +125,8 @@ void truth_add_policy(struct truth *truth, const enum access *granted);
 bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb, bool is_granted,
                        int64_t from_ns, int64_t until_ns);
 
-/* The pipeline has started with the registrations on the disk. */
-void truth_restart(struct truth *truth, const struct disk *disk);
+/* The pipeline has started with this engine, which has what the disk has stored. */
+void truth_restart(struct truth *truth, const struct engine *engine);
 
 struct truth_page truth_read_page(struct slice payload);
 

@@ -265,22 +265,19 @@ static void world_init(struct world *world, uint64_t seed) {
         *world = (struct world){
                 .random = seed,
                 .has_room = true,
-                .config = {
-                        .engine = {
-                                .node_id = SLICE_LITERAL("StateStore"),
-                                .max_keys = N_EXTRA_KEYS_MAX + 1000,
-                                .max_bytes = 1 << 24,
-                                .max_registrations = 1000,
-                                .max_remembered_bytes = 1 << 20,
-                                .registration_timeout_ns = 300 * NS_PER_MS,
-                        },
+                .engine = {
+                        .node_id = SLICE_LITERAL("StateStore"),
+                        .max_keys = N_EXTRA_KEYS_MAX + 1000,
+                        .max_bytes = 1 << 24,
+                        .max_registrations = 1000,
+                        .max_remembered_bytes = 1 << 20,
+                        .registration_timeout_ns = 300 * NS_PER_MS,
                 },
         };
-        memcpy(&world->config.engine.table_key, &seed, sizeof(seed));
-        memcpy(&world->config.engine.token_key, &seed, sizeof(seed));
+        memcpy(&world->engine.table_key, &seed, sizeof(seed));
+        memcpy(&world->engine.token_key, &seed, sizeof(seed));
         truth_init(&world->truth);
         truth_add_policy(&world->truth, all);
-        disk_init(&world->disk, random_next(&world->random) | 1);
         world->broker.has_plugin = random_chance(&world->random, 60);
         choose_faults(world);
         broker_draw_key(world);
@@ -292,6 +289,7 @@ static void world_init(struct world *world, uint64_t seed) {
         world->n_clients = 1 + random_below(&world->random, N_CLIENTS);
         world->n_requests_max = 20 + random_below(&world->random, 100);
         set_now(world, 1000 * NS_PER_MS);
+        disk_init(&world->disk, random_next(&world->random) | 1, world_store_now(world));
 }
 
 static void world_deinit(struct world *world) {
@@ -319,7 +317,7 @@ static void heal(struct world *world) {
  * connection.
  */
 static void check_registrations(struct world *world) {
-        const struct engine *engine = world->pipeline->engine;
+        const struct engine *engine = world->pipeline->state->engine;
         struct registration_cursor cursor = { 0 };
         struct registration *registration;
 

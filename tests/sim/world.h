@@ -99,6 +99,7 @@ struct world {
 
         int64_t work_ns; /* time that the pipeline has spent since now */
         struct hooks hooks;
+        struct engine_config engine;
         struct pipeline_config config;
         struct pipeline *pipeline; /* NULL: it does not run */
         uint64_t generation;       /* incremented at each start and kill of the pipeline */
@@ -107,8 +108,8 @@ struct world {
         bool has_ended;            /* the process has ended itself: it must be started again */
         bool has_room;
         bool flushes_each; /* end the wake-up after each request, as a store in memory does */
-        const struct storage_batch *batch; /* in commit; NULL: none */
-        void (*work)(void *argument);      /* commits the batch */
+        const struct change_set *change_set; /* in commit; NULL: none */
+        void (*work)(void *argument);        /* commits the batch */
         void *work_argument;
         struct now commit_started;
         int disk_result;         /* of the next commits */

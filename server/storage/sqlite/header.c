@@ -20,7 +20,7 @@ int database_header_bind(sqlite3_stmt *statement, const struct database_header *
         struct slice row_hash_key = { header->row_hash_key.bytes, sizeof(header->row_hash_key) };
 
         buf_reset(buf);
-        stored_header_append(buf, &header->stored);
+        stored_header_append(buf, &header->state);
         if (buf_failed(buf))
                 return SQLITE_NOMEM;
         binder_add_blob(&binder, row_hash_key);
@@ -60,7 +60,7 @@ int database_header_read(sqlite3 *db, struct database_header *ret_header) {
         record = column_bytes(statement, 2);
         if (row_hash_key.length != sizeof(header.row_hash_key) ||
             header_checksum(row_hash_key, record) != (uint64_t)sqlite3_column_int64(statement, 1) ||
-            stored_header_read(record, &header.stored) < 0)
+            stored_header_read(record, &header.state) < 0)
                 return SQLITE_CORRUPT;
         memcpy(header.row_hash_key.bytes, row_hash_key.data, row_hash_key.length);
         *ret_header = header;

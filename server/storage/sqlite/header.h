@@ -7,7 +7,7 @@
 
 /* The only row of the table header. Each commit replaces it. */
 struct database_header {
-        struct stored_header stored;
+        struct state_header state;
         struct hash_key row_hash_key; /* see rows.h; random, never changes */
 };
 

@@ -27,19 +27,14 @@
 #include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
-#include "storage/timescale.h"
 
-#define PROGRESS_ROWS    100000
 #define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
 struct database_load {
         sqlite3 *db;
         const struct directory *directory;
-        const struct storage_sink *sink; /* NULL: none */
-        struct now now;
-        struct timescale timescale;
-        uint64_t n_rows;
-        struct load_result result;
+        const struct storage_sink *sink;
+        struct database_header header;
 };
 
 /*
@@ -48,7 +43,12 @@ struct database_load {
  * one.
  */
 static bool is_issued(const struct database_load *load, struct version version) {
-        return version_compare(version, load->result.header.stored.header.clock) <= 0;
+        return version_compare(version, load->header.state.clock) <= 0;
+}
+
+static int apply(const struct database_load *load, struct change_set change_set) {
+        change_set.header = load->header.state;
+        return load->sink->apply(load->sink->userdata, &change_set);
 }
 
 static int fail(const struct database_load *load, int code) {
@@ -83,97 +83,68 @@ static int check_structures(const struct database_load *load) {
 }
 
 static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
-        struct entry_fields fields = { .deadline_ns = DEADLINE_NEVER };
+        struct entry_change change = { .expires_at_ms = EXPIRES_NEVER };
         struct stored_entry entry;
-        struct hlc fence;
         int r;
 
         r = stored_entry_read(statement, &entry);
         if (r < 0)
                 return r;
+        change.has_fence = entry.fence.data;
         if (!is_issued(load, entry.version) ||
-            !row_hash_equal(entry.hash, row_hash_of_key(&load->result.header.row_hash_key, entry.key)) ||
-            (entry.fence.data && hlc_parse(entry.fence, &fence) < 0))
+            !row_hash_equal(entry.hash, row_hash_of_key(&load->header.row_hash_key, entry.key)) ||
+            (change.has_fence && hlc_parse(entry.fence, &change.fence) < 0))
                 return -EBADMSG;
 
-        load->result.census.n_entries++;
-        if (!load->sink)
-                return 0;
-        fields.key = entry.key;
-        fields.value = entry.value;
-        fields.version = entry.version;
+        change.key = entry.key;
+        change.value = entry.value;
+        change.version = entry.version;
         if (entry.expires)
-                fields.deadline_ns = timescale_to_deadline(load->timescale, entry.expires_at_ms);
-        if (entry.fence.data)
-                fields.fence = &fence;
-        return load->sink->entry(load->sink->userdata, &fields);
+                change.expires_at_ms = entry.expires_at_ms;
+        return apply(load, (struct change_set){ .entries = &change, .n_entries = 1 });
 }
 
 static int load_registration(struct database_load *load, sqlite3_stmt *statement) {
-        struct stored_registration registration;
+        struct registration_change change;
         struct slice record;
         uint64_t hash;
 
         if (record_read(statement, ROW_SLOTS, &hash, &record) < 0 ||
-            stored_registration_read(record, &registration) < 0 ||
-            !row_hash_equal(hash, row_hash_of_names(&load->result.header.row_hash_key, registration.client,
-                                                    registration.key)))
+            stored_registration_read(record, &change) < 0 ||
+            !row_hash_equal(hash, row_hash_of_names(&load->header.row_hash_key, change.client, change.key)))
                 return -EBADMSG;
 
-        load->result.census.n_registrations++;
-        if (!load->sink)
-                return 0;
-        return load->sink->registration(load->sink->userdata, registration.client, registration.user,
-                                        registration.key, registration.connection);
+        return apply(load, (struct change_set){ .registrations = &change, .n_registrations = 1 });
 }
 
 static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
-        struct stored_reply reply;
+        struct reply_change change;
         struct slice record;
-        int64_t deadline_ns;
         uint64_t number;
 
         if (record_read(statement, 1, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
-            stored_reply_read(record, &reply) < 0)
+            stored_reply_read(record, &change) < 0)
                 return -EBADMSG;
-        if (reply.remembered.has_version &&
-            !is_issued(load, (struct version){ reply.remembered.version_wall_ms,
-                                               reply.remembered.version_counter }))
+        if (change.reply.has_version &&
+            !is_issued(load, (struct version){ change.reply.version_wall_ms, change.reply.version_counter }))
                 return -EBADMSG;
 
-        deadline_ns = timescale_to_deadline(load->timescale, reply.forget_at_ms);
-        if (deadline_ns <= load->now.mono_ns)
-                return 0;
-        load->result.census.n_replies++;
-        if (!load->sink)
-                return 0;
-        return load->sink->reply(load->sink->userdata, number, &reply.digest, reply.remembered, deadline_ns);
+        change.number = number;
+        return apply(load, (struct change_set){ .replies = &change, .n_replies = 1 });
 }
 
 static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
-        struct pending_notification notification = { 0 };
-        struct stored_notification stored;
+        struct notification_change change;
         struct slice record;
-        int r = 0;
+        uint64_t sequence;
 
-        if (record_read(statement, 1, &notification.sequence, &record) < 0 ||
-            stored_notification_read(record, &stored) < 0 || !is_issued(load, stored.version) ||
-            notification.sequence < 1 ||
-            notification.sequence > load->result.header.stored.header.notification_sequence)
+        if (record_read(statement, 1, &sequence, &record) < 0 ||
+            stored_notification_read(record, &change) < 0 || !is_issued(load, change.version) ||
+            sequence < 1 || sequence > load->header.state.notification_sequence)
                 return -EBADMSG;
 
-        load->result.census.n_notifications++;
-        if (!load->sink)
-                return 0;
-        notification.version = stored.version;
-        notification.key = stored.key;
-        notification.recipients = stored.recipients;
-        if (stored.value.data)
-                r = entry_new(&notification.entry, stored.key, stored.value, stored.version, NULL);
-        if (r == 0)
-                r = load->sink->notification(load->sink->userdata, &notification);
-        entry_unref(notification.entry);
-        return r;
+        change.sequence = sequence;
+        return apply(load, (struct change_set){ .notifications = &change, .n_notifications = 1 });
 }
 
 static const struct {
@@ -207,10 +178,6 @@ static int load_table(struct database_load *load, size_t table) {
                                                        statement, tables[table].name_column)));
                 if (r < 0)
                         return r;
-
-                load->n_rows++;
-                if (load->n_rows % PROGRESS_ROWS == 0 && load->sink && load->sink->progress)
-                        load->sink->progress(load->sink->userdata, load->n_rows);
         }
         return code == SQLITE_DONE ? 0 : fail(load, code);
 }
@@ -221,49 +188,44 @@ static int load_table(struct database_load *load, size_t table) {
  * the new instance id, it disconnects the clients that registered with the original
  * (common/protocol/companion.h).
  */
-static int check_commit_watermark(const struct database_load *load, struct stored_header *stored) {
+static int check_commit_watermark(const struct database_load *load, struct state_header *header) {
         struct commit_watermark commit_watermark;
 
         if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
-            strcmp(commit_watermark.instance_id, stored->header.instance_id) != 0) {
-                if (stored->n_commits > 0)
-                        storage_header_renew_instance(&stored->header);
+            strcmp(commit_watermark.instance_id, header->instance_id) != 0) {
+                if (header->n_commits > 0)
+                        state_header_renew_instance(header);
                 return 0;
         }
-        if (commit_watermark.n_commits <= stored->n_commits)
+        if (commit_watermark.n_commits <= header->n_commits)
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,
                 "its last commit is %llu, but commit %llu was acknowledged; to continue without the "
                 "missing commits, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
-                (unsigned long long)stored->n_commits, (unsigned long long)commit_watermark.n_commits);
+                (unsigned long long)header->n_commits, (unsigned long long)commit_watermark.n_commits);
 }
 
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, struct load_result *ret_result) {
-        struct database_load load = { .db = db, .directory = directory, .sink = sink, .now = now };
-        struct stored_header *stored = &load.result.header.stored;
+                struct database_header *ret_header) {
+        struct database_load load = { .db = db, .directory = directory, .sink = sink };
         int code, r;
 
-        code = database_header_read(db, &load.result.header);
+        code = database_header_read(db, &load.header);
         if (code == SQLITE_CORRUPT)
                 return database_refuse(directory, DIRECTORY_DATABASE, "the table header is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
-        r = check_commit_watermark(&load, stored);
+        r = check_commit_watermark(&load, &load.header.state);
         if (r == 0)
                 r = check_structures(&load);
-        if (r < 0)
-                return r;
-
-        load.timescale = timescale_resume(stored->reading_ms, stored->shift_ms, now);
-        if (sink)
-                r = sink->header(sink->userdata, &stored->header);
+        if (r == 0)
+                r = apply(&load, (struct change_set){ 0 });
         for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 r = load_table(&load, i);
         if (r < 0)
                 return r;
 
-        *ret_result = load.result;
+        *ret_header = load.header;
         return 0;
 }

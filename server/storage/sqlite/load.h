@@ -5,16 +5,12 @@
 
 #include "storage/sqlite/data_directory.h"
 #include "storage/sqlite/header.h"
-
-struct load_result {
-        struct database_header header;
-        struct storage_census census;
-};
+#include "storage/storage.h"
 
 /*
- * Pass everything to the sink, and check for damage: load.c lists the checks. sink NULL: only check
- * and count. Changes nothing. Returns as storage_load(). After an error the caller must discard
- * what the sink received.
+ * Pass everything to the sink, and check for damage: load.c lists the checks. Each change set has
+ * one row. Changes nothing. Returns as storage_load(). After an error the caller must discard what
+ * the sink received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, struct load_result *ret_result);
+                struct database_header *ret_header);

@@ -14,21 +14,42 @@
 #include "storage/sqlite/load.h"
 #include "storage/sqlite/schema.h"
 
+struct counting {
+        struct now now;
+        struct storage_census census;
+};
+
+static int count(void *userdata, const struct change_set *change_set) {
+        struct counting *counting = userdata;
+        struct storage_census *census = &counting->census;
+        const struct state_header *header = &change_set->header;
+        int64_t now_ms = timescale_read(
+                timescale_resume(header->reading_ms, header->shift_ms, counting->now), counting->now);
+
+        census->n_entries += change_set->n_entries;
+        census->n_registrations += change_set->n_registrations;
+        census->n_notifications += change_set->n_notifications;
+        for (size_t i = 0; i < change_set->n_replies; i++)
+                census->n_replies += change_set->replies[i].forget_at_ms > now_ms;
+        return 0;
+}
+
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
-        struct now now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
-        struct load_result result;
+        struct counting counting = { .now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() } };
+        const struct storage_sink sink = { .apply = count, .userdata = &counting };
+        struct database_header header;
         int r;
 
         r = schema_check(db, directory);
         if (r == SCHEMA_NONE)
                 return database_refuse(directory, DIRECTORY_DATABASE, "it is empty");
         if (r == 0)
-                r = sqlite_load(db, directory, NULL, now, &result);
+                r = sqlite_load(db, directory, &sink, &header);
         if (r < 0)
                 return r;
 
         database_keep_log(db, false);
-        *ret_census = result.census;
+        *ret_census = counting.census;
         return 0;
 }
 
@@ -116,7 +137,7 @@ static int renew_instance(sqlite3 *db) {
         if (code != SQLITE_OK)
                 return code;
 
-        storage_header_renew_instance(&header.stored.header);
+        state_header_renew_instance(&header.state);
         code = database_header_write(db, &header);
         return code == SQLITE_OK ? database_run(db, "PRAGMA wal_checkpoint(TRUNCATE)") : code;
 }

@@ -9,6 +9,14 @@
  * of that process on the file, also those of SQLite. The cause of an error is logged.
  */
 
+/* Numbers of stored rows. */
+struct storage_census {
+        uint64_t n_entries;
+        uint64_t n_registrations;
+        uint64_t n_replies;       /* not yet expired */
+        uint64_t n_notifications; /* pending */
+};
+
 /*
  * Check that the directory contains a database, without creating one. Returns 0, -ENOENT, or
  * another -errno.

@@ -37,14 +37,14 @@ struct sqlite_storage {
         struct directory directory;
         sqlite3 *db;
         struct sqlite_writer writer;
-        struct database_header header; /* of the last commit */
+        struct hash_key row_hash_key; /* of the database */
         int commit_watermark_fd;
         int checkpoint_frames;
         int n_log_frames;           /* after the last commit */
         int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
         bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
-        bool is_loaded;
-        bool is_stale; /* a commit returned -ESTALE, and so do all further commits */
+        bool is_empty;              /* storage_lead() creates the tables */
+        bool is_leading;
         struct log_limit log_limit;
 };
 
@@ -103,22 +103,46 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
         return r == 0 || r == -EBUSY || r == -ENOSPC ? 0 : -EIO;
 }
 
-static void update_watermark(const struct sqlite_storage *storage) {
-        struct commit_watermark commit_watermark = { .n_commits = storage->header.stored.n_commits };
+static void update_watermark(const struct sqlite_storage *storage, const struct state_header *header) {
+        struct commit_watermark commit_watermark = { .n_commits = header->n_commits };
 
-        memcpy(commit_watermark.instance_id, storage->header.stored.header.instance_id,
-               sizeof(commit_watermark.instance_id));
+        memcpy(commit_watermark.instance_id, header->instance_id, sizeof(commit_watermark.instance_id));
         if (storage->commit_watermark_fd >= 0)
                 commit_watermark_write(storage->commit_watermark_fd, &commit_watermark);
 }
 
-static int report_not_writable(const struct sqlite_storage *storage, int error) {
-        log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database), strerror(-error),
-                  directory_remedy(error));
-        return error == -ENOMEM ? -ENOMEM : -EIO;
+static int sqlite_storage_load(struct storage *base, const struct storage_sink *sink) {
+        struct sqlite_storage *storage = (struct sqlite_storage *)base;
+        struct database_header header;
+        int r;
+
+        if (storage->is_empty)
+                return 0;
+        r = sqlite_load(storage->db, &storage->directory, sink, &header);
+        if (r == 0)
+                storage->row_hash_key = header.row_hash_key;
+        return r;
 }
 
-static int start_writing(struct sqlite_storage *storage, struct now now) {
+/* Create the tables in one transaction. An interrupted one leaves the database empty. */
+static int create_tables(struct sqlite_storage *storage, const struct state_header *state_header) {
+        struct database_header header = { .state = *state_header };
+        int code;
+
+        random_fill(&header.row_hash_key, sizeof(header.row_hash_key));
+        storage->row_hash_key = header.row_hash_key;
+        errno = 0;
+        code = database_run(storage->db, "BEGIN IMMEDIATE");
+        if (code == SQLITE_OK)
+                code = schema_create(storage->db);
+        if (code == SQLITE_OK)
+                code = database_header_write(storage->db, &header);
+        if (code == SQLITE_OK)
+                code = database_run(storage->db, "COMMIT");
+        return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);
+}
+
+static int start_writing(struct sqlite_storage *storage, const struct state_header *header) {
         /*
          * Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to
          * write.
@@ -129,43 +153,40 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
                                        "PRAGMA cache_size = -8192;"
                                        "PRAGMA secure_delete = FAST;"
                                        "PRAGMA wal_autocheckpoint = 0;";
-        struct timescale timescale =
-                timescale_resume(storage->header.stored.reading_ms, storage->header.stored.shift_ms, now);
         int r;
 
         errno = 0;
         r = database_errno(database_run(storage->db, settings));
         if (r == 0 && sqlite3_db_readonly(storage->db, "main"))
                 r = -EACCES; /* SQLite opens a file that it cannot write for reading */
+        if (r == 0 && storage->is_empty)
+                r = create_tables(storage, header);
         if (r < 0)
-                return report_not_writable(storage, r);
+                return r;
 
         database_keep_log(storage->db, false);
         sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
-        update_watermark(storage);
+        update_watermark(storage, header);
         r = checkpoint_at_start(storage);
-        if (r == 0)
-                r = database_errno(sqlite_writer_init(&storage->writer, storage->db,
-                                                      &storage->header.row_hash_key, timescale));
-        return r < 0 ? report_not_writable(storage, r) : 0;
+        return r == 0 ? database_errno(
+                                sqlite_writer_init(&storage->writer, storage->db, &storage->row_hash_key))
+                      : r;
 }
 
-static int sqlite_storage_load(struct storage *base, const struct storage_sink *sink, struct now now) {
+static int sqlite_storage_lead(struct storage *base, const struct state_header *header) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
-        struct load_result result;
         int r;
 
-        ASSERT(!storage->is_loaded);
-        r = sqlite_load(storage->db, &storage->directory, sink, now, &result);
-        if (r < 0)
-                return r;
-        storage->header = result.header;
-        r = start_writing(storage, now);
-        if (r < 0)
-                return r;
+        ASSERT(!storage->is_leading);
+        r = start_writing(storage, header);
+        if (r < 0) {
+                log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database),
+                          strerror(-r), directory_remedy(r));
+                return r == -ENOMEM ? -ENOMEM : -EIO;
+        }
 
-        storage->is_loaded = true;
+        storage->is_leading = true;
         return 0;
 }
 
@@ -180,14 +201,15 @@ static bool is_no_room(int code, int error) {
 /* End a transaction that failed with this code. Returns the error for storage_commit(). */
 static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_commit) {
         int r = database_errno(code);
+        bool is_open = at_commit && !is_no_room(code, r);
         char reason[128];
 
         snprintf(reason, sizeof(reason), "%s", sqlite3_errmsg(storage->db));
-        if (!sqlite3_get_autocommit(storage->db))
+        if (!is_open && !sqlite3_get_autocommit(storage->db)) {
                 sqlite_writer_run(&storage->writer, WRITE_ROLLBACK);
-
-        storage->is_stale = !sqlite3_get_autocommit(storage->db) || (at_commit && !is_no_room(code, r));
-        if (storage->is_stale) {
+                is_open = !sqlite3_get_autocommit(storage->db);
+        }
+        if (is_open) {
                 log_error("commit to \"%s\" failed, and it is unknown whether the commit is durable: %s",
                           LOG_STRING(storage->directory.database), reason);
                 return -ESTALE;
@@ -200,48 +222,30 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
         return r;
 }
 
-static int try_commit(struct sqlite_storage *storage, const struct storage_batch *batch) {
-        struct database_header header = storage->header;
-        struct stored_header *stored = &header.stored;
+static int try_commit(struct sqlite_storage *storage, const struct change_set *change_set) {
         int code;
-
-        snprintf(stored->header.node_id, sizeof(stored->header.node_id), "%.*s", (int)batch->node_id.length,
-                 (const char *)batch->node_id.data);
-        stored->header.clock = batch->clock;
-        stored->header.disconnect_epoch = batch->disconnect_epoch;
-        stored->header.keys_may_be_lost = batch->keys_may_be_lost;
-        stored->header.key_states = batch->key_states;
-        stored->reading_ms = timescale_read(storage->writer.timescale, batch->now);
-        stored->shift_ms = timescale_shift(storage->writer.timescale, batch->now);
-        if (batch->n_notifications > 0)
-                stored->header.notification_sequence =
-                        batch->notifications[batch->n_notifications - 1].sequence;
-        stored->n_commits++;
 
         errno = 0;
         code = sqlite_writer_run(&storage->writer, WRITE_BEGIN);
         if (code == SQLITE_OK)
-                code = sqlite_writer_put(&storage->writer, batch, &header);
+                code = sqlite_writer_put(&storage->writer, change_set);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, false);
         code = sqlite_writer_run(&storage->writer, WRITE_COMMIT);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, true);
 
-        storage->header = header;
         storage->is_checkpointed = false;
         return 0;
 }
 
-static int sqlite_storage_commit(struct storage *base, const struct storage_batch *batch) {
+static int sqlite_storage_commit(struct storage *base, const struct change_set *change_set) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
         int r;
 
-        ASSERT(storage->is_loaded);
-        if (storage->is_stale)
-                return -ESTALE;
+        ASSERT(storage->is_leading);
 
-        r = try_commit(storage, batch);
+        r = try_commit(storage, change_set);
         if (r == -ENOSPC && !storage->is_checkpointed) {
                 /*
                  * After a checkpoint SQLite overwrites the log from its start, which needs no more
@@ -249,32 +253,19 @@ static int sqlite_storage_commit(struct storage *base, const struct storage_batc
                  */
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
                 if (storage->is_checkpointed)
-                        r = try_commit(storage, batch);
+                        r = try_commit(storage, change_set);
         }
         if (r < 0)
                 return r;
 
-        update_watermark(storage);
+        update_watermark(storage, &change_set->header);
         checkpoint_when_due(storage);
         return 0;
-}
-
-static bool sqlite_storage_needs_commit(const struct storage *base, struct now now) {
-        const struct sqlite_storage *storage = (const struct sqlite_storage *)base;
-
-        return timescale_was_stepped(timescale_shift(storage->writer.timescale, now),
-                                     storage->header.stored.shift_ms);
 }
 
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        /*
-         * After -ESTALE close without a checkpoint: the log may have the last commit, and a
-         * checkpoint would remove the log without it.
-         */
-        if (storage->is_stale)
-                database_keep_log(storage->db, true);
         sqlite_writer_deinit(&storage->writer);
         sqlite3_close(storage->db);
         if (storage->commit_watermark_fd >= 0) {
@@ -328,29 +319,11 @@ static int create_file_if_missing(const struct directory *directory) {
         return 0;
 }
 
-/*
- * Fill an empty database, in one transaction. An interrupted one leaves the database empty, for the
- * next start.
- */
-static int fill(struct sqlite_storage *storage) {
-        struct database_header header = { 0 };
-        int code;
-
-        if (directory_has(&storage->directory, DIRECTORY_COMMIT_WATERMARK))
-                return database_refuse(&storage->directory, DIRECTORY_DATABASE,
+static int check_emptiness(const struct directory *directory) {
+        if (directory_has(directory, DIRECTORY_COMMIT_WATERMARK))
+                return database_refuse(directory, DIRECTORY_DATABASE,
                                        "it is empty, but \"" DIRECTORY_COMMIT_WATERMARK "\" exists");
-        storage_header_init(&header.stored.header);
-        random_fill(&header.row_hash_key, sizeof(header.row_hash_key));
-        errno = 0;
-        code = database_run(storage->db,
-                            "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE");
-        if (code == SQLITE_OK)
-                code = schema_create(storage->db);
-        if (code == SQLITE_OK)
-                code = database_header_write(storage->db, &header);
-        if (code == SQLITE_OK)
-                code = database_run(storage->db, "COMMIT");
-        return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);
+        return 0;
 }
 
 static int open_database(struct sqlite_storage *storage) {
@@ -361,19 +334,23 @@ static int open_database(struct sqlite_storage *storage) {
                 r = database_open(&storage->db, storage->directory.database);
         if (r == 0)
                 r = schema_check(storage->db, &storage->directory);
-        if (r == SCHEMA_NONE)
-                r = fill(storage);
+        if (r == SCHEMA_NONE) {
+                storage->is_empty = true;
+                r = check_emptiness(&storage->directory);
+        }
         if (r < 0 && r != -EBADMSG) /* -EBADMSG is logged */
                 log_error("cannot open \"%s\": %s%s", LOG_STRING(storage->directory.database), strerror(-r),
                           directory_remedy(r));
         return r;
 }
 
+/* SQLite limits a row to SQLITE_MAX_LENGTH, which is 1e9 by default: more than an MQTT packet. */
 static const struct storage_operations operations = {
         .load = sqlite_storage_load,
+        .lead = sqlite_storage_lead,
         .commit = sqlite_storage_commit,
-        .needs_commit = sqlite_storage_needs_commit,
         .close = sqlite_storage_close,
+        .limits = { .entry_bytes = UINT64_MAX, .n_changes = SIZE_MAX, .n_bytes = SIZE_MAX },
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {

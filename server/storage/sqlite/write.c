@@ -41,11 +41,10 @@ static const char *const statements_sql[] = {
 };
 _Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key,
-                       struct timescale timescale) {
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key) {
         int code = SQLITE_OK;
 
-        *writer = (struct sqlite_writer){ .timescale = timescale, .row_hash_key = *row_hash_key };
+        *writer = (struct sqlite_writer){ .row_hash_key = *row_hash_key };
         for (size_t i = 0; i < N_WRITE_STATEMENTS && code == SQLITE_OK; i++)
                 code = database_prepare(db, statements_sql[i], &writer->statements[i]);
         return code;
@@ -54,8 +53,6 @@ int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct h
 void sqlite_writer_deinit(struct sqlite_writer *writer) {
         for (size_t i = 0; i < N_WRITE_STATEMENTS; i++)
                 sqlite3_finalize(writer->statements[i]);
-        buf_deinit(&writer->client);
-        buf_deinit(&writer->key);
         buf_deinit(&writer->fence);
         buf_deinit(&writer->record);
         *writer = (struct sqlite_writer){ 0 };
@@ -80,29 +77,20 @@ static int insert(struct sqlite_writer *writer, enum write_statement which, uint
         return code;
 }
 
-static bool is_persistent(const struct entry *entry) {
-        return entry && entry->is_persistent;
-}
-
-static int make_stored_entry(struct sqlite_writer *writer, const struct row *row,
+static int make_stored_entry(struct sqlite_writer *writer, const struct entry_change *change,
                              struct stored_entry *ret_stored) {
-        const struct entry *entry = row->entry.after;
         struct stored_entry stored = {
-                .key = entry_key(entry),
-                .value = entry_value(entry),
-                .version = entry_version(entry),
-                .hash = row_hash_of_key(&writer->row_hash_key, entry_key(entry)),
+                .hash = row_hash_of_key(&writer->row_hash_key, change->key),
+                .key = change->key,
+                .value = change->value,
+                .version = change->version,
+                .expires = change->expires_at_ms != EXPIRES_NEVER,
+                .expires_at_ms = change->expires_at_ms,
         };
-        struct hlc fence;
 
-        if (row->entry.after_deadline_ns != DEADLINE_NEVER) {
-                stored.expires = true;
-                stored.expires_at_ms =
-                        timescale_from_deadline(writer->timescale, row->entry.after_deadline_ns);
-        }
-        if (entry_fence(entry, &fence)) {
+        if (change->has_fence) {
                 buf_reset(&writer->fence);
-                hlc_append(&writer->fence, fence, HLC_PADDED);
+                hlc_append(&writer->fence, change->fence, HLC_PADDED);
                 if (buf_failed(&writer->fence))
                         return SQLITE_NOMEM;
                 stored.fence = buf_slice(&writer->fence);
@@ -112,12 +100,12 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
         return SQLITE_OK;
 }
 
-static int put_entry(struct sqlite_writer *writer, const struct row *row) {
+static int put_entry(struct sqlite_writer *writer, const struct entry_change *change) {
         sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
         struct stored_entry stored;
         int code;
 
-        code = make_stored_entry(writer, row, &stored);
+        code = make_stored_entry(writer, change, &stored);
         if (code == SQLITE_OK)
                 code = stored_entry_bind(update, &stored);
         if (code == SQLITE_OK)
@@ -129,21 +117,12 @@ static int put_entry(struct sqlite_writer *writer, const struct row *row) {
         return code == SQLITE_OK ? insert(writer, WRITE_INSERT_ENTRY, stored.hash) : code;
 }
 
-static int remove_entry(struct sqlite_writer *writer, const struct entry *entry) {
+static int remove_entry(struct sqlite_writer *writer, struct slice key) {
         struct binder binder = { .statement = writer->statements[WRITE_REMOVE_ENTRY] };
-        struct slice key = entry_key(entry);
 
         binder_add_number(&binder, (int64_t)row_hash_of_key(&writer->row_hash_key, key));
         binder_add_bytes(&binder, key);
         return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_ENTRY) : binder.code;
-}
-
-static int write_entry(struct sqlite_writer *writer, const struct row *row) {
-        if (is_persistent(row->entry.after))
-                return put_entry(writer, row);
-        if (is_persistent(row->entry.before))
-                return remove_entry(writer, row->entry.before);
-        return SQLITE_OK;
 }
 
 /* Bind the record that is in the buffer, and execute the statement. */
@@ -155,12 +134,12 @@ static int put_record(struct sqlite_writer *writer, enum write_statement which, 
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-static int remove_registration(struct sqlite_writer *writer, uint64_t hash, struct slice client,
-                               struct slice key) {
+static int remove_registration(struct sqlite_writer *writer, uint64_t hash,
+                               const struct registration_change *change) {
         struct binder binder = { .statement = writer->statements[WRITE_REMOVE_REGISTRATION] };
 
         buf_reset(&writer->record);
-        stored_registration_append_names(&writer->record, client, key);
+        stored_registration_append_names(&writer->record, change->client, change->key);
         if (buf_failed(&writer->record))
                 return SQLITE_NOMEM;
         binder_add_number(&binder, (int64_t)hash);
@@ -169,107 +148,87 @@ static int remove_registration(struct sqlite_writer *writer, uint64_t hash, stru
 }
 
 /* An added registration replaces the one with the same names, if there is one. */
-static int write_registration(struct sqlite_writer *writer, const struct row *row) {
-        const struct registration *registration = row->registration.registration;
+static int write_registration(struct sqlite_writer *writer, const struct registration_change *change) {
         sqlite3_stmt *insertion = writer->statements[WRITE_INSERT_REGISTRATION];
-        struct stored_registration stored = { .connection = registration->connection,
-                                              .user = registration->user };
-        uint64_t hash;
+        uint64_t hash = row_hash_of_names(&writer->row_hash_key, change->client, change->key);
         int code;
 
-        buf_reset(&writer->client);
-        buf_reset(&writer->key);
-        registration_append_names(registration, &writer->client, &writer->key);
-        if (buf_failed(&writer->client) || buf_failed(&writer->key))
-                return SQLITE_NOMEM;
-        stored.client = buf_slice(&writer->client);
-        stored.key = buf_slice(&writer->key);
-        hash = row_hash_of_names(&writer->row_hash_key, stored.client, stored.key);
-
-        code = remove_registration(writer, hash, stored.client, stored.key);
-        if (code != SQLITE_OK || !row->registration.is_added)
+        code = remove_registration(writer, hash, change);
+        if (code != SQLITE_OK || change->is_removed)
                 return code;
         buf_reset(&writer->record);
-        stored_registration_append(&writer->record, &stored);
+        stored_registration_append(&writer->record, change);
         if (buf_failed(&writer->record))
                 return SQLITE_NOMEM;
         code = record_bind(insertion, hash, buf_slice(&writer->record));
         return code == SQLITE_OK ? insert(writer, WRITE_INSERT_REGISTRATION, hash) : code;
 }
 
-static int write_reply(struct sqlite_writer *writer, const struct row *row) {
-        struct stored_reply stored = {
-                .digest = row->reply.digest,
-                .remembered = row->reply.reply,
-                .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
-        };
-
+static int write_reply(struct sqlite_writer *writer, const struct reply_change *change) {
         buf_reset(&writer->record);
-        stored_reply_append(&writer->record, &stored);
-        return put_record(writer, WRITE_PUT_REPLY, row->reply.number);
+        stored_reply_append(&writer->record, change);
+        return put_record(writer, WRITE_PUT_REPLY, change->number);
 }
 
-static int remove_reply(struct sqlite_writer *writer, const struct row *row) {
-        int code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_REPLY], 1, (int64_t)row->reply.number);
-
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_REPLY) : code;
-}
-
-static int write_row(struct sqlite_writer *writer, const struct row *row) {
-        switch (row->type) {
-        case ROW_ENTRY:
-                return write_entry(writer, row);
-        case ROW_REGISTRATION:
-                return write_registration(writer, row);
-        case ROW_REPLY:
-                return write_reply(writer, row);
-        case ROW_REPLY_DROPPED:
-                return remove_reply(writer, row);
-        }
-        return SQLITE_MISUSE;
-}
-
-static int write_notification(struct sqlite_writer *writer,
-                              const struct pending_notification *notification) {
-        struct stored_notification stored = {
-                .version = notification->version,
-                .key = notification->key,
-                .recipients = notification->recipients,
-        };
-
-        if (notification->entry)
-                stored.value = entry_value(notification->entry);
+static int write_notification(struct sqlite_writer *writer, const struct notification_change *change) {
         buf_reset(&writer->record);
-        stored_notification_append(&writer->record, &stored);
-        return put_record(writer, WRITE_PUT_NOTIFICATION, notification->sequence);
+        stored_notification_append(&writer->record, change);
+        return put_record(writer, WRITE_PUT_NOTIFICATION, change->sequence);
 }
 
-static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered) {
-        int code = sqlite3_bind_int64(writer->statements[WRITE_REMOVE_NOTIFICATIONS], 1, (int64_t)delivered);
+/* Remove the rows with this number, or up to it. */
+static int remove_numbered(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
+        int code = sqlite3_bind_int64(writer->statements[which], 1, (int64_t)number);
 
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_NOTIFICATIONS) : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-/* Remove more replies than the batch adds, so that their number does not grow. */
-static int remove_forgotten(struct sqlite_writer *writer, const struct storage_batch *batch) {
+/* Remove more replies than the change set adds, so that their number does not grow. */
+static int remove_forgotten(struct sqlite_writer *writer, const struct change_set *change_set) {
         struct binder binder = { .statement = writer->statements[WRITE_REMOVE_FORGOTTEN] };
 
-        binder_add_number(&binder, (int64_t)batch->forgotten_reply);
-        binder_add_number(&binder, 1000 + 2 * (int64_t)batch->n_rows);
+        binder_add_number(&binder, (int64_t)change_set->forgotten_up_to);
+        binder_add_number(&binder, 1000 + 2 * (int64_t)change_set->n_replies);
         return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_FORGOTTEN) : binder.code;
 }
 
-int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      const struct database_header *header) {
-        int code = remove_notifications(writer, batch->delivered);
+static int write_replies(struct sqlite_writer *writer, const struct change_set *change_set) {
+        int code = remove_forgotten(writer, change_set);
+
+        for (size_t i = 0; i < change_set->n_replies && code == SQLITE_OK; i++)
+                code = write_reply(writer, &change_set->replies[i]);
+        for (size_t i = 0; i < change_set->n_forgotten && code == SQLITE_OK; i++)
+                code = remove_numbered(writer, WRITE_REMOVE_REPLY, change_set->forgotten[i].number);
+        return code;
+}
+
+static int write_notifications(struct sqlite_writer *writer, const struct change_set *change_set) {
+        int code = remove_numbered(writer, WRITE_REMOVE_NOTIFICATIONS, change_set->delivered);
+
+        for (size_t i = 0; i < change_set->n_notifications && code == SQLITE_OK; i++)
+                code = write_notification(writer, &change_set->notifications[i]);
+        return code;
+}
+
+static int write_header(struct sqlite_writer *writer, const struct change_set *change_set) {
+        struct database_header header = { .state = change_set->header,
+                                          .row_hash_key = writer->row_hash_key };
+        int code = database_header_bind(writer->statements[WRITE_HEADER], &header, &writer->record);
+
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_HEADER) : code;
+}
+
+int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set) {
+        int code = write_notifications(writer, change_set);
 
         if (code == SQLITE_OK)
-                code = remove_forgotten(writer, batch);
-        for (size_t i = 0; i < batch->n_rows && code == SQLITE_OK; i++)
-                code = write_row(writer, &batch->rows[i]);
-        for (size_t i = 0; i < batch->n_notifications && code == SQLITE_OK; i++)
-                code = write_notification(writer, &batch->notifications[i]);
-        if (code == SQLITE_OK)
-                code = database_header_bind(writer->statements[WRITE_HEADER], header, &writer->record);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_HEADER) : code;
+                code = write_replies(writer, change_set);
+        for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++) {
+                const struct entry_change *change = &change_set->entries[i];
+
+                code = change->value.data ? put_entry(writer, change) : remove_entry(writer, change->key);
+        }
+        for (size_t i = 0; i < change_set->n_registrations && code == SQLITE_OK; i++)
+                code = write_registration(writer, &change_set->registrations[i]);
+        return code == SQLITE_OK ? write_header(writer, change_set) : code;
 }

@@ -3,10 +3,10 @@
 
 #include <sqlite3.h>
 
+#include "state/change_set.h"
 #include "storage/sqlite/header.h"
-#include "storage/timescale.h"
 
-/* Writes a batch within a transaction. The caller begins and ends the transaction. */
+/* Writes a change set within a transaction. The caller begins and ends the transaction. */
 
 enum write_statement {
         WRITE_BEGIN,
@@ -28,17 +28,15 @@ enum write_statement {
 
 struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
-        struct timescale timescale;
         struct hash_key row_hash_key;
-        struct buf client, key, fence, record; /* of the current row */
+        struct buf fence, record; /* of the current row */
 };
 
 /*
  * Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in
  * any case.
  */
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key,
-                       struct timescale timescale);
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key);
 
 /* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);
@@ -49,6 +47,5 @@ void sqlite_writer_deinit(struct sqlite_writer *writer);
  */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
-/* Write the rows, the notifications and *header. Returns an SQLite code. */
-int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      const struct database_header *header);
+/* Write the changes and the header. Returns an SQLite code. */
+int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set);

@@ -47,7 +47,9 @@ static void finish_work(struct world *world) {
 }
 
 static void world_init(struct world *world) {
+        struct engine_config engine = broker_engine_config();
         struct pipeline_config config = broker_config();
+        struct state *state;
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
         config.transport = (struct transport){ .publish = publish,
@@ -55,7 +57,8 @@ static void world_init(struct world *world) {
                                                .run_worker = stub_run_worker,
                                                .userdata = world };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
-        cr_assert_eq(pipeline_new(&world->pipeline, &config, broker_storage(), world->real), 0);
+        cr_assert_eq(broker_state(&state, &engine, world->real), 0);
+        cr_assert_eq(pipeline_new(&world->pipeline, &config, state, NULL), 0);
         cr_assert_eq(control_new(&world->control, world->pipeline), 0);
         pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
         finish_work(world);

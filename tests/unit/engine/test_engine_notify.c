@@ -285,7 +285,7 @@ Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = 
         watch_many(1);
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
         cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        cr_expect(!engine_has_registrations(world.engine, 1));
+        cr_expect(!engine_registration_of_connection(world.engine, 1));
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
 
         for (size_t n_remaining = N_MANY - ENGINE_STEP_ROWS_MAX; n_remaining > 0;) {
@@ -368,8 +368,8 @@ Test(disconnect, of_a_former_connection_ends_its_restored_registrations) {
 
                 world_init(&world, world_config());
                 for (size_t j = 0; j < 3; j++)
-                        cr_assert_eq(engine_restore_registration(world.engine, S("a"), S(""), keys[j],
-                                                                 restored[i].connections[j]),
+                        cr_assert_eq(engine_put_registration(world.engine, S("a"), S(""), keys[j],
+                                                             restored[i].connections[j]),
                                      0);
                 ask(&world, WATCH("a", "new", .connection = 2));
                 for (size_t j = 0; j < 3; j++) {

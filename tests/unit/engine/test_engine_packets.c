@@ -46,6 +46,17 @@ Test(packets, limit_the_value_of_a_set_also_without_watchers) {
         cr_expect(asked(&world, SET("kk", FITS), OUTCOME_VALUE_TOO_LARGE)); /* the key counts twice */
 }
 
+/* A storage may limit an entry: storage_limits(). */
+Test(entries, are_limited_by_the_size_of_key_and_value, .fini = teardown) {
+        struct engine_config config = world_config();
+
+        config.max_entry_bytes = 5;
+        world_init(&world, config);
+        cr_expect(asked(&world, SET("key", "12"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("key", "123"), OUTCOME_VALUE_TOO_LARGE));
+        cr_expect(has(&world, S("key"), S("12")));
+}
+
 Test(packets, are_not_checked_if_the_condition_is_not_met) {
         cr_expect(asked(&world, SET("k", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("k", TOO_LONG, NX), OUTCOME_CONDITION_NOT_MET));

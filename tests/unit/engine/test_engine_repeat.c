@@ -290,22 +290,14 @@ Test(repeat, is_dropped_early_and_counted_if_memory_is_used_up) {
         cr_expect(asked(&world, request, OUTCOME_CONDITION_NOT_MET));
 }
 
-static size_t n_dropped_rows(void) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < world.effects.n_rows; i++)
-                n += world.effects.rows[i].type == ROW_REPLY_DROPPED;
-        return n;
-}
-
-/* A dropped reply has a row, so that the storage drops it, too. */
+/* The effects have each dropped reply, so that the storage drops it, too. */
 Test(repeat, is_dropped_in_the_storage_and_in_steps_after_the_limit_was_lowered) {
         struct engine_config config = world_config();
         size_t n_dropped, n_dropped_in_all = 0;
 
         for (uint64_t i = 0; i < 500; i++) {
                 ask(&world, SET("x", "v", SENT, .payload = { (uint8_t *)&i, sizeof(i) }));
-                cr_assert_eq(n_dropped_rows(), 0);
+                cr_assert_eq(world.effects.n_forgotten, 0);
         }
         config.max_remembered_bytes = 10000;
         engine_set_limits(world.engine, &config);
@@ -313,9 +305,9 @@ Test(repeat, is_dropped_in_the_storage_and_in_steps_after_the_limit_was_lowered)
 
         for (uint64_t i = 500; n_remembered() > 100; i++) {
                 ask(&world, SET("x", "v", SENT, .payload = { (uint8_t *)&i, sizeof(i) }));
-                n_dropped = n_dropped_rows();
+                n_dropped = world.effects.n_forgotten;
                 cr_assert(n_dropped > 1 && n_dropped < 50, "%zu", n_dropped);
-                cr_assert_eq(world.effects.rows[1].reply.number, n_dropped_in_all + 1, "the oldest");
+                cr_assert_eq(world.effects.forgotten[0].number, n_dropped_in_all + 1, "the oldest");
                 n_dropped_in_all += n_dropped;
         }
         cr_expect_eq(engine_stats(world.engine).n_dropped_early, n_dropped_in_all);

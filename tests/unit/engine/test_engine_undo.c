@@ -218,8 +218,8 @@ Test(restored, keys_keep_value_version_deadline_and_fence, .init = setup, .fini 
 
         world.engine->clock.last = version;
         for (size_t i = 0; i < N_ROWS(stored); i++)
-                cr_assert_eq(engine_restore_entry(world.engine, &stored[i]), 0);
-        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
+                cr_assert_eq(engine_put_entry(world.engine, &stored[i]), 0);
+        cr_assert_eq(engine_put_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
 
         cr_expect(has(&world, S("k"), S("v")));
         cr_expect_eq(version_number(ask(&world, GET("k"))->version), version_number(version));

@@ -105,8 +105,8 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
 Test(undo_registrations, restores_registrations_of_a_former_connection) {
         static const uint64_t retained[] = { 8 };
 
-        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S(""), S("former"), 7), 0);
-        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S(""), S("k"), 8), 0);
+        cr_assert_eq(engine_put_registration(world.engine, S("c"), S(""), S("former"), 7), 0);
+        cr_assert_eq(engine_put_registration(world.engine, S("c"), S(""), S("k"), 8), 0);
         happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
                                        .connections = retained,
                                        .n_connections = 1 });

@@ -43,8 +43,8 @@ Test(persistence, stores_a_key_whose_match_runs_out_of_steps) {
 static struct world world;
 
 static void restore_registration(const char *client, const char *key) {
-        cr_assert_eq(engine_restore_registration(world.engine, slice_from_string(client), S(""),
-                                                 slice_from_string(key), 7),
+        cr_assert_eq(engine_put_registration(world.engine, slice_from_string(client), S(""),
+                                             slice_from_string(key), 7),
                      0);
 }
 
@@ -64,7 +64,7 @@ Test(lost_keys, watchers_of_each_absent_key_are_notified_once) {
         restore_registration("c", "lost");
         restore_registration("d", "lost");
         restore_registration("c", "kept");
-        cr_assert_eq(engine_restore_entry(world.engine, &kept), 0);
+        cr_assert_eq(engine_put_entry(world.engine, &kept), 0);
         cr_expect_not(engine_may_lose_keys(world.engine));
         engine_restore_lost_keys(world.engine);
         cr_expect(engine_may_lose_keys(world.engine));

@@ -44,7 +44,7 @@ Test(starved_engine, restores_a_key_or_changes_nothing) {
         cr_assert_eq(engine_new(&engine, &config), 0);
         for (uint64_t n = 1; r < 0; n++) {
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = engine_restore_entry(engine, &stored);
+                r = engine_put_entry(engine, &stored);
                 cr_assert_eq(r, memory_stop_failing() > 0 ? -ENOMEM : 0, "allocation %lu", n);
                 cr_expect_eq(engine_stats(engine).n_keys, r == 0, "allocation %lu", n);
         }
@@ -76,11 +76,11 @@ static struct engine *engine_of_requests(void) {
         struct engine *engine;
 
         cr_assert_eq(engine_new(&engine, &config), 0);
-        cr_assert_eq(engine_restore_entry(engine, &present), 0);
-        cr_assert_eq(engine_restore_entry(engine, &past), 0);
-        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("k"), 0), 0);
-        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("past"), 0), 0);
-        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("none"), 0), 0);
+        cr_assert_eq(engine_put_entry(engine, &present), 0);
+        cr_assert_eq(engine_put_entry(engine, &past), 0);
+        cr_assert_eq(engine_put_registration(engine, S("c"), S(""), S("k"), 0), 0);
+        cr_assert_eq(engine_put_registration(engine, S("c"), S(""), S("past"), 0), 0);
+        cr_assert_eq(engine_put_registration(engine, S("c"), S(""), S("none"), 0), 0);
         return engine;
 }
 

@@ -69,52 +69,27 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         return 0;
 }
 
-static int commit(struct storage *storage, const struct storage_batch *batch) {
+static int commit(struct storage *storage, const struct change_set *change_set) {
         struct broker *broker = (struct broker *)storage;
 
         if (broker->work_result == 0) {
-                broker->n_rows_committed += batch->n_rows;
-                broker->n_notifications_committed += batch->n_notifications;
-                broker->delivered = batch->delivered;
-                broker->key_states = batch->key_states;
-                broker->keys_may_be_lost = batch->keys_may_be_lost;
+                broker->n_changes_committed += change_set->n_entries + change_set->n_registrations +
+                                               change_set->n_replies + change_set->n_forgotten;
+                broker->n_notifications_committed += change_set->n_notifications;
+                broker->delivered = change_set->delivered;
+                broker->header = change_set->header;
         }
         return broker->work_result;
 }
 
-static int commit_nothing(struct storage *storage, const struct storage_batch *batch) {
+static int commit_nothing(struct storage *storage, const struct change_set *change_set) {
         (void)storage;
-        (void)batch;
+        (void)change_set;
         return 0;
 }
 
-static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct storage_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
-
-        (void)storage;
-        (void)now;
-        return sink->header(sink->userdata, &header);
-}
-
-static int load_stored(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct broker *broker = (struct broker *)storage;
-        struct storage_header header = { .digest_key = { { 1 } },
-                                         .instance_id = "instance-1",
-                                         .key_states = broker->key_states };
-        int r;
-
-        (void)now;
-        if (broker->n_stored > 0)
-                header.notification_sequence = broker->stored[broker->n_stored - 1].sequence;
-        r = sink->header(sink->userdata, &header);
-        for (size_t i = 0; i < broker->n_stored && r == 0; i++)
-                r = sink->notification(sink->userdata, &broker->stored[i]);
-        return r;
-}
-
-static bool needs_commit(const struct storage *storage, struct now now) {
-        (void)now;
-        return ((const struct broker *)storage)->needs_commit;
+static bool is_waiting(const struct storage *storage) {
+        return ((const struct broker *)storage)->is_storage_waiting;
 }
 
 static struct storage *close_storage(struct storage *storage) {
@@ -123,27 +98,35 @@ static struct storage *close_storage(struct storage *storage) {
 }
 
 struct storage *broker_storage(void) {
-        static const struct storage_operations operations = { .load = load,
-                                                              .commit = commit_nothing,
-                                                              .close = close_storage };
+        static const struct storage_operations operations = {
+                .commit = commit_nothing,
+                .close = close_storage,
+                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
+        };
         static struct storage storage = { &operations };
 
         return &storage;
 }
 
-struct pipeline_config broker_config(void) {
-        return (struct pipeline_config){
-                .engine = {
-                        .node_id = S("StateStore"),
-                        .max_keys = 1000000,
-                        .max_bytes = 1 << 30,
-                        .max_registrations = 1000000,
-                        .max_remembered_bytes = 64 << 20,
-                        .registration_timeout_ns = BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000),
-                },
-                .dialect = DIALECT_SDK,
-                .run = BROKER_RUN,
+struct engine_config broker_engine_config(void) {
+        return (struct engine_config){
+                .node_id = S("StateStore"),
+                .max_keys = 1000000,
+                .max_bytes = 1 << 30,
+                .max_registrations = 1000000,
+                .max_remembered_bytes = 64 << 20,
+                .registration_timeout_ns = BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000),
         };
+}
+
+int broker_state(struct state **ret_state, const struct engine_config *config, struct now now) {
+        const struct state_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
+
+        return state_new(ret_state, config, &header, now);
+}
+
+struct pipeline_config broker_config(void) {
+        return (struct pipeline_config){ .dialect = DIALECT_SDK, .run = BROKER_RUN };
 }
 
 static int64_t clock_ns(void *userdata) {
@@ -152,7 +135,28 @@ static int64_t clock_ns(void *userdata) {
         return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
 }
 
+/* What is stored of the header: tests need no more. */
+static struct state_header stored_header(const struct broker *broker) {
+        struct state_header header = { .digest_key = { { 1 } },
+                                       .instance_id = "instance-1",
+                                       .node_id = "StateStore",
+                                       .key_states = broker->header.key_states };
+
+        if (broker->n_stored > 0)
+                header.notification_sequence = broker->stored[broker->n_stored - 1].sequence;
+        return header;
+}
+
 static void start_store(struct broker *broker, struct pipeline_config config) {
+        struct change_set stored = { .header = stored_header(broker),
+                                     .notifications = broker->stored,
+                                     .n_notifications = broker->n_stored };
+        struct state_header empty = stored.header;
+        struct state *state;
+
+        empty.notification_sequence = 0;
+        cr_assert_eq(state_new(&state, &broker->engine, &empty, broker->now), 0);
+        cr_assert_eq(state_apply(state, &stored, broker->now), 0);
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = has_room,
                                                .run_worker = run_worker,
@@ -160,22 +164,35 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
                                                .clock_ns = clock_ns };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = broker };
-        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, state,
+                                  broker->is_volatile ? NULL : &broker->storage),
+                     0);
+}
+
+static void init(struct broker *broker, struct broker initial, struct pipeline_config config) {
+        *broker = initial;
+        broker->now = (struct now){ .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
+        broker->room = SIZE_MAX;
+        broker->operations = (struct storage_operations){
+                .commit = commit,
+                .close = close_storage,
+                .is_waiting = is_waiting,
+                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
+        };
+        broker->storage.operations = &broker->operations;
+        start_store(broker, config);
 }
 
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
-                        const struct pending_notification *stored, size_t n_stored) {
+                        const struct notification_change *stored, size_t n_stored) {
+        init(broker,
+             (struct broker){ .engine = broker_engine_config(), .stored = stored, .n_stored = n_stored },
+             config);
+}
 
-        static const struct storage_operations operations = {
-                .load = load_stored, .commit = commit, .needs_commit = needs_commit, .close = close_storage
-        };
-
-        *broker = (struct broker){ .storage = { &operations },
-                                   .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
-                                   .room = SIZE_MAX,
-                                   .stored = stored,
-                                   .n_stored = n_stored };
-        start_store(broker, config);
+void broker_init_engine(struct broker *broker, struct pipeline_config config, struct engine_config engine) {
+        init(broker, (struct broker){ .engine = engine }, config);
+        broker_connect(broker, false);
 }
 
 void broker_restart_store(struct broker *broker, struct pipeline_config config) {

@@ -24,8 +24,15 @@
 
 #define BROKER_REGISTRATION_TIMEOUT_MS 10000
 
+/* A step of the wall clock after which the storage needs a commit. */
+#define CLOCK_STEP_MS 1000
+
 struct broker {
-        struct storage storage;       /* must be the first member: it is the pipeline's storage */
+        struct storage storage;               /* must be the first member: it is the pipeline's storage */
+        struct storage_operations operations; /* of the storage; its limits may be changed */
+        bool is_volatile;                     /* start pipelines without the storage */
+        bool is_storage_waiting;              /* storage_is_waiting() */
+        struct engine_config engine;
         void (*work)(void *argument); /* the commit in progress; NULL: none */
         void *work_argument;
         int work_result; /* the result of that commit */
@@ -47,26 +54,27 @@ struct broker {
         char key;                     /* MAC key of the last welcome; 0: no welcome yet */
 
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
-        size_t n_commits, n_rows_committed, n_notifications_committed;
-        uint64_t delivered;                        /* of the last commit */
-        bool keys_may_be_lost;                     /* of the last commit */
-        struct companion_key_states key_states;    /* of the last commit; the pipeline loads them */
-        const struct pending_notification *stored; /* notifications that the pipeline loads */
+        size_t n_commits, n_changes_committed, n_notifications_committed;
+        uint64_t delivered;                       /* of the last commit */
+        struct state_header header;               /* of the last commit; the pipeline loads its key_states */
+        const struct notification_change *stored; /* notifications that the pipeline loads */
         size_t n_stored;
-        bool needs_commit;                   /* the storage needs a commit without rows */
         int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */
         bool has_ended;                      /* the pipeline has called fatal(): only free it */
         jmp_buf fatal;                       /* where the test continues after fatal() */
         struct buf text;
 };
 
-/* Ample quotas, the sdk dialect. */
+/* The sdk dialect. */
 struct pipeline_config broker_config(void);
 
-/*
- * Return a storage that stores nothing and always has the same seed and instance id. The caller
- * need not close it.
- */
+/* Ample quotas. */
+struct engine_config broker_engine_config(void);
+
+/* Create an empty state that always has the same digest key and instance id. Returns as state_new(). */
+int broker_state(struct state **ret_state, const struct engine_config *config, struct now now);
+
+/* Return a storage that stores nothing. The caller need not close it. */
 struct storage *broker_storage(void);
 
 /* Start a pipeline that is connected to a broker without the plugin. */
@@ -77,7 +85,10 @@ void broker_init_down(struct broker *broker, struct pipeline_config config);
 
 /* Likewise; the storage has these pending notifications. Borrowed. */
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
-                        const struct pending_notification *stored, size_t n_stored);
+                        const struct notification_change *stored, size_t n_stored);
+
+/* Start a pipeline with this engine that is connected to a broker without the plugin. */
+void broker_init_engine(struct broker *broker, struct pipeline_config config, struct engine_config engine);
 void broker_deinit(struct broker *broker);
 
 /*

@@ -22,9 +22,9 @@ static struct broker broker;
  * Connection 7, whose client id has one byte, watches both keys. Client c watches k; it has
  * registered at a plain broker.
  */
-static const struct pending_notification stored[] = {
-        { 5, { 1000, 1 }, S("k"), NULL, S("\0\0\0\0\0\0\0\7\0\1\0\0\0\0\0\0\0\0\0\1c") },
-        { 6, { 1000, 2 }, S("l"), NULL, S("\0\0\0\0\0\0\0\7\0\1") },
+static const struct notification_change stored[] = {
+        { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0\0\0\0\0\0\0\0\1c") },
+        { 6, { 1000, 2 }, S("l"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1") },
 };
 
 static void setup(void) {
@@ -115,7 +115,7 @@ Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
         cr_expect_eq(n_pending(), 0);
         broker.commit_result = 0;
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
-        cr_expect_eq(broker.pipeline->outbox.last_sequence, 1);
+        cr_expect_eq(broker.pipeline->state->notifications.last_sequence, 1);
 }
 
 Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_limit) {
@@ -148,7 +148,7 @@ Test(notifications, on_a_plain_broker_are_not_published_again_after_a_break) {
 Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         cr_expect_eq(n_pending(), 2);
         broker_flush(&broker);
-        broker.needs_commit = true;
+        broker.now.wall_ms += CLOCK_STEP_MS;
         pipeline_check_storage(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
@@ -210,4 +210,18 @@ Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with
         broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED);
+}
+
+/* Nothing could be published again after a restart. */
+Test(notifications, that_are_published_are_not_kept_without_a_storage) {
+        broker_deinit(&broker);
+        broker_init(&broker, broker_config());
+        broker.is_volatile = true;
+        broker_restart_store(&broker, broker_config());
+        broker_connect(&broker, false);
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_forget(&broker);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
+        cr_expect_eq(n_pending(), 0);
+        cr_expect_eq(broker.pipeline->state->notifications.last_sequence, 1);
 }

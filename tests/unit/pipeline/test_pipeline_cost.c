@@ -210,13 +210,9 @@ static const char *topics_of_next_batch(void) {
         return topics;
 }
 
-/* As --storage memory: a storage that stores nothing. */
+/* Without a data directory. */
 static void become_volatile(void) {
-        static struct storage_operations operations;
-
-        operations = *broker.storage.operations;
-        operations.is_volatile = true;
-        broker.storage.operations = &operations;
+        broker.is_volatile = true;
         broker_restart_store(&broker, broker_config());
         broker_connect(&broker, false);
 }
@@ -352,4 +348,26 @@ Test(batch_cost, request_is_executed_between_the_steps_of_expiry) {
         broker_tick(&broker);
         cr_expect_eq(n_keys(), 1);
         broker_deinit(&broker);
+}
+
+/* Each SET has an entry and a remembered reply. */
+Test(batch_cost, batch_ends_at_the_limits_of_the_storage) {
+        static const struct storage_limits limits[] = { { UINT64_MAX, 4, SIZE_MAX },
+                                                        { UINT64_MAX, SIZE_MAX, 1000 } };
+
+        for (size_t i = 0; i < N_ROWS(limits); i++) {
+                broker_init(&broker, broker_config());
+                broker.operations.limits = limits[i];
+                broker.commit_result = 1;
+                for (int n = 0; n < 10; n++)
+                        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+                broker_flush(&broker);
+                broker_committed(&broker, 0);
+                cr_expect_gt(broker.n_changes_committed, 0);
+                cr_expect_leq(broker.n_changes_committed, 5, "row %zu", i);
+                broker.commit_result = 0;
+                broker_committed(&broker, 0);
+                cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 10);
+                broker_deinit(&broker);
+        }
 }

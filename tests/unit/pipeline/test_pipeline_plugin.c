@@ -590,9 +590,9 @@ Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
         broker_notified_after_set(&broker);
         broker_say(&broker, COMPANION_DELIVERED, "2");
         broker_say(&broker, COMPANION_DELIVERED, "no number");
-        cr_expect_eq(broker.pipeline->outbox.n_pending, 1);
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 1);
         broker_say(&broker, COMPANION_DELIVERED, "1");
-        cr_expect_eq(broker.pipeline->outbox.n_pending, 0);
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 0);
 }
 
 Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
@@ -747,10 +747,11 @@ Test(with_plugin, partly_published_change_is_continued) {
         cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
-/* A fault rule of --control: connection 10 is notified twice, 11 not at all. */
-static int fault(void *userdata, const struct registration *registration) {
+/* A fault rule of --control: the client of connection 10 is notified twice, that of 11 not at all. */
+static int fault(void *userdata, struct slice client, struct slice key) {
         (void)userdata;
-        return registration->connection == 10 ? 2 : registration->connection == 11 ? 0 : 1;
+        cr_expect(slice_equal(key, S("k")));
+        return slice_equal(client, S("c0")) ? 2 : slice_equal(client, S("c1")) ? 0 : 1;
 }
 
 static uint64_t no_number(void *userdata, struct invocation *invocation, bool has_response_topic,
@@ -780,9 +781,10 @@ Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
-static int omit(void *userdata, const struct registration *registration) {
+static int omit(void *userdata, struct slice client, struct slice key) {
         (void)userdata;
-        (void)registration;
+        (void)client;
+        (void)key;
         return 0;
 }
 
@@ -858,7 +860,7 @@ Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connect
         broker.pipeline->last_broker_kind = BROKER_UNKNOWN; /* as after a restart */
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
-        cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 0);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_registrations, 0);
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
@@ -905,7 +907,7 @@ static void setup_lost(void) {
         broker_welcome(&broker, KEY, ALL);
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
-        engine_restore_lost_keys(broker.pipeline->engine);
+        engine_restore_lost_keys(broker.pipeline->state->engine);
         meet_plugin(true);
         broker_welcome(&broker, KEY, ALL "5\n");
         broker_flush(&broker);
@@ -923,7 +925,7 @@ Test(lost_keys, notification_of_a_lost_key_is_committed_before_it_is_published) 
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         cr_expect_eq(broker.n_notifications_committed, 1);
-        cr_expect_not(broker.keys_may_be_lost);
+        cr_expect_not(broker.header.keys_may_be_lost);
         cr_expect_str_eq(broker_sent(&broker), DELETED("1"));
 
         broker_say(&broker, COMPANION_DELIVERED, "1");
@@ -945,5 +947,5 @@ Test(lost_keys, notification_of_a_lost_key_is_repeated_after_a_failed_commit) {
 Test(lost_keys, commit_before_the_notification_stores_that_keys_may_be_lost) {
         send_with_mac("SET", "other", "v", KEY, 6);
         broker_flush(&broker);
-        cr_expect(broker.keys_may_be_lost);
+        cr_expect(broker.header.keys_may_be_lost);
 }

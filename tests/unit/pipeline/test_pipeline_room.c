@@ -192,7 +192,7 @@ Test(waiting, requests_beyond_the_inbox_limit_are_dropped_and_counted) {
 }
 
 Test(waiting, limits_change_while_idle, .init = setup, .fini = teardown) {
-        struct engine_config config = broker_config().engine;
+        struct engine_config config = broker_engine_config();
 
         config.max_keys = 0;
         pipeline_set_limits(broker.pipeline, &config);

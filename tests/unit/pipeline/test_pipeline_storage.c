@@ -45,7 +45,7 @@ Test(storage, only_batches_with_changes_are_committed) {
         send_words("SET", "l", "v");
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
-        cr_expect_eq(broker.n_rows_committed, 4); /* two keys, two remembered replies */
+        cr_expect_eq(broker.n_changes_committed, 4); /* two keys, two remembered replies */
 
         send_words("GET", "k", NULL);
         send_words("SCAN", "*", NULL);
@@ -261,7 +261,7 @@ Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
         broker_flush(&broker);
         check_storage();
         cr_expect_eq(broker.n_commits, 0);
-        broker.needs_commit = true;
+        broker.now.wall_ms += CLOCK_STEP_MS;
         check_storage();
         cr_expect_eq(broker.n_commits, 1);
         broker_flush(&broker);
@@ -269,6 +269,7 @@ Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
 
         broker.commit_result = 1;
         send_words("SET", "k", "v");
+        broker.now.wall_ms += CLOCK_STEP_MS;
         check_storage();
         cr_expect_eq(broker.n_commits, 2);
         check_storage(); /* a commit is in progress */
@@ -313,7 +314,7 @@ Test(storage, hello_is_repeated_after_failed_commits) {
         broker_forget(&broker);
         check_storage();
         cr_expect_str_eq(broker_sent(&broker), "");
-        cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 1);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_registrations, 1);
 
         broker.commit_result = 0;
         send_words("SET", "l", "v");
@@ -331,8 +332,8 @@ Test(storage, hello_is_repeated_after_failed_commits) {
         broker_welcome(&broker, KEY, ALL);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:8 replies:+OK ");
-        cr_expect_null(engine_find_registration(broker.pipeline->engine, S("c"), S("k")));
-        cr_expect_not_null(engine_find_registration(broker.pipeline->engine, S("d"), S("k")));
+        cr_expect_null(engine_find_registration(broker.pipeline->state->engine, S("c"), S("k")));
+        cr_expect_not_null(engine_find_registration(broker.pipeline->state->engine, S("d"), S("k")));
         broker_forget(&broker);
         check_storage();
         cr_expect_str_eq(broker_sent(&broker), "");
@@ -424,7 +425,7 @@ Test(deferral, deferred_hello_does_not_time_out) {
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         broker_tick(&broker);
-        broker.needs_commit = true;
+        broker.now.wall_ms += CLOCK_STEP_MS;
         check_storage(); /* must not commit the batch before welcome */
         broker_welcome(&broker, KEY, ALL);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
@@ -456,12 +457,12 @@ Test(storage, version_is_committed_before_its_reply_without_changed_rows) {
 
         broker_do(&broker, "KEYNOTIFY k");
         broker_forget(&broker);
-        broker.n_commits = broker.n_rows_committed = 0;
+        broker.n_commits = broker.n_changes_committed = 0;
         broker.commit_result = 1;
         broker_send(&broker, again);
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
-        cr_expect_eq(broker.n_rows_committed, 0);
+        cr_expect_eq(broker.n_changes_committed, 0);
         cr_expect_eq(broker.n_sent, 0);
 
         broker_committed(&broker, 0);

@@ -101,3 +101,18 @@ Test(progress, waiting_for_a_connection_is_not_a_hang) {
         cr_expect(pipeline_is_idle(broker.pipeline));
         cr_expect(has_progress());
 }
+
+Test(progress, commit_that_waits_for_another_machine_is_not_a_hang) {
+        broker.commit_result = 1;
+        broker.is_storage_waiting = true;
+        send_set("k");
+        broker_flush(&broker);
+        cr_expect(has_progress());
+        cr_expect(has_progress());
+
+        broker.is_storage_waiting = false;
+        cr_expect(has_progress(), "the wait has ended, so there is work again");
+        cr_expect_not(has_progress());
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+}

@@ -14,10 +14,10 @@ static struct broker broker;
 
 /* "k" and "f" have the value "v", "f" is fenced, and the quota is used up. */
 static void setup(void) {
-        struct pipeline_config config = broker_config();
+        struct engine_config engine = broker_engine_config();
 
-        config.engine.max_keys = 2;
-        broker_init(&broker, config);
+        engine.max_keys = 2;
+        broker_init_engine(&broker, broker_config(), engine);
         broker_do(&broker, "SET k v");
         cr_assert(broker_replies_with(&broker,
                                       (struct sending){ WORDS(S("SET"), S("f"), S("v")), .fence = S(FENCE) },

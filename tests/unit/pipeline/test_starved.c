@@ -137,17 +137,20 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
 
 static void side_init(struct broker_variant *side, const struct script *script, bool with_plugin,
                       struct now now) {
+        struct engine_config engine = broker_engine_config();
         struct pipeline_config config = broker_config();
+        struct state *state;
 
         *side = (struct broker_variant){ 0 };
-        config.engine.max_keys = script->max_keys;
+        engine.max_keys = script->max_keys;
+        cr_assert_eq(broker_state(&state, &engine, now), 0);
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,
                                                .run_worker = stub_run_worker,
                                                .userdata = side };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
-        cr_assert_eq(pipeline_new(&side->pipeline, &config, broker_storage(), now), 0);
+        cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
         if (with_plugin)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         pipeline_connected(side->pipeline, false, now);
@@ -402,8 +405,10 @@ Test(starved, pipeline_recovers_after_all_allocations_failed) {
 }
 
 Test(starved, pipeline_creation_fails_without_leaks) {
+        struct engine_config engine = broker_engine_config();
         struct pipeline_config config = broker_config();
         struct pipeline *pipeline = NULL;
+        struct state *state = NULL;
 
         config.transport = (struct transport){ .publish = publish, .has_room = stub_has_room };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
@@ -411,11 +416,14 @@ Test(starved, pipeline_creation_fails_without_leaks) {
                 int r;
 
                 memory_starve(n, 1);
-                r = pipeline_new(&pipeline, &config, broker_storage(), (struct now){ 0 });
+                r = broker_state(&state, &engine, (struct now){ 0 });
+                if (r == 0)
+                        r = pipeline_new(&pipeline, &config, state, broker_storage());
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
                 cr_assert_null(pipeline);
+                state = state_free(state);
         }
         pipeline_free(pipeline);
 }

@@ -187,14 +187,13 @@ void content_remove_replies(struct content *content, uint64_t from, uint64_t to)
         }
 }
 
-void content_put_notification(struct content *content, const struct pending_notification *notification) {
-        struct slice value = notification->entry ? entry_value(notification->entry) : (struct slice){ 0 };
-        char *key_text = bytes_text(notification->key), *value_text = bytes_text(value);
+void content_put_notification(struct content *content, const struct notification_change *notification) {
+        char *key_text = bytes_text(notification->key), *value_text = bytes_text(notification->value);
         char *recipients = bytes_text(notification->recipients);
 
         content_put(content, notification_name(notification->sequence),
                     text_of("key %s %s %s version %" PRId64 ":%u recipients %s", key_text,
-                            notification->entry ? "set" : "deleted", value_text,
+                            notification->value.data ? "set" : "deleted", value_text,
                             notification->version.wall_ms, notification->version.counter, recipients));
         free(key_text);
         free(value_text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "storage/storage.h"
+#include "state/change_set.h"
 
 /*
  * The content of a storage as text, one line for each row, so that tests can compare it and print
@@ -24,7 +24,6 @@ struct setting {
         struct slice key, value;
         int64_t deadline_ns; /* 0: never */
         struct hlc fence;    /* node absent: none */
-        bool is_transient;   /* not persistent */
 };
 
 bool content_has_entry(const struct content *content, struct slice key);
@@ -41,7 +40,7 @@ void content_put_reply(struct content *content, uint64_t number, const struct di
 /* Remove the replies with these numbers. */
 void content_remove_replies(struct content *content, uint64_t from, uint64_t to);
 
-void content_put_notification(struct content *content, const struct pending_notification *notification);
+void content_put_notification(struct content *content, const struct notification_change *notification);
 
 /* Remove the notifications up to this sequence. */
 void content_remove_notifications(struct content *content, uint64_t delivered);

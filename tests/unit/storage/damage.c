@@ -12,7 +12,7 @@
 
 #define WATERMARK "acknowledged" /* the file */
 
-void damage_make_batch(struct disk *disk, int i) {
+void damage_make_changes(struct disk *disk, int i) {
         static char large[7000];
         char key[32];
 
@@ -27,12 +27,12 @@ void damage_make_batch(struct disk *disk, int i) {
                                   });
         }
         disk_set(disk, S("large"), (struct slice){ (uint8_t *)large, sizeof(large) });
-        disk_notify(disk, S("large"), (struct slice){ (uint8_t *)large, 300 });
-        if (disk->notification_sequence > 2)
-                disk_deliver(disk, disk->notification_sequence - 2);
+        disk_notify(disk, (struct slice){ (uint8_t *)large, 300 });
+        if (disk->header.notification_sequence > 2)
+                disk_deliver(disk, disk->header.notification_sequence - 2);
         disk_watch(disk, (struct slice){ (uint8_t *)large, (size_t)i + 1 }, S("sensors"), 7);
         for (uint32_t j = 0; j < 3; j++)
-                disk_reply(disk, 1 + ((uint64_t)i * 3 + j) % 20, OUTCOME_DONE, disk->clock,
+                disk_reply(disk, 1 + (uint64_t)i % 7 * 3 + j, OUTCOME_DONE, disk->clock,
                            INT64_C(5000000000));
 }
 
@@ -42,9 +42,9 @@ void damage_fill(struct disk *disk) {
 
         for (int i = 0; i < 500; i++) {
                 snprintf(key, sizeof(key), "cold/%d", i);
-                disk_put(disk, key, "one of many rows that no later batch changes at all");
+                disk_put(disk, key, "one of many rows that no later commit changes at all");
         }
-        memset(large, 'c', sizeof(large)); /* most pages: later batches do not write them to the log */
+        memset(large, 'c', sizeof(large)); /* most pages: later commits do not write them to the log */
         disk_set(disk, S("cold"), (struct slice){ (uint8_t *)large, sizeof(large) });
         COMMIT(disk);
 }
@@ -72,7 +72,7 @@ static void make_original(struct damage *damage) {
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
         for (int i = 0; i < 10; i++) {
-                damage_make_batch(&live, i);
+                damage_make_changes(&live, i);
                 COMMIT(&live);
         }
 
@@ -82,7 +82,7 @@ static void make_original(struct damage *damage) {
         for (int i = 1; i <= DAMAGE_N_LATEST; i++) {
                 if (i > 1)
                         disk_deinit(&damage->original);
-                damage_make_batch(&live, 12 + i);
+                damage_make_changes(&live, 12 + i);
                 COMMIT(&live);
                 content_copy(&damage->history[i], &live.committed);
                 disk_copy(&live, &damage->original);
@@ -163,7 +163,8 @@ static void build_upon(struct damage *damage, const char *what, size_t where) {
         content_copy(&disk->committed, &damage->history[DAMAGE_N_LATEST]);
         content_copy(&disk->expected, &damage->history[DAMAGE_N_LATEST]);
         for (int i = 0; i < 2; i++) {
-                damage_make_batch(disk, 17 + i);
+                damage_make_changes(disk, 17 + i);
+                cr_assert_eq(disk_commit(disk), 0, "%s %zu", what, where);
                 disk_remove(disk, S("large"));
                 cr_assert_eq(disk_commit(disk), 0, "%s %zu", what, where);
         }

@@ -15,79 +15,84 @@
 #include "base/array.h"
 #include "engine/outcome.h"
 #include "storage/sqlite/sqlite.h"
-#include "unit/support/secrets.h"
 
 #define ROOM_NEEDED (256 << 20)
 
 /* Loading */
 
-static int take_header(void *userdata, const struct storage_header *header) {
-        struct disk *disk = userdata;
+/* The first change set has the header alone, and all others have the same header. */
+static void take_header(struct disk *disk, const struct change_set *change_set) {
+        if (disk->n_loaded++ > 0) {
+                cr_assert_eq(change_set->header.n_commits, disk->header.n_commits);
+                cr_assert_str_eq(change_set->header.instance_id, disk->header.instance_id);
+                return;
+        }
 
-        disk->header = *header;
+        cr_assert_eq(change_set->n_entries + change_set->n_registrations + change_set->n_replies +
+                             change_set->n_notifications,
+                     0);
+        disk->header = change_set->header;
+        disk->timescale = timescale_resume(disk->header.reading_ms, disk->header.shift_ms, disk->now);
+}
+
+static void take_entry(struct disk *disk, const struct entry_change *change) {
+        struct setting setting = { .key = change->key, .value = change->value };
+
+        cr_assert_not_null(change->value.data);
+        if (change->expires_at_ms != EXPIRES_NEVER)
+                setting.deadline_ns = timescale_to_deadline(disk->timescale, change->expires_at_ms);
+        if (change->has_fence)
+                setting.fence = change->fence;
+        content_put_entry(&disk->loaded, &setting, change->version);
+}
+
+static void take_registration(struct disk *disk, const struct registration_change *change) {
+        cr_assert_not(change->is_removed);
+        content_put_registration(&disk->loaded, change->client, change->key, &change->user,
+                                 change->connection);
+}
+
+static void take_reply(struct disk *disk, const struct reply_change *change) {
+        cr_assert_gt(change->number, disk->last_reply, "not in ascending order");
+        disk->last_reply = change->number;
+        content_put_reply(&disk->loaded, change->number, &change->digest, change->reply,
+                          timescale_to_deadline(disk->timescale, change->forget_at_ms));
+}
+
+static void take_notification(struct disk *disk, const struct notification_change *change) {
+        cr_assert_gt(change->sequence, disk->last_notification, "not in ascending order");
+        disk->last_notification = change->sequence;
+        content_put_notification(&disk->loaded, change);
+}
+
+static int take(void *userdata, const struct change_set *change_set) {
+        struct disk *disk = userdata;
+        size_t n_before = disk->loaded.n_lines;
+
+        take_header(disk, change_set);
+        cr_assert_eq(change_set->n_forgotten + change_set->forgotten_up_to + change_set->delivered, 0);
+        for (size_t i = 0; i < change_set->n_entries; i++)
+                take_entry(disk, &change_set->entries[i]);
+        for (size_t i = 0; i < change_set->n_registrations; i++)
+                take_registration(disk, &change_set->registrations[i]);
+        for (size_t i = 0; i < change_set->n_replies; i++)
+                take_reply(disk, &change_set->replies[i]);
+        for (size_t i = 0; i < change_set->n_notifications; i++)
+                take_notification(disk, &change_set->notifications[i]);
+        cr_assert_eq(disk->loaded.n_lines - n_before,
+                     change_set->n_entries + change_set->n_registrations + change_set->n_replies +
+                             change_set->n_notifications,
+                     "a row is stored twice");
         return 0;
 }
 
-static int take_entry(void *userdata, const struct entry_fields *fields) {
-        struct disk *disk = userdata;
-        struct setting setting = {
-                .key = fields->key,
-                .value = fields->value,
-                .deadline_ns = fields->deadline_ns == DEADLINE_NEVER ? 0 : fields->deadline_ns,
-                .fence = fields->fence ? *fields->fence : (struct hlc){ 0 },
-        };
-
-        content_put_entry(&disk->loaded, &setting, fields->version);
-        return 0;
-}
-
-static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
-                             uint64_t connection) {
-        struct disk *disk = userdata;
-
-        content_put_registration(&disk->loaded, client, key, &user, connection);
-        return 0;
-}
-
-static int take_reply(void *userdata, uint64_t number, const struct digest *digest,
-                      struct remembered_reply reply, int64_t deadline_ns) {
-        struct disk *disk = userdata;
-
-        content_put_reply(&disk->loaded, number, digest, reply, deadline_ns);
-        return 0;
-}
-
-static int take_notification(void *userdata, const struct pending_notification *notification) {
-        struct disk *disk = userdata;
-
-        cr_assert_gt(notification->sequence, disk->n_loaded_sequence, "not in ascending order");
-        disk->n_loaded_sequence = notification->sequence;
-        content_put_notification(&disk->loaded, notification);
-        return 0;
-}
-
-static void take_progress(void *userdata, uint64_t n_rows) {
-        struct disk *disk = userdata;
-
-        disk->n_progress = n_rows;
-}
-
-int disk_open(struct disk *disk) {
-        struct storage_sink sink = {
-                .header = take_header,
-                .entry = take_entry,
-                .registration = take_registration,
-                .reply = take_reply,
-                .notification = take_notification,
-                .progress = take_progress,
-                .userdata = disk,
-        };
+int disk_load(struct disk *disk) {
+        struct storage_sink sink = { .apply = take, .userdata = disk };
         int r;
 
         cr_assert_null(disk->storage);
         content_reset(&disk->loaded);
-        disk->header = (struct storage_header){ 0 };
-        disk->n_loaded_sequence = 0;
+        disk->n_loaded = disk->last_reply = disk->last_notification = 0;
         r = disk->checkpoint_frames
                     ? storage_sqlite_open_with(&disk->storage, disk->directory, disk->checkpoint_frames)
                     : storage_sqlite_open(&disk->storage, disk->directory);
@@ -96,13 +101,32 @@ int disk_open(struct disk *disk) {
                 return r;
         }
 
-        r = storage_load(disk->storage, &sink, disk->now);
+        r = storage_load(disk->storage, &sink);
+        if (r < 0) {
+                disk_close(disk);
+                return r;
+        }
+        if (disk->n_loaded == 0) {
+                state_header_init(&disk->header);
+                disk->timescale = timescale_resume(0, 0, disk->now);
+        }
+        return 0;
+}
+
+int disk_open(struct disk *disk) {
+        int r;
+
+        r = disk_load(disk);
+        if (r < 0)
+                return r;
+        r = storage_lead(disk->storage, &disk->header);
         if (r < 0)
                 disk_close(disk);
         return r;
 }
 
 void disk_close(struct disk *disk) {
+        cr_assert_not(disk->is_stale);
         disk->storage = storage_close(disk->storage);
 }
 
@@ -167,7 +191,6 @@ void disk_init(struct disk *disk) {
         };
         snprintf(disk->directory, sizeof(disk->directory), "%s/statestored-test-XXXXXX", parent_directory());
         cr_assert_not_null(mkdtemp(disk->directory));
-        registrations_init(&disk->registrations, HASH_KEY(1));
 }
 
 void disk_init_like(struct disk *disk, const struct disk *original) {
@@ -175,27 +198,16 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
         disk->now = original->now;
         disk->clock = original->clock;
         disk->disconnect_epoch = original->disconnect_epoch;
-        disk->notification_sequence = original->notification_sequence;
         disk->checkpoint_frames = original->checkpoint_frames;
         content_copy(&disk->committed, &original->committed);
         content_copy(&disk->expected, &original->committed);
 }
 
-static void reset_batch(struct disk *disk) {
-        for (size_t i = 0; i < disk->n_rows; i++) {
-                struct row *row = &disk->rows[i];
-
-                if (row->type == ROW_ENTRY) {
-                        entry_unref(row->entry.before);
-                        entry_unref(row->entry.after);
-                } else if (row->type == ROW_REGISTRATION) {
-                        registration_unref(row->registration.registration);
-                }
-        }
-        disk->n_rows = 0;
-        for (size_t i = 0; i < disk->n_notifications; i++)
-                pending_notification_deinit(&disk->notifications[i]);
-        disk->n_notifications = 0;
+static void reset_changes(struct disk *disk) {
+        while (disk->n_copies > 0)
+                free(disk->copies[--disk->n_copies]);
+        disk->n_entries = disk->n_registrations = disk->n_replies = 0;
+        disk->n_forgotten = disk->n_notifications = 0;
         disk->delivered = 0;
 }
 
@@ -203,9 +215,9 @@ void disk_deinit(struct disk *disk) {
         struct dirent *name;
         DIR *names;
 
-        disk_close(disk);
-        reset_batch(disk);
-        registrations_deinit(&disk->registrations);
+        disk->storage = storage_close(disk->storage);
+        reset_changes(disk);
+        free(disk->copies);
         content_deinit(&disk->committed);
         content_deinit(&disk->expected);
         content_deinit(&disk->uncertain);
@@ -221,7 +233,8 @@ void disk_deinit(struct disk *disk) {
 }
 
 void disk_copy(struct disk *disk, struct disk *copy) {
-        static const char *const names[] = { "statestored.db", "statestored.db-wal", "acknowledged" };
+        static const char *const names[] = { "statestored.db", "statestored.db-journal",
+                                             "statestored.db-wal", "acknowledged" };
 
         disk_init_like(copy, disk);
         for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
@@ -234,48 +247,51 @@ void disk_copy(struct disk *disk, struct disk *copy) {
         }
 }
 
-/* Batches */
+/* The change set */
 
-static struct row *add_row(struct disk *disk, enum row_type type) {
-        struct row *row = &disk->rows[disk->n_rows];
+static struct slice copy(struct disk *disk, struct slice bytes) {
+        uint8_t *copied;
 
-        cr_assert_lt(disk->n_rows, DISK_ROWS_MAX);
-        disk->n_rows++;
-        *row = (struct row){ .type = type };
-        return row;
+        if (!bytes.data)
+                return bytes;
+        cr_assert_eq(array_reserve((void **)&disk->copies, &disk->copies_capacity, disk->n_copies + 1,
+                                   sizeof(*disk->copies)),
+                     0);
+        copied = malloc(bytes.length + 1);
+        cr_assert_not_null(copied);
+        memcpy(copied, bytes.data, bytes.length);
+        disk->copies[disk->n_copies++] = copied;
+        return (struct slice){ copied, bytes.length };
 }
 
-/*
- * An entry as the engine creates it. Fields that the storage does not read have arbitrary values.
- */
-static struct entry *stand_in(struct slice key) {
-        struct entry *entry;
-
-        cr_assert_eq(entry_new(&entry, key, S("before"), (struct version){ 1, 1 }, NULL), 0);
-        entry->is_persistent = true;
-        return entry;
+static void add_entry(struct disk *disk, struct entry_change change) {
+        cr_assert_lt(disk->n_entries, DISK_CHANGES_MAX);
+        for (size_t i = 0; i < disk->n_entries; i++)
+                cr_assert_not(slice_equal(disk->entries[i].key, change.key), "two changes of a key");
+        change.key = copy(disk, change.key);
+        change.value = copy(disk, change.value);
+        change.fence.node = copy(disk, change.fence.node);
+        disk->entries[disk->n_entries++] = change;
 }
 
 void disk_set_as(struct disk *disk, struct setting setting) {
-        struct row *row = add_row(disk, ROW_ENTRY);
-        struct entry *entry;
+        struct entry_change change = {
+                .key = setting.key,
+                .value = setting.value,
+                .expires_at_ms = EXPIRES_NEVER,
+                .has_fence = setting.fence.node.data,
+                .fence = setting.fence,
+        };
 
         disk->clock.counter++;
-        cr_assert_eq(entry_new(&entry, setting.key, setting.value, disk->clock,
-                               setting.fence.node.data ? &setting.fence : NULL),
-                     0);
-        entry->is_persistent = !setting.is_transient;
-        row->entry.before = content_has_entry(&disk->expected, setting.key) ? stand_in(setting.key) : NULL;
-        row->entry.before_deadline_ns = DEADLINE_NEVER;
-        row->entry.after = entry;
-        row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : DEADLINE_NEVER;
+        change.version = disk->clock;
+        if (setting.deadline_ns)
+                change.expires_at_ms = timescale_from_deadline(disk->timescale, setting.deadline_ns);
+        add_entry(disk, change);
 
         if (!setting.fence.node.data)
                 setting.fence = (struct hlc){ 0 };
-        if (setting.is_transient)
-                content_remove_entry(&disk->expected, setting.key);
-        else
-                content_put_entry(&disk->expected, &setting, disk->clock);
+        content_put_entry(&disk->expected, &setting, disk->clock);
 }
 
 void disk_set(struct disk *disk, struct slice key, struct slice value) {
@@ -287,77 +303,91 @@ void disk_put(struct disk *disk, const char *key, const char *value) {
 }
 
 void disk_remove(struct disk *disk, struct slice key) {
-        struct row *row = add_row(disk, ROW_ENTRY);
-
-        row->entry.before = stand_in(key);
+        add_entry(disk, (struct entry_change){ .key = key });
         content_remove_entry(&disk->expected, key);
 }
 
+static void add_registration(struct disk *disk, struct registration_change change) {
+        cr_assert_lt(disk->n_registrations, DISK_CHANGES_MAX);
+        for (size_t i = 0; i < disk->n_registrations; i++)
+                cr_assert_not(slice_equal(disk->registrations[i].client, change.client) &&
+                                      slice_equal(disk->registrations[i].key, change.key),
+                              "two changes of a registration");
+        change.client = copy(disk, change.client);
+        change.key = copy(disk, change.key);
+        change.user = copy(disk, change.user);
+        disk->registrations[disk->n_registrations++] = change;
+}
+
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
-        struct row *row = add_row(disk, ROW_REGISTRATION);
         struct slice user = connection ? client : (struct slice){ 0 };
 
-        if (!registrations_find(&disk->registrations,
-                                registrations_names(&disk->registrations, client, key)))
-                cr_assert(registrations_add(&disk->registrations,
-                                            registrations_names(&disk->registrations, client, key), user,
-                                            connection));
-        row->registration.registration = registration_ref(registrations_find(
-                &disk->registrations, registrations_names(&disk->registrations, client, key)));
-        row->registration.is_added = true;
+        add_registration(disk,
+                         (struct registration_change){
+                                 .client = client, .key = key, .connection = connection, .user = user });
         content_put_registration(&disk->expected, client, key, &user, connection);
 }
 
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
-        struct row *row = add_row(disk, ROW_REGISTRATION);
-
-        row->registration.registration = registration_ref(registrations_find(
-                &disk->registrations, registrations_names(&disk->registrations, client, key)));
-        registrations_remove(&disk->registrations, row->registration.registration);
+        add_registration(disk,
+                         (struct registration_change){ .client = client, .key = key, .is_removed = true });
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns) {
-        struct row *row = add_row(disk, ROW_REPLY);
+        struct reply_change *change = &disk->replies[disk->n_replies];
 
-        row->reply.number = number;
-        row->reply.reply = (struct remembered_reply){
-                .version_wall_ms = version.wall_ms,
-                .version_counter = version.counter,
-                .outcome = (uint16_t)outcome,
-                .has_version = version.wall_ms != 0,
+        cr_assert_lt(disk->n_replies, DISK_CHANGES_MAX);
+        cr_assert(disk->n_replies == 0 || change[-1].number < number, "not in ascending order");
+        disk->n_replies++;
+        *change = (struct reply_change){
+                .number = number,
+                .reply = { .version_wall_ms = version.wall_ms,
+                           .version_counter = version.counter,
+                           .outcome = (uint16_t)outcome,
+                           .has_version = version.wall_ms != 0 },
+                .forget_at_ms = timescale_from_deadline(disk->timescale, deadline_ns),
         };
-        row->reply.deadline_ns = deadline_ns;
-        memcpy(row->reply.digest.bytes, &number, sizeof(number));
-        memcpy(row->reply.digest.bytes + 8, &version, 8);
-        content_put_reply(&disk->expected, number, &row->reply.digest, row->reply.reply, deadline_ns);
+        memcpy(change->digest.bytes, &number, sizeof(number));
+        memcpy(change->digest.bytes + 8, &version, 8);
+        content_put_reply(&disk->expected, number, &change->digest, change->reply, deadline_ns);
 }
 
-void disk_drop_reply(struct disk *disk, uint64_t number) {
-        add_row(disk, ROW_REPLY_DROPPED)->reply.number = number;
+void disk_forget_reply(struct disk *disk, uint64_t number) {
+        cr_assert_lt(disk->n_forgotten, DISK_CHANGES_MAX);
+        disk->forgotten[disk->n_forgotten++] = (struct forgotten_reply){ .number = number };
         content_remove_replies(&disk->expected, number, number);
 }
 
 void disk_forget_replies(struct disk *disk, uint64_t number) {
-        disk->forgotten_reply = number;
+        disk->forgotten_up_to = number;
         content_remove_replies(&disk->expected, 0, number);
 }
 
-void disk_notify(struct disk *disk, struct slice key, struct slice recipients) {
-        struct entry *entry = disk->rows[disk->n_rows - 1].entry.after;
-        struct pending_notification notification = {
-                .sequence = disk->notification_sequence + disk->n_notifications + 1,
-                .version = entry ? entry_version(entry) : disk->clock,
-                .key = key,
-                .entry = entry,
-                .recipients = recipients,
-        };
+void disk_notify_as(struct disk *disk, struct notification_change notification) {
+        struct notification_change *change = &disk->notifications[disk->n_notifications];
 
-        cr_assert_lt(disk->n_notifications, DISK_NOTIFICATIONS_MAX);
-        cr_assert_eq(pending_notification_copy(&disk->notifications[disk->n_notifications++], &notification),
-                     0);
-        content_put_notification(&disk->expected, &notification);
+        cr_assert_lt(disk->n_notifications, DISK_CHANGES_MAX);
+        disk->n_notifications++;
+        *change = notification;
+        change->sequence = disk->header.notification_sequence + disk->n_notifications;
+        change->key = copy(disk, notification.key);
+        change->value = copy(disk, notification.value);
+        change->recipients = copy(disk, notification.recipients);
+        content_put_notification(&disk->expected, change);
+}
+
+void disk_notify(struct disk *disk, struct slice recipients) {
+        const struct entry_change *entry = &disk->entries[disk->n_entries - 1];
+
+        cr_assert_gt(disk->n_entries, 0);
+        disk_notify_as(disk, (struct notification_change){
+                                     .version = entry->value.data ? entry->version : disk->clock,
+                                     .key = entry->key,
+                                     .value = entry->value,
+                                     .recipients = recipients,
+                             });
 }
 
 void disk_deliver(struct disk *disk, uint64_t delivered) {
@@ -365,23 +395,42 @@ void disk_deliver(struct disk *disk, uint64_t delivered) {
         content_remove_notifications(&disk->expected, delivered);
 }
 
+static struct state_header next_header(const struct disk *disk) {
+        struct state_header header = disk->header;
+
+        header.n_commits++;
+        header.clock = disk->clock;
+        header.disconnect_epoch = disk->disconnect_epoch;
+        header.notification_sequence += disk->n_notifications;
+        header.reading_ms = timescale_read(disk->timescale, disk->now);
+        header.shift_ms = timescale_shift(disk->timescale, disk->now);
+        return header;
+}
+
 int disk_commit(struct disk *disk) {
-        struct storage_batch batch = {
-                .rows = disk->rows,
-                .n_rows = disk->n_rows,
-                .clock = disk->clock,
-                .disconnect_epoch = disk->disconnect_epoch,
+        struct change_set change_set = {
+                .header = next_header(disk),
+                .entries = disk->entries,
+                .n_entries = disk->n_entries,
+                .registrations = disk->registrations,
+                .n_registrations = disk->n_registrations,
+                .replies = disk->replies,
+                .n_replies = disk->n_replies,
+                .forgotten = disk->forgotten,
+                .n_forgotten = disk->n_forgotten,
+                .forgotten_up_to = disk->forgotten_up_to,
                 .notifications = disk->notifications,
                 .n_notifications = disk->n_notifications,
                 .delivered = disk->delivered,
-                .forgotten_reply = disk->forgotten_reply,
-                .now = disk->now,
         };
-        int r = storage_commit(disk->storage, &batch);
+        int r;
 
+        cr_assert_not(disk->is_stale);
+        r = storage_commit(disk->storage, &change_set);
+        reset_changes(disk);
+        disk->is_stale = r == -ESTALE;
         if (r == 0)
-                disk->notification_sequence += disk->n_notifications;
-        reset_batch(disk);
+                disk->header = change_set.header;
         if (r == -ESTALE)
                 content_copy(&disk->uncertain, &disk->expected);
         if (r == 0)

@@ -8,49 +8,64 @@
 
 /*
  * A storage in a temporary directory, and a model of its expected content. disk_set() and similar
- * functions build a batch. The model takes over the batch when disk_commit() succeeds. Contents are
- * compared as text, one line for each row.
+ * functions add a change to the change set. The model takes over the change set when disk_commit()
+ * succeeds. Contents are compared as text, one line for each row. Deadlines are monotonic; they are
+ * stored by the timescale of struct disk, as struct state does it.
  */
 
 #define S SLICE_LITERAL
 
-#define DISK_WALL_MS           INT64_C(1696374425000)
-#define DISK_ROWS_MAX          600
-#define DISK_NOTIFICATIONS_MAX 600
+#define DISK_WALL_MS     INT64_C(1696374425000)
+#define DISK_CHANGES_MAX 600 /* of each kind */
 
 struct disk {
         char directory[64];
         int checkpoint_frames;   /* 0: the default */
         struct storage *storage; /* NULL: closed */
+        bool is_stale;           /* a commit returned -ESTALE: nothing may be called on the storage */
         struct now now;
+        struct timescale timescale;
+        struct state_header header; /* of the last commit, or of the loaded storage */
+
+        /* The change set. The bytes of its slices are copies. */
         struct version clock;
         uint64_t disconnect_epoch;
-        struct registrations registrations; /* of the batch */
-        struct row rows[DISK_ROWS_MAX];
-        size_t n_rows;                                                     /* of the current batch */
-        struct pending_notification notifications[DISK_NOTIFICATIONS_MAX]; /* of the current batch */
-        size_t n_notifications;
-        uint64_t notification_sequence; /* of the last committed notification */
-        uint64_t delivered, forgotten_reply;
-        struct content committed; /* expected content of the disk */
-        struct content expected;  /* with the current batch */
-        struct content uncertain; /* with the batch whose commit returned -ESTALE */
-        struct content loaded;    /* loaded by disk_open() */
-        struct storage_header header;
-        uint64_t n_progress;
-        uint64_t n_loaded_sequence; /* of the last notification that was loaded */
+        struct entry_change entries[DISK_CHANGES_MAX];
+        struct registration_change registrations[DISK_CHANGES_MAX];
+        struct reply_change replies[DISK_CHANGES_MAX];
+        struct forgotten_reply forgotten[DISK_CHANGES_MAX];
+        struct notification_change notifications[DISK_CHANGES_MAX];
+        size_t n_entries, n_registrations, n_replies, n_forgotten, n_notifications;
+        uint64_t delivered, forgotten_up_to;
+        void **copies;
+        size_t n_copies, copies_capacity;
+
+        struct content committed;               /* expected content of the disk */
+        struct content expected;                /* with the change set */
+        struct content uncertain;               /* with the change set whose commit returned -ESTALE */
+        struct content loaded;                  /* loaded by disk_load() */
+        uint64_t n_loaded;                      /* change sets; 0: the storage was empty */
+        uint64_t last_reply, last_notification; /* loaded */
 };
 
 void disk_init(struct disk *disk);
 
-/* Close the storage and remove the directory. */
+/*
+ * Close the storage and remove the directory. After -ESTALE too: all checks of the files must be
+ * done.
+ */
 void disk_deinit(struct disk *disk);
 
 /*
- * Open and load, without advancing the time. Returns 0 or the error; after an error the storage is
- * closed.
+ * Open and load, without advancing the time. If the storage is empty, disk->header is a new one.
+ * Returns 0 or the error; after an error the storage is closed.
  */
+int disk_load(struct disk *disk);
+
+/* disk_load(), and become the writer. */
 int disk_open(struct disk *disk);
+
+/* Not after -ESTALE. */
 void disk_close(struct disk *disk);
 
 /* Check that the storage opens and has the expected content. */
@@ -58,7 +73,7 @@ void disk_check(struct disk *disk);
 
 /*
  * Check that the storage opens and has the content that `other` has committed; with is_uncertain it
- * may have the uncertain batch too. Then commit a further batch, close, open, and check again.
+ * may have the uncertain change set too. Then commit a further change set, close, open, and check again.
  * `other` may be `disk` itself.
  */
 void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain);
@@ -69,7 +84,10 @@ void disk_copy(struct disk *disk, struct disk *copy);
 /* Create a disk with the same expected content in an empty directory. */
 void disk_init_like(struct disk *disk, const struct disk *original);
 
-/* Add a change to the batch. Each change gets the next version. */
+/*
+ * Add a change to the change set, which may have one of each key and one of each registration. Each
+ * entry gets the next version.
+ */
 void disk_set_as(struct disk *disk, struct setting setting);
 void disk_set(struct disk *disk, struct slice key, struct slice value);
 void disk_put(struct disk *disk, const char *key, const char *value); /* strings */
@@ -79,16 +97,19 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns);
-void disk_drop_reply(struct disk *disk, uint64_t number);
+void disk_forget_reply(struct disk *disk, uint64_t number);   /* also one of this change set */
 void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this number */
 
-/* The notification of the last row, which is a set or a removal. Sequences go up by themselves. */
-void disk_notify(struct disk *disk, struct slice key, struct slice recipients);
+/*
+ * Add a notification: any, or that of the last change of an entry. It gets the next sequence.
+ */
+void disk_notify_as(struct disk *disk, struct notification_change notification);
+void disk_notify(struct disk *disk, struct slice recipients);
 void disk_deliver(struct disk *disk, uint64_t delivered);
 
 /*
- * Commit the batch. Returns the result of storage_commit(). The model takes over the batch only if
- * the result is 0.
+ * Commit the change set. Returns the result of storage_commit(). The model takes over the change
+ * set only if the result is 0.
  */
 int disk_commit(struct disk *disk);
 

@@ -2,6 +2,7 @@
 
 /* Loading returns exactly the committed content, for all kinds of rows. */
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static void check(void) {
 }
 
 Test(storage, new_storage_is_empty_with_stable_digest_key_and_instance_id) {
-        struct storage_header first = disk.header;
+        struct state_header first = disk.header;
 
         cr_expect_eq(disk.loaded.n_lines, 0);
         cr_expect_neq(memcmp(&first.digest_key, &(struct hash_key){ 0 }, sizeof(struct hash_key)), 0);
@@ -129,38 +130,21 @@ Test(storage, stores_large_values) {
         free(bytes);
 }
 
-Test(storage, later_change_of_a_key_in_a_batch_counts) {
+Test(storage, removes_entries_and_stores_them_again) {
         disk_put(&disk, "k", "one");
-        disk_put(&disk, "k", "two");
         disk_put(&disk, "gone", "v");
-        disk_remove(&disk, S("gone"));
         disk_put(&disk, "back", "one");
+        COMMIT(&disk);
+        disk_put(&disk, "k", "two");
+        disk_remove(&disk, S("gone"));
         disk_remove(&disk, S("back"));
-        disk_put(&disk, "back", "two");
-        COMMIT(&disk);
-        cr_expect_eq(disk.committed.n_lines, 2);
-        check();
-
-        disk_remove(&disk, S("k"));
-        disk_put(&disk, "k", "three");
-        disk_put(&disk, "back", "three");
-        disk_remove(&disk, S("back"));
-        COMMIT(&disk);
-        check();
-}
-
-Test(storage, does_not_store_transient_entries) {
-        disk_put(&disk, "kept", "v");
-        disk_put(&disk, "was", "v");
-        disk_set_as(&disk, (struct setting){ .key = S("never"), .value = S("v"), .is_transient = true });
-        COMMIT(&disk);
-        disk_set_as(&disk, (struct setting){ .key = S("was"), .value = S("w"), .is_transient = true });
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 1);
         check();
 
-        disk_put(&disk, "was", "kept again");
+        disk_put(&disk, "back", "two");
         COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 2);
         check();
 }
 
@@ -180,7 +164,7 @@ Test(storage, stores_registrations) {
 
         disk_unwatch(&disk, S("c"), S("k"));
         disk_unwatch(&disk, S("\xFF"), S("\0"));
-        disk_unwatch(&disk, S("c"), S("l"));
+        disk_unwatch(&disk, S("never"), S("was"));
         disk_watch(&disk, S("c"), S("l"), 8);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 2);
@@ -189,29 +173,28 @@ Test(storage, stores_registrations) {
 
 Test(storage, stores_replies_by_number) {
         disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 5000 * MS);
-        disk_reply(&disk, INT64_MAX / 2, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
         disk_reply(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
+        disk_reply(&disk, INT64_MAX / 2, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
         COMMIT(&disk);
         check();
 
-        disk_reply(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
-        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 8000 * MS);
         disk_reply(&disk, 1, OUTCOME_DELETED, disk.clock, 9000 * MS);
+        disk_reply(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();
 }
 
-Test(storage, removes_dropped_and_forgotten_replies) {
+Test(storage, removes_forgotten_replies) {
         for (uint64_t number = 1; number <= 9; number++)
                 disk_reply(&disk, number, OUTCOME_DONE, disk.clock, 5000 * MS);
         COMMIT(&disk);
 
-        disk_drop_reply(&disk, 7);
-        disk_drop_reply(&disk, 70); /* not stored: the commit that added it has failed */
+        disk_forget_reply(&disk, 7);
+        disk_forget_reply(&disk, 70); /* not stored: the commit that added it has failed */
         disk_forget_replies(&disk, 4);
         disk_reply(&disk, 10, OUTCOME_DONE, disk.clock, 5000 * MS);
-        disk_drop_reply(&disk, 10);
+        disk_forget_reply(&disk, 10);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 4);
         check();
@@ -219,18 +202,18 @@ Test(storage, removes_dropped_and_forgotten_replies) {
 
 /* So a commit after a long time without one is not slow. */
 Test(storage, removes_many_forgotten_replies_in_several_commits) {
-        static struct row rows[5000];
-        struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
+        static struct reply_change replies[5000];
+        struct change_set change_set = { .replies = replies, .n_replies = N_ROWS(replies) };
         size_t n_commits = 0;
 
-        for (uint64_t i = 0; i < N_ROWS(rows); i++)
-                rows[i] = (struct row){ .type = ROW_REPLY,
-                                        .reply = { .number = i + 1, .deadline_ns = 5000 * MS } };
-        cr_assert_eq(storage_commit(disk.storage, &batch), 0);
+        for (uint64_t i = 0; i < N_ROWS(replies); i++)
+                replies[i] = (struct reply_change){ .number = i + 1, .forget_at_ms = DISK_WALL_MS };
+        change_set.header = disk.header;
+        cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
 
-        batch = (struct storage_batch){ .now = disk.now, .forgotten_reply = N_ROWS(rows) };
+        change_set = (struct change_set){ .header = disk.header, .forgotten_up_to = N_ROWS(replies) };
         do {
-                cr_assert_eq(storage_commit(disk.storage, &batch), 0);
+                cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
                 disk_close(&disk);
                 cr_assert_eq(disk_open(&disk), 0);
                 n_commits++;
@@ -246,36 +229,234 @@ Test(storage, stores_every_outcome_that_is_remembered) {
         check();
 }
 
-Test(storage, does_not_load_expired_replies) {
-        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 1500 * MS);
-        disk_reply(&disk, 2, OUTCOME_DONE, disk.clock, 1501 * MS);
-        COMMIT(&disk);
+static void expect_header(const struct state_header *found, const struct state_header *expected) {
+        cr_expect_eq(found->n_commits, expected->n_commits);
+        cr_expect_str_eq(found->node_id, expected->node_id);
+        cr_expect_arr_eq(&found->digest_key, &expected->digest_key, sizeof(expected->digest_key));
+        cr_expect_str_eq(found->instance_id, expected->instance_id);
+        cr_expect_eq(found->clock.wall_ms, expected->clock.wall_ms);
+        cr_expect_eq(found->clock.counter, expected->clock.counter);
+        cr_expect_eq(found->disconnect_epoch, expected->disconnect_epoch);
+        cr_expect_eq(found->keys_may_be_lost, expected->keys_may_be_lost);
+        cr_expect_arr_eq(&found->key_states, &expected->key_states, sizeof(expected->key_states));
+        cr_expect_eq(found->notification_sequence, expected->notification_sequence);
+        cr_expect_eq(found->reading_ms, expected->reading_ms);
+        cr_expect_eq(found->shift_ms, expected->shift_ms);
+}
+
+/* Check the header after killing the process, and after closing and opening. */
+static void check_header(const struct state_header *expected) {
+        struct disk killed;
+
+        disk_copy(&disk, &killed);
+        disk_check(&killed);
+        expect_header(&killed.header, expected);
+        disk_deinit(&killed);
         disk_close(&disk);
-
-        disk.now.mono_ns += 500 * MS;
-        disk.now.wall_ms += 500 + 1; /* rounded up */
-        cr_assert_eq(disk_open(&disk), 0);
-        cr_expect_eq(disk.loaded.n_lines, 1);
-        cr_expect_str_eq(disk.loaded.lines[0].name, "reply 0000000000000002");
+        disk_check(&disk);
+        expect_header(&disk.header, expected);
 }
 
-Test(storage, stores_the_clock_and_the_number_of_disconnects) {
-        disk.clock = (struct version){ DISK_WALL_MS + 60000, 12345 };
-        disk.disconnect_epoch = 17;
+static const struct {
+        const char *name;
+        struct state_header header; /* of a commit; the keys, the instance id and n_commits are added */
+} headers[] = {
+        { "only zeros", { 0 } },
+        { "all fields",
+          { .node_id = "a.node",
+            .clock = { DISK_WALL_MS + 60000, 12345 },
+            .disconnect_epoch = 17,
+            .keys_may_be_lost = true,
+            .key_states = { .present = { .is_known = true, .key = { 1, 2 }, .sequence = 3 },
+                            .former = { .is_known = true, .key = { 4, 5 }, .sequence = 6 } },
+            .notification_sequence = 18,
+            .reading_ms = 19,
+            .shift_ms = -20 } },
+        { "the largest values",
+          { .clock = { INT64_MAX - 1, UINT32_MAX },
+            .disconnect_epoch = UINT64_MAX,
+            .key_states = { .present = { .is_known = true, .sequence = UINT64_MAX } },
+            .notification_sequence = INT64_MAX,
+            .reading_ms = INT64_MAX,
+            .shift_ms = INT64_MAX } },
+        { "the smallest values", { .reading_ms = INT64_MIN, .shift_ms = INT64_MIN } },
+};
+
+Test(storage, stores_the_header_of_the_last_commit) {
+        for (size_t i = 0; i < N_ROWS(headers); i++) {
+                struct change_set change_set = { .header = headers[i].header };
+
+                change_set.header.digest_key = disk.header.digest_key;
+                memcpy(change_set.header.instance_id, disk.header.instance_id,
+                       sizeof(disk.header.instance_id));
+                change_set.header.n_commits = disk.header.n_commits + 1;
+                cr_assert_eq(storage_commit(disk.storage, &change_set), 0, ROW(headers, i));
+                check_header(&change_set.header);
+        }
+}
+
+/* Only a commit stores the header of a storage that is not empty. */
+Test(storage, lead_creates_the_storage_with_the_given_header) {
+        struct state_header header;
+        struct disk other;
+
+        disk_init(&other);
+        cr_assert_eq(disk_load(&other), 0);
+        snprintf(other.header.node_id, sizeof(other.header.node_id), "first");
+        header = other.header;
+        cr_assert_eq(storage_lead(other.storage, &header), 0);
+        disk_close(&other);
+
+        cr_assert_eq(disk_load(&other), 0);
+        expect_header(&other.header, &header);
+        cr_expect_eq(other.n_loaded, 1);
+        snprintf(other.header.node_id, sizeof(other.header.node_id), "second");
+        cr_assert_eq(storage_lead(other.storage, &other.header), 0);
+        disk_close(&other);
+
+        cr_assert_eq(disk_load(&other), 0);
+        expect_header(&other.header, &header);
+        disk_deinit(&other);
+}
+
+/* Check that the directory has these files, in alphabetical order. */
+static void expect_files(const struct disk *at, const char *expected) {
+        struct buf found = { 0 };
+        struct dirent **names;
+        int n = scandir(at->directory, &names, NULL, alphasort);
+
+        cr_assert_geq(n, 0);
+        for (int i = 0; i < n; i++) {
+                if (names[i]->d_name[0] != '.') {
+                        buf_append_string(&found, names[i]->d_name);
+                        buf_append_string(&found, " ");
+                }
+                free(names[i]);
+        }
+        free(names);
+        buf_append(&found, "", 1);
+        cr_expect_str_eq((const char *)found.data, expected);
+        buf_deinit(&found);
+}
+
+Test(storage, loading_creates_only_an_empty_database_file_and_the_lock) {
+        struct disk other;
+        uint8_t *bytes;
+
+        disk_init(&other);
+        for (int i = 0; i < 2; i++) {
+                cr_assert_eq(disk_load(&other), 0);
+                cr_expect_eq(other.n_loaded, 0);
+                expect_files(&other, "lock statestored.db ");
+                cr_expect_eq(disk_read(&other, "statestored.db", &bytes), 0);
+                free(bytes);
+                disk_close(&other);
+                expect_files(&other, "lock statestored.db ");
+        }
+
+        cr_assert_eq(disk_open(&other), 0);
+        expect_files(&other, "acknowledged lock statestored.db statestored.db-shm statestored.db-wal ");
+        disk_deinit(&other);
+}
+
+/* With a log, as a killed process leaves it, and without. */
+Test(storage, loading_changes_nothing) {
+        struct disk killed;
+
+        disk_put(&disk, "k", "v");
         COMMIT(&disk);
-        check();
-        cr_expect_eq(disk.header.clock.wall_ms, DISK_WALL_MS + 60000);
-        cr_expect_eq(disk.header.clock.counter, 12345);
-        cr_expect_eq(disk.header.disconnect_epoch, 17);
+        disk_copy(&disk, &killed);
+        disk_close(&disk);
+        for (int i = 0; i < 2; i++) {
+                struct disk *at = i == 0 ? &killed : &disk;
+                uint64_t before = disk_fingerprint(at);
+
+                cr_assert_eq(disk_load(at), 0);
+                cr_expect(content_equal(&at->loaded, &disk.committed));
+                cr_expect_eq(disk_fingerprint(at), before);
+                disk_close(at);
+                cr_expect_eq(disk_fingerprint(at), before, "%d", i);
+        }
+        disk_check(&killed);
+        disk_deinit(&killed);
 }
 
-Test(storage, keeps_many_batches_of_many_rows) {
+static const int64_t times_ms[] = { INT64_MIN, -1, 0, 1, INT64_MAX - 1, EXPIRES_NEVER };
+
+static int expect_times(void *userdata, const struct change_set *change_set) {
+        size_t *n_found = userdata;
+
+        for (size_t i = 0; i < change_set->n_entries; i++, ++*n_found)
+                cr_expect_eq(change_set->entries[i].expires_at_ms,
+                             times_ms[change_set->entries[i].key.data[0] - '0']);
+        for (size_t i = 0; i < change_set->n_replies; i++, ++*n_found)
+                cr_expect_eq(change_set->replies[i].forget_at_ms,
+                             times_ms[change_set->replies[i].number - 1]);
+        return 0;
+}
+
+/* Also times that the timescale never gives. */
+Test(storage, stores_times_unchanged) {
+        struct entry_change entries[N_ROWS(times_ms)];
+        struct reply_change replies[N_ROWS(times_ms)];
+        struct change_set change_set = { .header = disk.header,
+                                         .entries = entries,
+                                         .n_entries = N_ROWS(times_ms),
+                                         .replies = replies,
+                                         .n_replies = N_ROWS(times_ms) };
+        size_t n_found = 0;
+        struct storage_sink sink = { .apply = expect_times, .userdata = &n_found };
+
+        for (size_t i = 0; i < N_ROWS(times_ms); i++) {
+                entries[i] = (struct entry_change){ .key = { (const uint8_t *)"012345" + i, 1 },
+                                                    .value = S("v"),
+                                                    .expires_at_ms = times_ms[i] };
+                replies[i] = (struct reply_change){ .number = i + 1, .forget_at_ms = times_ms[i] };
+        }
+        cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
+        disk_close(&disk);
+        cr_assert_eq(storage_sqlite_open(&disk.storage, disk.directory), 0);
+        cr_assert_eq(storage_load(disk.storage, &sink), 0);
+        cr_expect_eq(n_found, 2 * N_ROWS(times_ms));
+}
+
+struct failing_sink {
+        unsigned n_calls, fails_at;
+};
+
+static int fail_at(void *userdata, const struct change_set *change_set) {
+        struct failing_sink *failing = userdata;
+
+        (void)change_set;
+        return failing->n_calls++ == failing->fails_at ? -E2BIG : 0;
+}
+
+Test(storage, error_of_the_sink_ends_loading) {
+        disk_put(&disk, "k", "v");
+        disk_notify(&disk, S("recipients"));
+        disk_watch(&disk, S("c"), S("k"), 1);
+        disk_reply(&disk, 1, OUTCOME_DONE, disk.clock, 5000 * MS);
+        COMMIT(&disk);
+
+        for (unsigned i = 0; i <= 5; i++) {
+                struct failing_sink failing = { .fails_at = i };
+                struct storage_sink sink = { .apply = fail_at, .userdata = &failing };
+
+                disk_close(&disk);
+                cr_assert_eq(storage_sqlite_open(&disk.storage, disk.directory), 0);
+                cr_expect_eq(storage_load(disk.storage, &sink), i < 5 ? -E2BIG : 0);
+                cr_expect_eq(failing.n_calls, i < 5 ? i + 1 : 5);
+        }
+        check();
+}
+
+Test(storage, keeps_many_commits_of_many_rows) {
         char key[16], value[64];
 
         for (int i = 0; i < 100; i++) {
                 for (int j = 0; j < 30; j++) {
                         snprintf(key, sizeof(key), "key-%d", (i * 31 + j * 17) % 500);
-                        snprintf(value, sizeof(value), "value of batch %d, row %d", i, j);
+                        snprintf(value, sizeof(value), "value of commit %d, row %d", i, j);
                         if (j % 7 == 6)
                                 disk_remove(&disk, slice_from_string(key));
                         else
@@ -290,7 +471,6 @@ Test(storage, keeps_many_batches_of_many_rows) {
 /* Of the present directory. */
 static void remove_files(void) {
         cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
-        cr_assert_eq(unlink("statestored.db-wal") | unlink("statestored.db-shm"), 0);
 }
 
 Test(storage, creates_a_private_directory) {
@@ -327,19 +507,22 @@ Test(storage, opens_directories_with_any_name) {
 }
 
 Test(storage, stores_notifications_until_they_are_delivered) {
-        disk_put(&disk, "k", "one");
-        disk_notify(&disk, S("k"), S("c"));
+        /* a key that was set and then deleted */
+        disk_notify_as(&disk, (struct notification_change){ .version = { DISK_WALL_MS, 0 },
+                                                            .key = S("k"),
+                                                            .value = S("one"),
+                                                            .recipients = S("c") });
         disk_set(&disk, S("\xFF"), S(""));
-        disk_notify(&disk, S("\xFF"), S("\0\1"));
+        disk_notify(&disk, S("\0\1"));
         disk_remove(&disk, S("k"));
-        disk_notify(&disk, S("k"), S("c, d"));
+        disk_notify(&disk, S("c, d"));
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 4);
         check();
         cr_expect_eq(disk.header.notification_sequence, 3);
 
         disk_put(&disk, "k", "two");
-        disk_notify(&disk, S("k"), S("c"));
+        disk_notify(&disk, S("c"));
         disk_deliver(&disk, 2);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 4);
@@ -349,28 +532,13 @@ Test(storage, stores_notifications_until_they_are_delivered) {
 
 Test(storage, continues_sequences_of_notifications_when_all_are_delivered) {
         disk_put(&disk, "k", "one");
-        disk_notify(&disk, S("k"), S("c"));
+        disk_notify(&disk, S("c"));
         COMMIT(&disk);
         disk_deliver(&disk, 1);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 1);
         check();
         cr_expect_eq(disk.header.notification_sequence, 1);
-}
-
-Test(storage, reports_progress_of_loading) {
-        static struct row rows[1000];
-        struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
-
-        for (uint32_t i = 0; i < 250; i++) {
-                for (uint32_t j = 0; j < N_ROWS(rows); j++)
-                        rows[j] = (struct row){ .type = ROW_REPLY,
-                                                .reply = { .number = i * 1000 + j + 1, .deadline_ns = 1 } };
-                cr_assert_eq(storage_commit(disk.storage, &batch), 0);
-        }
-        disk_close(&disk);
-        cr_assert_eq(disk_open(&disk), 0);
-        cr_expect_eq(disk.n_progress, 200000);
 }
 
 Test(outcome_names, exist_for_every_outcome_and_are_unique) {
@@ -390,15 +558,11 @@ Test(outcome_names, unknown_names_are_rejected) {
         cr_expect_eq(outcome_from_name(S("DONE"), &outcome), -EINVAL);
 }
 
-Test(volatile_storage, stores_nothing_and_never_blocks) {
-        struct storage_batch batch = { 0 };
-        struct storage *storage;
-
-        cr_assert_eq(storage_memory_new(&storage), 0);
-        cr_expect(storage->operations->is_volatile);
-        cr_expect_eq(storage_commit(storage, &batch), 0);
-        cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
-        cr_expect_null(storage_close(storage));
+Test(storage, waits_for_no_other_machine_and_limits_no_change_set) {
+        cr_expect_not(storage_is_waiting(disk.storage));
+        cr_expect_eq(storage_limits(disk.storage).entry_bytes, UINT64_MAX);
+        cr_expect_eq(storage_limits(disk.storage).n_changes, SIZE_MAX);
+        cr_expect_eq(storage_limits(disk.storage).n_bytes, SIZE_MAX);
         cr_expect_null(storage_close(NULL));
 }
 

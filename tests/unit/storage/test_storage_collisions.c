@@ -17,8 +17,6 @@
 uint64_t __wrap_hash_bytes(const struct hash_key *key, struct slice bytes);
 struct digest __wrap_hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
                                 struct digest *ret_digests);
-struct digest __real_hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
-                                struct digest *ret_digests);
 
 uint64_t __wrap_hash_bytes(const struct hash_key *key, struct slice bytes) {
         (void)key;
@@ -26,13 +24,13 @@ uint64_t __wrap_hash_bytes(const struct hash_key *key, struct slice bytes) {
         return 0;
 }
 
-/* The storage uses the first half. The other half distinguishes the registrations of the model. */
 struct digest __wrap_hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,
                                 struct digest *ret_digests) {
-        struct digest digest = __real_hash_parts(key, parts, n_parts, ret_digests);
-
-        memset(digest.bytes, 0, sizeof(uint64_t));
-        return digest;
+        (void)key;
+        (void)parts;
+        (void)n_parts;
+        (void)ret_digests;
+        return (struct digest){ 0 };
 }
 
 static struct disk disk;
@@ -112,7 +110,6 @@ Test(storage_collisions, only_the_row_with_the_key_is_removed) {
 
 Test(storage_collisions, only_the_registration_with_the_names_is_replaced_or_removed) {
         disk_unwatch(&disk, S("client"), S("one"));
-        disk_unwatch(&disk, S("client"), S("two"));
         disk_watch(&disk, S("client"), S("two"), 2);
         COMMIT(&disk);
         check();

@@ -53,7 +53,7 @@ Test(storage_cut_off, database_with_the_log_of_another_time_is_detected) {
 
         damage_place_all(&damage);
         cr_assert_eq(disk_open(&damage.disk), 0);
-        damage_make_batch(&damage.disk, 18);
+        damage_make_changes(&damage.disk, 18);
         COMMIT(&damage.disk);
         disk_copy(&damage.disk, &later);
         disk_close(&damage.disk);

@@ -53,12 +53,12 @@ static void use_closed_store(void (*change)(struct disk *live)) {
         disk_deinit(&live);
 }
 
-static void add_batch(struct disk *live) {
-        damage_make_batch(live, 1);
+static void add_changes(struct disk *live) {
+        damage_make_changes(live, 1);
 }
 
 Test(storage_damage, any_bit_of_the_database_header_is_detected_or_harmless) {
-        use_closed_store(add_batch);
+        use_closed_store(add_changes);
         for (size_t bit = 0; bit < 8 * 100; bit++) {
                 damage.database.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
                 damage_place(&damage, damage.database.length, 0, false);

@@ -32,7 +32,7 @@ static bool count(void *userdata, const struct fault_event *event) {
         return true;
 }
 
-/* Commit the batch with an empty page cache. Returns the number of pages read and written. */
+/* Commit the changes with an empty page cache. Returns the number of pages read and written. */
 static size_t n_pages_of_commit(void) {
         n_bytes = 0;
         fault_vfs_observe(count, NULL);
@@ -72,7 +72,7 @@ static void add_large_rows(void) {
                 disk_set(&disk, name, S("a large key"));
                 disk_set(&disk, (struct slice){ name.data, 40 },
                          (struct slice){ (uint8_t *)value, VALUE_SIZE });
-                disk_notify(&disk, (struct slice){ name.data, 40 }, name);
+                disk_notify(&disk, name);
                 disk_watch(&disk, name, S("key"), i + 1);
                 disk_watch(&disk, S("client"), name, i + 1);
                 COMMIT(&disk);
@@ -89,7 +89,7 @@ static void setup(void) {
 
         /* Notification 1 is small. */
         disk_put(&disk, "key", "value");
-        disk_notify(&disk, S("key"), S("recipients"));
+        disk_notify(&disk, S("recipients"));
         COMMIT(&disk);
         add_large_rows();
         for (size_t i = 0; i < N_SMALL; i++) {
@@ -126,7 +126,6 @@ static void insert_registration(void) {
 }
 
 static void overwrite_registration(void) {
-        disk_unwatch(&disk, small_name(13), small_name(13));
         disk_watch(&disk, small_name(13), small_name(13), 2);
 }
 
@@ -144,7 +143,7 @@ static void overwrite_reply(void) {
 
 static void insert_notification(void) {
         disk_set(&disk, small_name(16), S("notified"));
-        disk_notify(&disk, small_name(16), S("recipients"));
+        disk_notify(&disk, S("recipients"));
 }
 
 static void remove_notification(void) {

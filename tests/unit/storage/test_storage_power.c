@@ -16,7 +16,7 @@
 #include "support/fault_vfs.h"
 #include "unit/storage/disk.h"
 
-#define N_BATCHES         12
+#define N_COMMITS         12
 #define CHECKPOINT_FRAMES 12
 #define N_VARIANTS        8 /* random losses for each write */
 #define SECTOR_LENGTH     512
@@ -37,7 +37,10 @@ struct disk_file {
         size_t n_pending, pending_capacity;
 };
 
-static struct disk_file files[] = { { .name = "statestored.db" }, { .name = "statestored.db-wal" } };
+/* The journal exists only while the empty database is switched to the write-ahead log. */
+static struct disk_file files[] = { { .name = "statestored.db" },
+                                    { .name = "statestored.db-journal" },
+                                    { .name = "statestored.db-wal" } };
 #define N_FILES ARRAY_LENGTH(files)
 
 static unsigned n_events_remaining;
@@ -149,7 +152,7 @@ static void take_over(const struct disk *disk) {
         }
 }
 
-static void make_batch(struct disk *disk, int i) {
+static void make_changes(struct disk *disk, int i) {
         static char large[9000];
         char key[16];
 
@@ -203,8 +206,8 @@ static bool run(struct disk *start, unsigned n_events) {
         n_events_remaining = n_events;
         fault_vfs_observe(observe, NULL);
         r = disk_open(&disk);
-        for (int i = 3; i < N_BATCHES && r == 0; i++) {
-                make_batch(&disk, i);
+        for (int i = 3; i < N_COMMITS && r == 0; i++) {
+                make_changes(&disk, i);
                 r = disk_commit(&disk);
                 is_uncertain = r == -ESTALE;
         }
@@ -221,29 +224,46 @@ static void setup(void) {
         fault_vfs_register();
 }
 
-TestSuite(storage_power, .init = setup, .timeout = 3600);
-
-Test(storage_power, power_failure_at_any_moment_loses_no_acknowledged_commit) {
-        struct disk start;
-        unsigned n_events = 0;
-
-        disk_init(&start);
-        start.checkpoint_frames = CHECKPOINT_FRAMES;
-        cr_assert_eq(disk_open(&start), 0);
-        for (int i = 0; i < 3; i++) {
-                make_batch(&start, i);
-                COMMIT(&start);
-        }
-
-        while (run(&start, n_events))
-                n_events++;
-        cr_expect_gt(n_events, 100);
-        fprintf(stderr, "%u power failures, %d variants each\n", n_events, N_VARIANTS);
-
-        disk_deinit(&start);
+static void teardown(void) {
         for (size_t i = 0; i < N_FILES; i++) {
                 settle(&files[i], 0);
                 free(files[i].bytes);
                 free(files[i].pending);
         }
+}
+
+TestSuite(storage_power, .init = setup, .fini = teardown, .timeout = 3600);
+
+/* Returns the number of moments. */
+static unsigned fail_at_every_moment(struct disk *start) {
+        unsigned n_events = 0;
+
+        while (run(start, n_events))
+                n_events++;
+        fprintf(stderr, "%u power failures, %d variants each\n", n_events, N_VARIANTS);
+        return n_events;
+}
+
+Test(storage_power, power_failure_at_any_moment_loses_no_acknowledged_commit) {
+        struct disk start;
+
+        disk_init(&start);
+        start.checkpoint_frames = CHECKPOINT_FRAMES;
+        cr_assert_eq(disk_open(&start), 0);
+        for (int i = 0; i < 3; i++) {
+                make_changes(&start, i);
+                COMMIT(&start);
+        }
+
+        cr_expect_gt(fail_at_every_moment(&start), 100);
+        disk_deinit(&start);
+}
+
+Test(storage_power, power_failure_at_the_first_start_leaves_an_empty_or_a_complete_database) {
+        struct disk start;
+
+        disk_init(&start);
+        start.checkpoint_frames = CHECKPOINT_FRAMES;
+        cr_expect_gt(fail_at_every_moment(&start), 100);
+        disk_deinit(&start);
 }

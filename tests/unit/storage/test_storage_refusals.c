@@ -136,7 +136,7 @@ static void add_reply_ahead(struct disk *to) {
 static void add_notification_ahead(struct disk *to) {
         to->clock.counter++;
         disk_remove(to, S("key"));
-        disk_notify(to, S("key"), S("recipients"));
+        disk_notify(to, S("recipients"));
         to->clock.counter--;
 }
 
@@ -181,33 +181,33 @@ Test(storage_refusals, inconsistent_row) {
         }
 }
 
-static void lower_notification_sequence(struct storage_header *header) {
+static void lower_notification_sequence(struct state_header *header) {
         header->notification_sequence--;
 }
 
-static void negate_notification_sequence(struct storage_header *header) {
+static void negate_notification_sequence(struct state_header *header) {
         header->notification_sequence = UINT64_MAX;
 }
 
-static void negate_clock(struct storage_header *header) {
+static void negate_clock(struct state_header *header) {
         header->clock.wall_ms = -1;
 }
 
-static void end_clock(struct storage_header *header) {
+static void end_clock(struct state_header *header) {
         header->clock.wall_ms = INT64_MAX;
 }
 
-static void spoil_node_id(struct storage_header *header) {
+static void spoil_node_id(struct state_header *header) {
         snprintf(header->node_id, sizeof(header->node_id), "no:de");
 }
 
-static void clear_instance_id(struct storage_header *header) {
+static void clear_instance_id(struct state_header *header) {
         header->instance_id[0] = '\0';
 }
 
 static const struct {
         const char *name;
-        void (*change)(struct storage_header *header);
+        void (*change)(struct state_header *header);
         const char *reason;
 } inconsistent_headers[] = {
         { "a notification above the last sequence", lower_notification_sequence,
@@ -219,7 +219,7 @@ static const struct {
         { "no instance id", clear_instance_id, "the table header is damaged" },
 };
 
-static void change_header(const struct disk *of, void (*change)(struct storage_header *header)) {
+static void change_header(const struct disk *of, void (*change)(struct state_header *header)) {
         struct database_header header;
         char path[128];
         sqlite3 *db;
@@ -227,16 +227,15 @@ static void change_header(const struct disk *of, void (*change)(struct storage_h
         snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
         cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
         cr_assert_eq(database_header_read(db, &header), SQLITE_OK);
-        change(&header.stored.header);
+        change(&header.state);
         cr_assert_eq(database_header_write(db, &header), SQLITE_OK);
         sqlite3_close(db);
 }
 
 Test(storage_refusals, inconsistent_header) {
-        for (size_t i = 0; i < 2; i++) {
-                disk_put(&disk, "key", "value");
-                disk_notify(&disk, S("key"), S("recipients"));
-        }
+        disk_put(&disk, "key", "value");
+        for (size_t i = 0; i < 2; i++)
+                disk_notify(&disk, S("recipients"));
         COMMIT(&disk);
         disk_close(&disk);
 

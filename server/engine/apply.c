@@ -30,7 +30,7 @@ static int restore_put(struct engine *engine, const struct entry_fields *fields,
         return 0;
 }
 
-int engine_restore_entry(struct engine *engine, const struct entry_fields *fields) {
+int engine_put_entry(struct engine *engine, const struct entry_fields *fields) {
         struct entry *entry, *before;
         int r;
 
@@ -38,6 +38,14 @@ int engine_restore_entry(struct engine *engine, const struct entry_fields *field
         if (r == 0)
                 entry_unref(before);
         return r;
+}
+
+void engine_remove_entry(struct engine *engine, struct slice key) {
+        struct entry *entry = keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
+
+        if (entry)
+                keyspace_remove(&engine->keyspace, entry);
+        entry_unref(entry);
 }
 
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
@@ -59,11 +67,22 @@ int engine_import_entry(struct engine *engine, const struct entry_fields *fields
         return 0;
 }
 
-int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
+int engine_put_reply(struct engine *engine, const struct reply_row *row) {
         return dedup_restore(&engine->dedup, row);
 }
 
-void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
+void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten) {
+        struct dedup_record *record = dedup_find(&engine->dedup, &forgotten->digest);
+
+        if (record && record->number == forgotten->number)
+                dedup_forget(&engine->dedup, record);
+}
+
+void engine_forget_replies_up_to(struct engine *engine, uint64_t number) {
+        dedup_forget_up_to(&engine->dedup, number);
+}
+
+void engine_set_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
         /*
@@ -75,10 +94,19 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
         engine->revocation_epoch = disconnect_epoch;
 }
 
-int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
-                                struct slice key, uint64_t connection) {
-        const struct registration *first = registrations_of_client(&engine->registrations, client);
+void engine_remove_registration(struct engine *engine, struct slice client, struct slice key) {
+        struct registration *registration = engine_find_registration(engine, client, key);
 
+        if (registration)
+                registrations_remove(&engine->registrations, registration);
+}
+
+int engine_put_registration(struct engine *engine, struct slice client, struct slice user, struct slice key,
+                            uint64_t connection) {
+        const struct registration *first;
+
+        engine_remove_registration(engine, client, key);
+        first = registrations_of_client(&engine->registrations, client);
         if (first && first->connection != connection)
                 engine->has_former_connections = true;
         return registrations_add(&engine->registrations,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "storage/timescale.h"
+#include "state/timescale.h"
 
 #include "base/time_units.h"
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "state/header.h"
+
+#include "base/random.h"
+
+void state_header_renew_instance(struct state_header *header) {
+        random_hex(header->instance_id, sizeof(header->instance_id));
+}
+
+void state_header_init(struct state_header *ret_header) {
+        *ret_header = (struct state_header){ 0 };
+        random_fill(&ret_header->digest_key, sizeof(ret_header->digest_key));
+        state_header_renew_instance(ret_header);
+}

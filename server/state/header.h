@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "engine/clock.h"
+#include "engine/hash.h"
+#include "protocol/companion.h"
+
+/* What must survive and exists once. Each change set has the complete header: see state/change_set.h. */
+struct state_header {
+        uint64_t n_commits;            /* number of the change set; 0: of an empty store */
+        char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; not fixed while n_commits is 0 */
+        struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
+        char instance_id[33];          /* text; new for each empty store: see common/protocol/companion.h */
+        struct version clock;          /* at or above every version that the engine has issued */
+        uint64_t disconnect_epoch;     /* as in struct engine_stats */
+        bool keys_may_be_lost;         /* engine_may_lose_keys() */
+        struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
+        uint64_t notification_sequence;         /* of the last notification; 0: none */
+        int64_t reading_ms, shift_ms;           /* of the timescale: see state/timescale.h */
+};
+
+/* Initialize the header of an empty store: random digest key and instance id, clock 0. */
+void state_header_init(struct state_header *ret_header);
+
+/* Replace the instance id by a new random one. */
+void state_header_renew_instance(struct state_header *header);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "state/notification_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "protocol/topics.h"
+#include "state/recipients.h"
+
+CLEANUP_FUNCTION(cleanup_entry, struct entry *, entry_unref)
+
+/* 1. Items */
+
+static size_t item_bytes(const struct pending_notification *item) {
+        return item->key.length + item->recipients.length +
+               (item->entry ? entry_value(item->entry).length : 0);
+}
+
+/* Append a copy of the notification, with its own reference to the entry. Returns 0 or -ENOMEM. */
+static int append(struct notification_queue *queue, const struct pending_notification *notification) {
+        struct pending_notification item = *notification;
+        uint8_t *bytes;
+        int r;
+
+        ASSERT(item.key.length > 0);
+
+        r = array_reserve((void **)&queue->items, &queue->capacity, queue->n_items + 1,
+                          sizeof(*queue->items));
+        if (r < 0)
+                return r;
+        bytes = malloc(item.key.length + item.recipients.length);
+        if (!bytes)
+                return -ENOMEM;
+
+        memcpy(bytes, item.key.data, item.key.length);
+        if (item.recipients.length > 0)
+                memcpy(bytes + item.key.length, item.recipients.data, item.recipients.length);
+        item.key.data = bytes;
+        item.recipients.data = bytes + item.key.length;
+        if (item.entry)
+                entry_ref(item.entry);
+        queue->items[queue->n_items++] = item;
+        queue->n_bytes += item_bytes(&item);
+        if (queue->last_sequence < item.sequence)
+                queue->last_sequence = item.sequence;
+        return 0;
+}
+
+static void drop(struct notification_queue *queue, struct pending_notification *item) {
+        queue->n_bytes -= item_bytes(item);
+        entry_unref(item->entry);
+        free((void *)item->key.data);
+}
+
+void notification_queue_deinit(struct notification_queue *queue) {
+        while (queue->first < queue->n_items)
+                drop(queue, &queue->items[queue->first++]);
+        free(queue->items);
+        *queue = (struct notification_queue){ 0 };
+}
+
+/*
+ * Move the remaining items to the start, but only if at least as many items were removed as remain.
+ * So on average at most one item is moved per removed item.
+ */
+static void compact(struct notification_queue *queue) {
+        size_t n_left = queue->n_items - queue->first;
+
+        if (queue->first < n_left || queue->first == 0)
+                return;
+        if (n_left > 0)
+                memmove(queue->items, queue->items + queue->first, n_left * sizeof(*queue->items));
+        queue->n_items = n_left;
+        queue->first = 0;
+}
+
+/* 2. Staging */
+
+static size_t n_staged(const struct notification_queue *queue) {
+        return queue->n_items - queue->first - queue->n_pending;
+}
+
+/*
+ * Encode the key and the recipients of one change. *at: index of the change's first notification;
+ * on return, index of the next change's first notification. Client ids may be long, and the topic
+ * of an ended registration must be decoded: so the names of a registration are read only if they
+ * are needed.
+ */
+static int encode(const struct effects *effects, size_t *at, struct buf *key, struct buf *recipients) {
+        size_t first = *at, change = effects->notifications[first].change;
+        CLEANUP(buf_deinit) struct buf client = { 0 };
+
+        buf_reset(recipients);
+        for (; *at < effects->n_notifications && effects->notifications[*at].change == change; (*at)++) {
+                const struct registration *registration = effects->notifications[*at].registration;
+                struct recipient recipient = { .connection = registration->connection };
+
+                if (*at == first || recipient.connection == 0) {
+                        buf_reset(&client);
+                        buf_reset(key);
+                        registration_append_names(registration, &client, key);
+                        if (buf_failed(&client) || buf_failed(key))
+                                return -ENOMEM;
+                }
+                recipient.client_length =
+                        (registration->topic_length - topic_notify_length(0, key->length)) / 2;
+                if (recipient.connection == 0)
+                        recipient.client = buf_slice(&client);
+                recipients_append(recipients, &recipient);
+        }
+        return buf_failed(recipients) ? -ENOMEM : 0;
+}
+
+int notification_queue_stage(struct notification_queue *queue, const struct effects *effects) {
+        CLEANUP(buf_deinit) struct buf key = { 0 }, recipients = { 0 };
+        size_t at = 0;
+        int r = 0;
+
+        ASSERT(n_staged(queue) == 0);
+
+        compact(queue);
+        while (at < effects->n_notifications && r == 0) {
+                const struct key_change *change = &effects->changes[effects->notifications[at].change];
+                struct pending_notification notification = { .sequence = queue->last_sequence + 1,
+                                                             .version = change->version,
+                                                             .entry = change->entry };
+
+                r = encode(effects, &at, &key, &recipients);
+                notification.key = buf_slice(&key);
+                notification.recipients = buf_slice(&recipients);
+                if (r == 0)
+                        r = append(queue, &notification);
+        }
+        if (r < 0)
+                notification_queue_roll_back(queue);
+        return r;
+}
+
+void notification_queue_commit(struct notification_queue *queue) {
+        queue->n_pending += n_staged(queue);
+}
+
+void notification_queue_roll_back(struct notification_queue *queue) {
+        while (n_staged(queue) > 0) {
+                drop(queue, &queue->items[--queue->n_items]);
+                queue->last_sequence--;
+        }
+}
+
+const struct pending_notification *notification_queue_staged(const struct notification_queue *queue,
+                                                             size_t *ret_n) {
+        *ret_n = n_staged(queue);
+        return queue->items + queue->first + queue->n_pending;
+}
+
+/* 3. Pending notifications */
+
+int notification_queue_add(struct notification_queue *queue, const struct notification_change *change) {
+        CLEANUP(cleanup_entry) struct entry *entry = NULL;
+        struct pending_notification notification = { .sequence = change->sequence,
+                                                     .version = change->version,
+                                                     .key = change->key,
+                                                     .recipients = change->recipients };
+        int r = 0;
+
+        ASSERT(n_staged(queue) == 0);
+
+        if (change->key.length == 0 || change->sequence == 0 ||
+            (queue->n_pending > 0 && change->sequence != queue->items[queue->n_items - 1].sequence + 1))
+                return -EBADMSG;
+
+        compact(queue);
+        if (change->value.data)
+                r = entry_new(&entry, change->key, change->value, change->version, NULL);
+        notification.entry = entry;
+        if (r == 0)
+                r = append(queue, &notification);
+        if (r == 0)
+                queue->n_pending++;
+        return r;
+}
+
+void notification_queue_remove(struct notification_queue *queue, uint64_t sequence) {
+        while (queue->n_pending > 0 && queue->items[queue->first].sequence <= sequence) {
+                drop(queue, &queue->items[queue->first++]);
+                queue->n_pending--;
+        }
+        if (sequence > queue->last_sequence) {
+                ASSERT(n_staged(queue) == 0);
+                queue->last_sequence = sequence;
+        }
+}
+
+const struct pending_notification *notification_queue_after(const struct notification_queue *queue,
+                                                            uint64_t sequence) {
+        const struct pending_notification *first = queue->items + queue->first;
+        uint64_t index;
+
+        if (queue->n_pending == 0 || sequence < first->sequence)
+                return queue->n_pending > 0 ? first : NULL;
+        index = sequence - first->sequence + 1;
+        return index < queue->n_pending ? first + index : NULL;
+}

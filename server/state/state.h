@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "engine/engine.h"
+#include "state/change_set.h"
+#include "state/notification_queue.h"
+
+/*
+ * All that must survive: the engine, the header and the pending notifications. Not thread-safe.
+ *
+ * The state that executes requests, with a storage:
+ *
+ *     engine_step()        repeatedly: a batch with its effects
+ *     state_stage()        stage the batch's notifications
+ *     state_change_set()   make the change set of the batch, for storage_commit()
+ *     state_commit()       if it is stored; else state_undo()
+ *
+ * Without a storage no change set is made, and state_commit() follows state_stage().
+ *
+ * A copy: state_new() with the header of a change set, then state_apply() for each change set in
+ * order. Loading is this: a storage has the change sets of an empty state with its content.
+ */
+struct state {
+        struct engine *engine; /* owned; the caller may execute steps */
+        /*
+         * Of the last change set. The caller may change key_states; and node_id while n_commits is
+         * 0. The next change set stores them.
+         */
+        struct state_header header;
+        struct timescale timescale;
+        struct notification_queue notifications;
+        uint64_t delivered;        /* the notifications up to it are delivered */
+        uint64_t delivered_stored; /* `delivered` of the last change set */
+        /* Replies that are forgotten before their time, for the next change set that is committed. */
+        struct forgotten_reply *forgotten;
+        size_t n_forgotten, forgotten_capacity;
+        struct change_buffer changes;
+        struct notification_change *staged; /* of the change set */
+        size_t staged_capacity;
+};
+
+/*
+ * Create a state without content. The digest key is that of the header. The node id is that of
+ * config; if config has none, that of the header; if the header has none, NODE_ID_DEFAULT. Versions
+ * contain the node id, so it cannot change after the first commit. The caller owns *ret_state.
+ * Returns 0, -ENOMEM, or -EBADMSG if config and the header have different node ids.
+ */
+int state_new(struct state **ret_state, const struct engine_config *config,
+              const struct state_header *header, struct now now);
+
+/* Accepts NULL, returns NULL. */
+struct state *state_free(struct state *state);
+
+/*
+ * Apply a change set of another state: its changes, and its header. now: to convert its times.
+ * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
+ * After an error the state has a part of the changes: free it.
+ */
+int state_apply(struct state *state, const struct change_set *change_set, struct now now);
+
+/*
+ * Stage one notification for each watched change of the effects. Returns 0, or -ENOMEM with nothing
+ * staged.
+ */
+int state_stage(struct state *state, const struct effects *effects);
+
+/*
+ * Make the change set of the effects and of the staged notifications. It borrows from the effects
+ * and the state: change neither until state_commit() or state_undo(). Returns 0 or -ENOMEM.
+ */
+int state_change_set(struct state *state, const struct effects *effects, struct now now,
+                     struct change_set *ret_change_set);
+
+/* The change set is stored. NULL: there is no storage. The staged notifications become pending. */
+void state_commit(struct state *state, const struct change_set *change_set);
+
+/*
+ * The change set is not stored, or was not made: drop the staged notifications, then engine_undo().
+ * The clock is not set back, and forgotten replies stay forgotten: the next change set has them.
+ * Returns 0 or -ENOMEM: then the state is inconsistent, and the process must end.
+ */
+int state_undo(struct state *state, const struct effects *effects);
+
+/*
+ * The notifications up to this sequence are delivered. If it is above every sequence so far, later
+ * notifications get higher ones; then nothing may be staged.
+ */
+void state_deliver(struct state *state, uint64_t sequence);
+
+/*
+ * Return whether a commit is necessary although no batch has changed anything: the wall clock was
+ * stepped, so the stored times would be wrong after a restart; or delivered notifications are still
+ * stored. Call about once a second.
+ */
+bool state_needs_commit(const struct state *state, struct now now);

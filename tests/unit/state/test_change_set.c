@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The rows of a batch become at most one change of a key, and one of a registration. */
+
+#include <criterion/criterion.h>
+
+#include "base/time_units.h"
+#include "engine/internal.h"
+#include "state/state.h"
+
+#define S SLICE_LITERAL
+
+static const struct now now = { .wall_ms = INT64_C(1696374425000), .mono_ns = NS_PER_S };
+
+static struct state *state;
+static struct effects effects;
+static struct change_set change_set;
+
+static void setup(void) {
+        const struct engine_config config = { .node_id = S("StateStore"),
+                                              .max_keys = 100,
+                                              .max_bytes = 1 << 20,
+                                              .max_registrations = 100,
+                                              .persist = PERSIST_CUSTOM,
+                                              .persist_pattern = S("stored/*") };
+        const struct state_header header = { .instance_id = "instance-1" };
+
+        cr_assert_eq(state_new(&state, &config, &header, now), 0);
+}
+
+static void teardown(void) {
+        effects_deinit(&effects);
+        state_free(state);
+}
+
+TestSuite(change_set, .init = setup, .fini = teardown);
+
+static void execute(struct request request) {
+        struct reply reply;
+
+        if (!request.client.data)
+                request.client = S("c");
+        engine_step(state->engine,
+                    &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
+                    &effects);
+        cr_assert_not(outcome_is_error(reply.outcome));
+        reply_deinit(&reply);
+}
+
+static void set(struct slice key, struct slice value) {
+        execute((struct request){ .verb = VERB_SET, .key = key, .value = value });
+}
+
+static void delete (struct slice key) {
+        execute((struct request){ .verb = VERB_DEL, .key = key });
+}
+
+static void watch(struct slice client, struct slice key, uint64_t connection) {
+        execute((struct request){
+                .verb = VERB_KEYNOTIFY, .client = client, .key = key, .connection = connection });
+}
+
+static void unwatch(struct slice client, struct slice key, uint64_t connection) {
+        execute((struct request){ .verb = VERB_KEYNOTIFY,
+                                  .client = client,
+                                  .key = key,
+                                  .connection = connection,
+                                  .stop = true });
+}
+
+static void make(void) {
+        cr_assert_eq(state_stage(state, &effects), 0);
+        cr_assert_eq(state_change_set(state, &effects, now, &change_set), 0);
+}
+
+static void commit(void) {
+        make();
+        state_commit(state, &change_set);
+        effects_reset(&effects);
+}
+
+Test(change_set, has_the_last_value_of_a_key) {
+        set(S("stored/k"), S("1"));
+        set(S("stored/l"), S("2"));
+        set(S("stored/k"), S("3"));
+        make();
+        cr_assert_eq(change_set.n_entries, 2);
+        cr_expect(slice_equal(change_set.entries[0].key, S("stored/k")));
+        cr_expect(slice_equal(change_set.entries[0].value, S("3")));
+        cr_expect_eq(change_set.entries[0].expires_at_ms, EXPIRES_NEVER);
+        cr_expect_not(change_set.entries[0].has_fence);
+        cr_expect(slice_equal(change_set.entries[1].value, S("2")));
+}
+
+Test(change_set, has_the_expiry_and_the_fencing_token) {
+        execute((struct request){ .verb = VERB_SET,
+                                  .key = S("stored/k"),
+                                  .value = S(""),
+                                  .has_px = true,
+                                  .px_ms = 5000,
+                                  .has_fence = true,
+                                  .fence = { now.wall_ms, 7, S("m") } });
+        make();
+        cr_assert_eq(change_set.n_entries, 1);
+        cr_expect_not_null(change_set.entries[0].value.data, "an empty value is not a removal");
+        cr_expect_eq(change_set.entries[0].expires_at_ms - timescale_read(state->timescale, now), 5000);
+        cr_expect(change_set.entries[0].has_fence);
+        cr_expect_eq(change_set.entries[0].fence.counter, 7);
+}
+
+Test(change_set, has_no_key_that_was_set_and_deleted) {
+        set(S("stored/k"), S("1"));
+        delete (S("stored/k"));
+        make();
+        cr_expect_eq(change_set.n_entries, 0);
+        cr_expect_eq(change_set.header.clock.counter, engine_stats(state->engine).clock.counter);
+}
+
+Test(change_set, removes_what_is_stored) {
+        set(S("stored/k"), S("1"));
+        set(S("stored/l"), S("1"));
+        commit();
+
+        delete (S("stored/k"));
+        set(S("stored/k"), S("2"));
+        delete (S("stored/k"));
+        delete (S("stored/l"));
+        set(S("stored/l"), S("2"));
+        make();
+        cr_assert_eq(change_set.n_entries, 2);
+        cr_expect(slice_equal(change_set.entries[0].key, S("stored/k")));
+        cr_expect_null(change_set.entries[0].value.data);
+        cr_expect(slice_equal(change_set.entries[1].value, S("2")));
+}
+
+Test(change_set, has_only_persistent_keys) {
+        set(S("k"), S("1"));
+        execute((struct request){
+                .verb = VERB_SET, .key = S("l"), .value = S("1"), .wants_persistence = true });
+        make();
+        cr_assert_eq(change_set.n_entries, 1);
+        cr_expect(slice_equal(change_set.entries[0].key, S("l")));
+        state_commit(state, &change_set);
+        effects_reset(&effects);
+
+        set(S("l"), S("2")); /* is not persistent any more */
+        set(S("l"), S("3"));
+        make();
+        cr_assert_eq(change_set.n_entries, 1);
+        cr_expect(slice_equal(change_set.entries[0].key, S("l")));
+        cr_expect_null(change_set.entries[0].value.data);
+}
+
+Test(change_set, has_one_change_of_a_registration) {
+        watch(S("c"), S("k"), 1);
+        watch(S("c"), S("long key"), 1);
+        watch(S("d"), S("k"), 2);
+        unwatch(S("d"), S("k"), 2);
+        make();
+        cr_assert_eq(change_set.n_registrations, 2, "one was added and has ended");
+        cr_expect(slice_equal(change_set.registrations[0].client, S("c")));
+        cr_expect(slice_equal(change_set.registrations[0].key, S("k")));
+        cr_expect_eq(change_set.registrations[0].connection, 1);
+        cr_expect_not(change_set.registrations[0].is_removed);
+        cr_expect(slice_equal(change_set.registrations[1].key, S("long key")));
+}
+
+/* The names of an ended registration are decoded from its topic. */
+Test(change_set, removes_registrations_and_replaces_them) {
+        watch(S("c"), S("k"), 1);
+        watch(S("c\xFF"), S("key \xFF"), 2);
+        commit();
+
+        unwatch(S("c"), S("k"), 1);
+        unwatch(S("c\xFF"), S("key \xFF"), 2);
+        watch(S("c\xFF"), S("key \xFF"), 3);
+        make();
+        cr_assert_eq(change_set.n_registrations, 2);
+        cr_expect(change_set.registrations[0].is_removed);
+        cr_expect(slice_equal(change_set.registrations[0].client, S("c")));
+        cr_expect(slice_equal(change_set.registrations[0].key, S("k")));
+        cr_expect_not(change_set.registrations[1].is_removed);
+        cr_expect(slice_equal(change_set.registrations[1].client, S("c\xFF")));
+        cr_expect(slice_equal(change_set.registrations[1].key, S("key \xFF")));
+        cr_expect_eq(change_set.registrations[1].connection, 3);
+}
+
+Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
+        watch(S("c"), S("stored/k"), 1);
+        set(S("stored/k"), S("1"));
+        commit();
+        state_deliver(state, 1);
+        set(S("stored/k"), S("2"));
+        delete (S("stored/k"));
+        make();
+        cr_expect_eq(change_set.delivered, 1);
+        cr_assert_eq(change_set.n_notifications, 2, "one for each change");
+        cr_expect_eq(change_set.notifications[0].sequence, 2);
+        cr_expect(slice_equal(change_set.notifications[0].value, S("2")));
+        cr_expect_null(change_set.notifications[1].value.data);
+        cr_expect_eq(change_set.header.notification_sequence, 3);
+}
+
+Test(change_set, next_one_has_what_an_undo_does_not_revert) {
+        struct version clock;
+
+        effects_forget(&effects, (struct forgotten_reply){ .number = 7 });
+        set(S("stored/k"), S("1"));
+        make();
+        cr_expect_eq(change_set.n_forgotten, 1);
+        clock = change_set.header.clock;
+        cr_assert_eq(state_undo(state, &effects), 0);
+        effects_reset(&effects);
+
+        make();
+        cr_expect_eq(change_set.n_entries, 0);
+        cr_expect_eq(change_set.header.n_commits, 1, "the number is assigned again");
+        cr_expect_eq(version_compare(change_set.header.clock, clock), 0);
+        cr_assert_eq(change_set.n_forgotten, 1);
+        cr_expect_eq(change_set.forgotten[0].number, 7);
+        commit();
+        make();
+        cr_expect_eq(change_set.n_forgotten, 0);
+}
