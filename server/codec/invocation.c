@@ -221,39 +221,48 @@ struct slice invocation_sender(const struct decoder *decoder, const struct messa
         return sender_of(decoder, message).client_id;
 }
 
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
-                                         struct invocation *ret_invocation) {
+/* Decode what is in the payload and depends on it. */
+static enum outcome decode_request(const struct message *message, struct request *request) {
+        enum outcome outcome = decode_payload(message->payload, request);
+
+        return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
+}
+
+void invocation_decode(const struct decoder *decoder, const struct message *message,
+                       struct invocation *ret_invocation) {
         const struct sender sender = sender_of(decoder, message);
-        struct invocation *invocation = ret_invocation;
-        struct request *request = &invocation->request;
+        struct invocation invocation = {
+                .result = INVOCATION_REQUEST,
+                .outcome = OUTCOME_DONE,
+                .request = {
+                        .verb = VERB_UNKNOWN,
+                        .response_topic = message->response_topic,
+                        .correlation_data = message->correlation_data,
+                        .payload = message->payload,
+                        .expiry_s = message->has_expiry ? message->expiry_s : 0,
+                        .client = sender.client_id,
+                        .connection = sender.connection,
+                        .user = sender.username,
+                        .timestamp_text = message_property(message, PROPERTY_TIMESTAMP),
+                        .fence_text = message_property(message, PROPERTY_FENCE),
+                        .wants_persistence =
+                                decoder->persistence_name &&
+                                slice_equal(message_property(message, decoder->persistence_name),
+                                            decoder->persistence_value),
+                },
+        };
 
-        *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
-        request->verb = VERB_UNKNOWN;
-        request->response_topic = message->response_topic;
-        request->correlation_data = message->correlation_data;
-        request->payload = message->payload;
-        request->expiry_s = message->has_expiry ? message->expiry_s : 0;
-
-        invocation->fault = check_properties(message, &invocation->fault_value);
-        if (invocation->fault == REQUEST_FAULT_NONE)
-                invocation->outcome = decode_payload(message->payload, request);
-
-        request->client = sender.client_id;
-        request->connection = sender.connection;
-        request->user = sender.username;
-        request->wants_persistence = decoder->persistence_name &&
-                                     slice_equal(message_property(message, decoder->persistence_name),
-                                                 decoder->persistence_value);
-        request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
-        request->fence_text = message_property(message, PROPERTY_FENCE);
-        if (invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE)
-                invocation->outcome = decode_timestamps(request);
+        invocation.fault = check_properties(message, &invocation.fault_value);
+        if (invocation.fault == REQUEST_FAULT_NONE)
+                invocation.outcome = decode_request(message, &invocation.request);
 
         if (!message->response_topic.data)
-                return INVOCATION_NO_RESPONSE_TOPIC;
-        if (!topic_is_valid_response(message->response_topic))
-                return INVOCATION_BAD_RESPONSE_TOPIC;
-        if (invocation->fault != REQUEST_FAULT_NONE || invocation->outcome != OUTCOME_DONE)
-                return INVOCATION_REFUSED;
-        return INVOCATION_REQUEST;
+                invocation.result = INVOCATION_NO_RESPONSE_TOPIC;
+        else if (!topic_is_valid_response(message->response_topic))
+                invocation.result = INVOCATION_BAD_RESPONSE_TOPIC;
+        else if (invocation.fault != REQUEST_FAULT_NONE)
+                invocation.result = INVOCATION_FAULTY;
+        else if (invocation.outcome != OUTCOME_DONE)
+                invocation.result = INVOCATION_REFUSED;
+        *ret_invocation = invocation;
 }

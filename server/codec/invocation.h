@@ -37,17 +37,20 @@ enum request_fault {
 /* The word in metrics and log lines; "none" for REQUEST_FAULT_NONE. */
 const char *request_fault_label(enum request_fault fault);
 
+/* What decoding has found: the last one that applies. */
 enum invocation_result {
         INVOCATION_REQUEST,            /* execute the request */
-        INVOCATION_REFUSED,            /* reply with the fault, or with the outcome if there is no fault */
+        INVOCATION_REFUSED,            /* reply with the outcome, which is an error */
+        INVOCATION_FAULTY,             /* reply with the fault */
         INVOCATION_NO_RESPONSE_TOPIC,  /* drop the message without a reply */
         INVOCATION_BAD_RESPONSE_TOPIC, /* drop the message without a reply */
 };
 
 struct invocation {
+        enum invocation_result result;
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
-        enum outcome outcome;     /* an error; OUTCOME_DONE: no error was found */
+        enum outcome outcome;     /* of INVOCATION_REFUSED */
         struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
 };
 
@@ -64,8 +67,8 @@ struct decoder {
  * Decode the message. Sets *ret_invocation with any result: log lines and metrics use the fields of
  * refused requests too.
  */
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
-                                         struct invocation *ret_invocation);
+void invocation_decode(const struct decoder *decoder, const struct message *message,
+                       struct invocation *ret_invocation);
 
 /*
  * Return the client id of the sender, to select a queue before the message is decoded. With the

@@ -22,15 +22,16 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
         const struct fault_rule *rule =
                 fault_rules_apply_to_request(&control->faults, request->client, request->verb, request->key);
 
-        if (rule && rule->action == FAULT_QUOTA)
-                invocation->outcome = OUTCOME_QUOTA_EXCEEDED;
-        if (rule && rule->action == FAULT_ERROR)
-                invocation->outcome = OUTCOME_STORAGE_FAILED; /* send_error() replaces the error text */
+        if (rule && (rule->action == FAULT_QUOTA || rule->action == FAULT_ERROR)) {
+                invocation->result = INVOCATION_REFUSED;
+                invocation->outcome = rule->action == FAULT_QUOTA
+                                              ? OUTCOME_QUOTA_EXCEEDED
+                                              : OUTCOME_STORAGE_FAILED; /* send_error() replaces the text */
+        }
         return rule;
 }
 
-static uint64_t control_on_request(void *userdata, struct invocation *invocation, bool has_response_topic,
-                                   struct now now) {
+static uint64_t control_on_request(void *userdata, struct invocation *invocation, struct now now) {
         struct control *control = userdata;
         struct request *request = &invocation->request;
         const struct fault_rule *rule = NULL;
@@ -46,7 +47,7 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
         if (request->has_timestamp)
                 request->timestamp.wall_ms =
                         test_clock_skewed_ms(&control->clock, request->client, request->timestamp.wall_ms);
-        if (has_response_topic && invocation->fault == REQUEST_FAULT_NONE)
+        if (invocation->result == INVOCATION_REQUEST || invocation->result == INVOCATION_REFUSED)
                 rule = inject_fault(control, invocation);
         if (rule)
                 entry.fault = fault_action_name(rule->action);

@@ -10,11 +10,11 @@
 void pipeline_send(struct pipeline *pipeline, const struct message *message) {
         uint16_t id;
 
-        publish_message(pipeline, message, &id);
+        publisher_send(&pipeline->publisher, message, &id);
 }
 
 void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
-        publish_connection(pipeline, topic, connection);
+        publisher_send_connection(&pipeline->publisher, topic, connection);
 }
 
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
@@ -34,19 +34,20 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         struct invocation invocation;
         struct message reply;
 
-        switch (invocation_decode(&pipeline->decoder, message, &invocation)) {
+        invocation_decode(&pipeline->decoder, message, &invocation);
+        switch (invocation.result) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
                 pipeline->counters.n_invalid_response_topics++;
                 return false;
-        default:
+        case INVOCATION_FAULTY:
                 break;
-        }
-        if (invocation.fault == REQUEST_FAULT_NONE)
+        default:
                 return true;
+        }
 
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
-                pipeline_count_out_of_memory(pipeline);
+                publisher_count_out_of_memory(&pipeline->publisher);
         else
                 reply_to(pipeline, message, reply);
         return false;
@@ -54,7 +55,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
 
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason) {
         if (reason == DROP_OUT_OF_MEMORY)
-                pipeline_count_out_of_memory(pipeline);
+                publisher_count_out_of_memory(&pipeline->publisher);
         else
                 pipeline->counters.n_drops[reason]++;
 }
@@ -64,7 +65,7 @@ void pipeline_count_expired(struct pipeline *pipeline) {
 }
 
 enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline) {
-        return pipeline->broker_kind;
+        return session_broker_kind(&pipeline->session);
 }
 
 int pipeline_reset(struct pipeline *pipeline) {
@@ -75,11 +76,11 @@ int pipeline_reset(struct pipeline *pipeline) {
         if (r < 0)
                 return r;
 
-        inflight_deinit(&pipeline->inflight);
+        delivery_deinit(&pipeline->delivery);
         engine_free(pipeline->state->engine);
         pipeline->state->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
-        pipeline->next_tick_ns = 0; /* the test clock may be set back behind this time */
+        pipeline->cycle.next_tick_ns = 0; /* the test clock may be set back behind this time */
         return 0;
 }
 
@@ -93,9 +94,9 @@ int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now n
         if (r == 0)
                 return 0;
 
-        if (engine_undo(pipeline->state->engine, &pipeline->batch.effects) < 0)
+        if (engine_undo(pipeline->state->engine, &pipeline->cycle.batch.effects) < 0)
                 r = -ENOMEM;
-        effects_reset(&pipeline->batch.effects);
+        effects_reset(&pipeline->cycle.batch.effects);
         return r;
 }
 
@@ -104,6 +105,6 @@ int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
         int r = 0;
 
         while (r == 0 && engine_next_deadline(pipeline->state->engine) <= now.mono_ns)
-                r = pipeline_step(pipeline, &tick, now);
+                r = cycle_step(pipeline, &tick, now);
         return r;
 }

@@ -60,83 +60,126 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
                 *max = skew_ms;
 }
 
-/* Execute a request, or reply with the error that its decoding found. */
-static struct reply execute(struct pipeline *pipeline, const struct invocation *invocation, struct now now) {
-        struct reply reply = { .outcome = invocation->outcome };
-        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request, .reply = &reply };
+/* Execute a request, or reply with the error that its decoding found, and put the reply into the batch. */
+static void execute_and_reply(struct pipeline *pipeline, const struct pending_reply *address,
+                              const struct invocation *invocation, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        struct pending_reply *pending = batch_add_reply(batch, address);
+        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
 
-        if (invocation->outcome == OUTCOME_DONE) { /* decoding found no error */
-                engine_step(pipeline->state->engine, &event, now, &pipeline->batch.effects);
+        if (!pending) {
+                publisher_count_out_of_memory(&pipeline->publisher);
+                return;
+        }
+        pending->reply = (struct reply){ .outcome = invocation->outcome };
+        if (invocation->result == INVOCATION_REQUEST) {
+                event.reply = &pending->reply;
+                engine_step(pipeline->state->engine, &event, now, &batch->effects);
         } else {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
         }
-        return reply;
-}
-
-/* Execute a request that has a valid response topic, and put its reply into the batch. */
-static void execute_and_reply(struct pipeline *pipeline, const struct pending_reply *address,
-                              const struct invocation *invocation, struct now now) {
-        struct pending_reply *pending;
-
-        if (pending_reply_expiry_s(address, now.mono_ns) == 0) {
-                pipeline->counters.n_expired++;
-                return;
-        }
-        if (invocation->fault != REQUEST_FAULT_NONE) {
-                pipeline->counters.n_refused++;
-                pipeline->counters.n_faults[invocation->fault]++;
-                client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
-                publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
-                return;
-        }
-
-        pending = batch_add_reply(&pipeline->batch, address);
-        if (!pending) {
-                pipeline_count_out_of_memory(pipeline);
-                return;
-        }
-        pending->reply = execute(pipeline, invocation, now);
-        pending->n_preceding_changes = pipeline->batch.effects.n_changes;
+        pending->n_preceding_changes = batch->effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
                 client_log_refusal(&pipeline->client_log, pipeline->state->engine, &invocation->request,
                                    pending->reply.outcome, now);
 }
 
-/* Returns false if the request was dropped, or has no valid response topic. */
+static void refuse_faulty(struct pipeline *pipeline, const struct pending_reply *address,
+                          const struct invocation *invocation, struct now now) {
+        pipeline->counters.n_refused++;
+        pipeline->counters.n_faults[invocation->fault]++;
+        client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
+        publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
+}
+
+/* Returns false if the request was dropped. */
+static bool execute_decoded(struct pipeline *pipeline, struct pending_reply *address,
+                            const struct invocation *invocation, struct now now) {
+        const struct request *request = &invocation->request;
+
+        switch (invocation->result) {
+        case INVOCATION_NO_RESPONSE_TOPIC:
+        case INVOCATION_BAD_RESPONSE_TOPIC:
+                pipeline->counters.n_invalid_response_topics++;
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
+                return false;
+        case INVOCATION_REQUEST:
+                address->verb = request->verb;
+                if (request->has_timestamp)
+                        count_skew(&pipeline->counters, request->timestamp.wall_ms, now.wall_ms);
+                break;
+        default:
+                break;
+        }
+
+        if (pending_reply_expiry_s(address, now.mono_ns) == 0)
+                pipeline->counters.n_expired++;
+        else if (invocation->result == INVOCATION_FAULTY)
+                refuse_faulty(pipeline, address, invocation, now);
+        else
+                execute_and_reply(pipeline, address, invocation, now);
+        return true;
+}
+
+/* Decode and execute a request. Returns false if it was dropped. */
 static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                             struct now now) {
         const struct hooks *hooks = pipeline->hooks;
-        struct invocation invocation;
-        enum invocation_result result = invocation_decode(&pipeline->decoder, message, &invocation);
         struct pending_reply address = pending_reply_to(message, arrived_ns);
+        struct invocation invocation;
 
         /*
          * The request arrived from a broker without the plugin, and now the store serves a broker
          * with the plugin.
          */
-        if (pipeline->broker_kind == BROKER_WITH_PLUGIN && message->qos == 1 && !message->is_verified) {
+        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN && message->qos == 1 &&
+            !message->is_verified) {
                 drop_unverified(pipeline);
                 return false;
         }
+        invocation_decode(&pipeline->decoder, message, &invocation);
         if (hooks)
-                address.number =
-                        hooks->request(hooks->userdata, &invocation,
-                                       result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);
+                address.number = hooks->request(hooks->userdata, &invocation, now);
+        return execute_decoded(pipeline, &address, &invocation, now);
+}
 
-        if (result == INVOCATION_NO_RESPONSE_TOPIC || result == INVOCATION_BAD_RESPONSE_TOPIC) {
-                pipeline->counters.n_invalid_response_topics++;
-                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
-                                                  &invocation.request);
-                return false;
-        }
-        if (invocation.outcome == OUTCOME_DONE) {
-                address.verb = invocation.request.verb;
-                if (invocation.request.has_timestamp)
-                        count_skew(&pipeline->counters, invocation.request.timestamp.wall_ms, now.wall_ms);
-        }
-        execute_and_reply(pipeline, &address, &invocation, now);
-        return true;
+/*
+ * Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats
+ * DISCONNECTED.
+ */
+static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
+        struct effects *effects = &pipeline->cycle.batch.effects;
+
+        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
+            effects_reserve_track(effects) == 0)
+                effects_track(effects, connection, UNTRACK_CONNECTION);
+}
+
+static void execute_disconnected(struct pipeline *pipeline, const struct message *message, struct now now) {
+        struct event closed = { .type = EVENT_CONNECTION_CLOSED };
+
+        if (parse_uint64(message->payload, &closed.connection) == 0 &&
+            cycle_step(pipeline, &closed, now) == 0)
+                acknowledge_disconnect(pipeline, closed.connection);
+}
+
+/* Return true if the message reports on the presence topic that a client has disconnected. */
+static bool is_presence(const struct pipeline *pipeline, const struct message *message,
+                        struct slice *ret_client) {
+        return pipeline->presence_topic &&
+               topic_match_client(message->topic, slice_from_string(pipeline->presence_topic), ret_client);
+}
+
+/* Execute a message that reports a disconnect: of the plugin, or on the presence topic. */
+static void execute_other(struct pipeline *pipeline, const struct message *message, struct now now) {
+        struct event disconnected = { .type = EVENT_CLIENT_DISCONNECTED };
+
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED)))
+                execute_disconnected(pipeline, message, now);
+        else if (session_broker_kind(&pipeline->session) == BROKER_PLAIN &&
+                 is_presence(pipeline, message, &disconnected.client))
+                cycle_step(pipeline, &disconnected, now);
 }
 
 static void execute_control(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -150,24 +193,24 @@ static void execute_control(struct pipeline *pipeline, const struct message *mes
 static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                             int64_t arrived_ns, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
-        int64_t start_ns = pipeline->execution_start_ns;
+        int64_t start_ns = pipeline->cycle.execution_start_ns;
         bool is_measured = false;
 
-        pipeline->n_done++;
-        batch_add_message(&pipeline->batch, message);
+        pipeline->cycle.n_done++;
+        batch_add_message(&pipeline->cycle.batch, message);
         if (kind == MESSAGE_REQUEST)
                 is_measured =
                         execute_request(pipeline, message, arrived_ns, now) && pipeline->transport.clock_ns;
         else if (kind == MESSAGE_CONTROL)
                 execute_control(pipeline, message, now);
         else
-                broker_execute_disconnect(pipeline, message, now);
+                execute_other(pipeline, message, now);
 
-        batch_add_cost(&pipeline->batch);
-        pipeline_charge_quantum(pipeline);
+        batch_add_cost(&pipeline->cycle.batch);
+        execute_charge_quantum(pipeline);
         if (is_measured) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - arrived_ns);
-                histogram_add(&latencies[STAGE_ENGINE], pipeline->execution_start_ns - start_ns);
+                histogram_add(&latencies[STAGE_ENGINE], pipeline->cycle.execution_start_ns - start_ns);
         }
 }
 
@@ -177,10 +220,10 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
  * The transport must have room: the reply to a request with invalid properties is published at
  * once.
  */
-bool pipeline_can_execute(const struct pipeline *pipeline) {
-        return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
-               !pipeline->is_publishing && publish_has_room(pipeline) && !pipeline_batch_is_full(pipeline) &&
-               !outbox_is_full(pipeline->state);
+bool execute_can_begin(const struct pipeline *pipeline) {
+        return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
+               pipeline->cycle.state == CYCLE_OPEN && publisher_has_room(&pipeline->publisher) &&
+               !cycle_batch_is_full(pipeline) && !delivery_is_full(&pipeline->delivery);
 }
 
 /*
@@ -188,29 +231,29 @@ bool pipeline_can_execute(const struct pipeline *pipeline) {
  * have used.
  */
 static bool can_execute_now(const struct pipeline *pipeline, enum message_kind kind) {
-        return pipeline_can_execute(pipeline) &&
-               (kind != MESSAGE_CONTROL || batch_is_empty(&pipeline->batch));
+        return execute_can_begin(pipeline) &&
+               (kind != MESSAGE_CONTROL || batch_is_empty(&pipeline->cycle.batch));
 }
 
-bool pipeline_is_quantum_over(const struct pipeline *pipeline) {
-        int64_t quantum_ns = pipeline->commit.duration_ns;
+bool execute_is_quantum_over(const struct pipeline *pipeline) {
+        int64_t quantum_ns = pipeline->cycle.commit_duration_ns;
 
         if (quantum_ns < QUANTUM_NS)
                 quantum_ns = QUANTUM_NS;
         if (quantum_ns > QUANTUM_NS_MAX)
                 quantum_ns = QUANTUM_NS_MAX;
-        return pipeline->quantum_work_ns >= quantum_ns;
+        return pipeline->cycle.quantum_work_ns >= quantum_ns;
 }
 
-void pipeline_charge_quantum(struct pipeline *pipeline) {
+void execute_charge_quantum(struct pipeline *pipeline) {
         int64_t now_ns;
 
         if (!pipeline->transport.clock_ns)
                 return;
 
         now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
-        pipeline->quantum_work_ns += now_ns - pipeline->execution_start_ns;
-        pipeline->execution_start_ns = now_ns;
+        pipeline->cycle.quantum_work_ns += now_ns - pipeline->cycle.execution_start_ns;
+        pipeline->cycle.execution_start_ns = now_ns;
 }
 
 /*
@@ -226,15 +269,14 @@ static struct slice queue_of(const struct pipeline *pipeline, const struct messa
                 return (struct slice){ 0 };
         if (kind == MESSAGE_REQUEST)
                 return invocation_sender(&pipeline->decoder, message);
-        if (pipeline->presence_topic &&
-            topic_match_client(message->topic, slice_from_string(pipeline->presence_topic), &client))
+        if (is_presence(pipeline, message, &client))
                 return client;
         return message->topic;
 }
 
 static void count_refused_by_inbox(struct pipeline *pipeline, const struct message *message, int error) {
         if (error != -ENOBUFS) {
-                pipeline_count_out_of_memory(pipeline);
+                publisher_count_out_of_memory(&pipeline->publisher);
                 return;
         }
         pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
@@ -254,10 +296,11 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                    bool is_before_welcome, bool *ret_is_verified) {
         *ret_is_verified = false;
-        if (pipeline->broker_kind != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST || message->qos != 1)
+        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST ||
+            message->qos != 1)
                 return true;
 
-        switch (verification_check(&pipeline->key_states, message, is_before_welcome)) {
+        switch (verification_check(&pipeline->session.key_states, message, is_before_welcome)) {
         case VERIFICATION_PASSED:
                 *ret_is_verified = true;
                 return true;
@@ -287,17 +330,17 @@ static int admit(struct pipeline *pipeline, const struct message *message, enum 
                 verified.is_verified = true;
                 message = &verified;
         }
-        if (pipeline->inbox.n_bytes > 0 || pipeline_is_quantum_over(pipeline) ||
+        if (pipeline->inbox.n_bytes > 0 || execute_is_quantum_over(pipeline) ||
             !can_execute_now(pipeline, kind))
                 return inbox_add(&pipeline->inbox, queue_of(pipeline, message, kind), message, now.mono_ns,
                                  PIPELINE_INBOX_MAX);
 
-        pipeline->execution_start_ns = now.mono_ns;
+        pipeline->cycle.execution_start_ns = now.mono_ns;
         execute_message(pipeline, message, kind, now.mono_ns, now);
         return 0;
 }
 
-void pipeline_admit_early_messages(struct pipeline *pipeline) {
+void execute_admit_early(struct pipeline *pipeline) {
         struct message *message;
 
         while ((message = inbox_first_early(&pipeline->inbox))) {
@@ -317,14 +360,15 @@ void pipeline_admit_early_messages(struct pipeline *pipeline) {
         }
 }
 
-void pipeline_execute_waiting(struct pipeline *pipeline, struct now now) {
+void execute_waiting(struct pipeline *pipeline, struct now now) {
         if (inbox_is_empty(&pipeline->inbox))
                 return;
 
-        pipeline->quantum_work_ns = 0;
+        pipeline->cycle.quantum_work_ns = 0;
         if (pipeline->transport.clock_ns) /* publishing has taken time */
-                pipeline->execution_start_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
-        while (!inbox_is_empty(&pipeline->inbox) && !pipeline_is_quantum_over(pipeline)) {
+                pipeline->cycle.execution_start_ns =
+                        pipeline->transport.clock_ns(pipeline->transport.userdata);
+        while (!inbox_is_empty(&pipeline->inbox) && !execute_is_quantum_over(pipeline)) {
                 int64_t arrived_ns;
                 const struct message *message = inbox_first(&pipeline->inbox, &arrived_ns);
                 enum message_kind kind = kind_of(pipeline, message);
@@ -338,14 +382,40 @@ void pipeline_execute_waiting(struct pipeline *pipeline, struct now now) {
         }
 }
 
+/* Process a message of the plugin on its arrival. Returns false for other messages. */
+static bool receive_of_plugin(struct pipeline *pipeline, const struct message *message, struct now now) {
+        struct session_event event;
+
+        if (!session_receive(&pipeline->session, message, now, &event))
+                return false;
+
+        switch (event.type) {
+        case SESSION_EVENT_NONE:
+                break;
+        case SESSION_EVENT_WELCOME:
+                if (pipeline->cycle.state == CYCLE_OPEN) /* else HELLO is repeated after the timeout */
+                        cycle_serve_plugin(pipeline, &event.welcome, now);
+                companion_welcome_deinit(&event.welcome);
+                break;
+        case SESSION_EVENT_DELIVERED:
+                delivery_delivered(&pipeline->delivery, event.sequence);
+                break;
+        case SESSION_EVENT_SLOW_WATCHER:
+                pipeline->counters.n_slow_watchers++;
+                client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, message->payload);
+                break;
+        }
+        return true;
+}
+
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
         enum message_kind kind = kind_of(pipeline, message);
         int r;
 
-        if (kind == MESSAGE_OTHER && companion_receive(pipeline, message, now))
+        if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now))
                 return;
-        if (pipeline->broker_kind == BROKER_UNKNOWN) {
-                companion_extend_welcome_timeout(pipeline, now);
+        if (session_broker_kind(&pipeline->session) == BROKER_UNKNOWN) {
+                session_extend_timeout(&pipeline->session, now);
                 r = inbox_add_early(&pipeline->inbox, message, now.mono_ns, PIPELINE_INBOX_MAX);
         } else {
                 r = admit(pipeline, message, kind, now);
@@ -357,5 +427,5 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
          * request.
          */
         if (!pipeline->storage && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
-                pipeline_end_batch(pipeline, now);
+                cycle_advance(pipeline, now);
 }

@@ -17,12 +17,10 @@ struct hooks {
         void (*control)(void *userdata, const struct message *message, struct now now);
 
         /*
-         * Called after a request was decoded; may change the request. has_response_topic: the
-         * request has a response topic, and it is valid. Returns a number that the pipeline passes
-         * to `reply`; 0: none.
+         * Called after a request was decoded; may change it. Returns a number that the pipeline
+         * passes to `reply`; 0: none.
          */
-        uint64_t (*request)(void *userdata, struct invocation *invocation, bool has_response_topic,
-                            struct now now);
+        uint64_t (*request)(void *userdata, struct invocation *invocation, struct now now);
 
         /*
          * A reply is ready. The hook publishes it, or changes, delays or drops it. number: the

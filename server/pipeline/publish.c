@@ -2,81 +2,11 @@
 
 #include "pipeline/internal.h"
 
-#include <errno.h>
-
 #include "pipeline/hooks.h"
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 
-void pipeline_count_out_of_memory(struct pipeline *pipeline) {
-        pipeline->counters.n_drops[DROP_OUT_OF_MEMORY]++;
-        log_limited(&pipeline->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
-}
-
-/* 1. The transport */
-
-/* How an error of transport.publish() is counted and logged. */
-struct publish_error {
-        enum drop_reason reason;
-        const char *text;
-};
-
-static struct publish_error publish_error(int error) {
-        switch (error) {
-        case -EAGAIN:
-                return (struct publish_error){ DROP_CONNECTION_FULL,
-                                               "too many messages are not acknowledged yet" };
-        case -EMSGSIZE:
-                return (struct publish_error){ DROP_TOO_LARGE,
-                                               "the message is larger than the broker accepts" };
-        case -ENOMEM:
-                return (struct publish_error){ DROP_OUT_OF_MEMORY, "out of memory" };
-        default:
-                return (struct publish_error){ DROP_NOT_SENDABLE,
-                                               "the topic or a property is not valid in MQTT" };
-        }
-}
-
-static void drop_unpublished(struct pipeline *pipeline, const struct message *message, int error) {
-        struct publish_error cause = publish_error(error);
-
-        pipeline->counters.n_drops[cause.reason]++;
-        log_limited_fields(&pipeline->publish_limit, LOG_WARNING, "a message was dropped",
-                           (struct log_field[]){ LOG_FIELD_TEXT("topic", topic_without_key(message->topic)),
-                                                 LOG_FIELD_TEXT("reason", slice_from_string(cause.text)),
-                                                 LOG_FIELD_NUMBER("message_bytes", message->payload.length),
-                                                 { 0 } });
-}
-
-int publish_message(struct pipeline *pipeline, const struct message *message, uint16_t *ret_id) {
-        const struct transport *transport = &pipeline->transport;
-        int r;
-
-        r = transport->publish(transport->userdata, message, ret_id);
-        if (r < 0)
-                drop_unpublished(pipeline, message, r);
-        else
-                pipeline->n_sent++;
-        return r;
-}
-
-void publish_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
-        char digits[UINT64_DIGITS_MAX];
-        struct message message = {
-                .topic = topic,
-                .payload = { (const uint8_t *)digits, format_uint64(digits, connection, 1) },
-                .qos = 1,
-        };
-        uint16_t id;
-
-        publish_message(pipeline, &message, &id);
-}
-
-bool publish_has_room(const struct pipeline *pipeline) {
-        return pipeline->transport.has_room(pipeline->transport.userdata);
-}
-
-/* 2. Replies */
+/* 1. Replies */
 
 /* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
 static void publish_as_reply(struct pipeline *pipeline, const struct pending_reply *pending,
@@ -91,7 +21,7 @@ static void publish_as_reply(struct pipeline *pipeline, const struct pending_rep
         if (hooks)
                 hooks->reply(hooks->userdata, pending->number, message, now);
         else
-                publish_message(pipeline, message, &id);
+                publisher_send(&pipeline->publisher, message, &id);
 }
 
 void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
@@ -99,7 +29,7 @@ void publish_fault(struct pipeline *pipeline, const struct pending_reply *pendin
         struct message message;
 
         if (encoder_fault(&pipeline->encoder, fault, value, &message) < 0)
-                pipeline_count_out_of_memory(pipeline);
+                publisher_count_out_of_memory(&pipeline->publisher);
         else
                 publish_as_reply(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message,
                                  now);
@@ -112,7 +42,7 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
         if (expiry_s == 0)
                 pipeline->counters.n_expired++;
         else if (encoder_reply(&pipeline->encoder, &pending->reply, &message) < 0)
-                pipeline_count_out_of_memory(pipeline);
+                publisher_count_out_of_memory(&pipeline->publisher);
         else
                 publish_as_reply(pipeline, pending, expiry_s, &message, now);
 }
@@ -123,7 +53,7 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
  */
 static void count_durations(struct pipeline *pipeline, size_t first) {
         struct histogram *whole = &pipeline->counters.latencies[STAGE_WHOLE];
-        const struct batch *batch = &pipeline->batch;
+        const struct batch *batch = &pipeline->cycle.batch;
         int64_t now_ns;
 
         if (first == batch->n_replies_published || !pipeline->transport.clock_ns)
@@ -134,19 +64,18 @@ static void count_durations(struct pipeline *pipeline, size_t first) {
                 histogram_add(whole, now_ns - batch->replies[first].arrived_ns);
 }
 
-/* Publish the notifications up to this sequence. Most batches have none: avoid the call. */
 static bool publish_notifications(struct pipeline *pipeline, uint64_t sequence) {
-        return pipeline->state->notifications.n_pending == 0 || notifications_publish(pipeline, sequence);
+        return delivery_publish(&pipeline->delivery, sequence, pipeline->cycle.execution_start_ns);
 }
 
 static bool publish_replies(struct pipeline *pipeline, struct now now) {
-        struct batch *batch = &pipeline->batch;
+        struct batch *batch = &pipeline->cycle.batch;
         size_t first = batch->n_replies_published;
         const struct pending_reply *pending;
 
         while ((pending = batch_next_reply(batch)) &&
                publish_notifications(pipeline, batch->sequence_before + pending->n_preceding_changes) &&
-               publish_has_room(pipeline)) {
+               publisher_has_room(&pipeline->publisher)) {
                 batch->n_replies_published++;
                 publish_reply(pipeline, pending, now);
         }
@@ -154,7 +83,7 @@ static bool publish_replies(struct pipeline *pipeline, struct now now) {
         return batch->n_replies_published == batch->n_replies;
 }
 
-/* 3. The batch */
+/* 2. The batch */
 
 static bool publish_track_changes(struct pipeline *pipeline) {
         static const struct slice topics[] = {
@@ -162,14 +91,16 @@ static bool publish_track_changes(struct pipeline *pipeline) {
                 [UNTRACK_CONNECTION] = SLICE_LITERAL(COMPANION_UNTRACK),
                 [KICK_CONNECTION] = SLICE_LITERAL(COMPANION_KICK),
         };
-        struct batch *batch = &pipeline->batch;
+        struct batch *batch = &pipeline->cycle.batch;
         const struct effects *effects = &batch->effects;
 
-        while (batch->n_track_changes_published < effects->n_track_changes && publish_has_room(pipeline)) {
+        while (batch->n_track_changes_published < effects->n_track_changes &&
+               publisher_has_room(&pipeline->publisher)) {
                 const struct track_change *track_change =
                         &effects->track_changes[batch->n_track_changes_published++];
 
-                publish_connection(pipeline, topics[track_change->action], track_change->connection);
+                publisher_send_connection(&pipeline->publisher, topics[track_change->action],
+                                          track_change->connection);
         }
         return batch->n_track_changes_published == effects->n_track_changes;
 }
@@ -184,7 +115,7 @@ static bool publish_track_changes(struct pipeline *pipeline) {
  * 3. The remaining notifications.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now) {
-        struct batch *batch = &pipeline->batch;
+        struct batch *batch = &pipeline->cycle.batch;
 
         if (!publish_track_changes(pipeline) || !publish_replies(pipeline, now) ||
             !publish_notifications(pipeline, UINT64_MAX))

@@ -103,7 +103,8 @@ static void ask(struct bare_store *store, const struct message *request) {
         struct invocation invocation;
 
         store->correlation[0]++;
-        if (invocation_decode(&store->decoder, request, &invocation) != INVOCATION_REQUEST)
+        invocation_decode(&store->decoder, request, &invocation);
+        if (invocation.result != INVOCATION_REQUEST)
                 fail("the store refused a request");
         step(store, &(struct event){ .type = EVENT_REQUEST,
                                      .request = &invocation.request,

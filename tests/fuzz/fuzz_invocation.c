@@ -223,7 +223,10 @@ static void check_request(const struct decoder *decoder, const struct message *m
 
 static void decode(const struct decoder *decoder, const struct message *message) {
         struct invocation invocation;
-        enum invocation_result result = invocation_decode(decoder, message, &invocation);
+        enum invocation_result result;
+
+        invocation_decode(decoder, message, &invocation);
+        result = invocation.result;
 
         ASSERT((result == INVOCATION_NO_RESPONSE_TOPIC) == !message->response_topic.data);
         if (message->response_topic.data)

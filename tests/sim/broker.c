@@ -85,7 +85,7 @@ static uint64_t n_dropped(const struct world *world) {
 
 static void deliver_request(struct world *world, const struct message *message) {
         struct sim_request *request = truth_find(&world->truth, message->correlation_data);
-        bool is_checked_later = world->pipeline->broker_kind == BROKER_UNKNOWN;
+        bool is_checked_later = session_broker_kind(&world->pipeline->session) == BROKER_UNKNOWN;
         uint64_t n_dropped_before = n_dropped(world);
 
         if (request->delivered_ns > world->now.mono_ns)

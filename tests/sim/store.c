@@ -45,7 +45,7 @@ static void store_change_set(struct world *world, const struct change_set *chang
         if (is_empty(change_set) && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, change_set, world->commit_started);
-        truth_commit(&world->truth, &world->pipeline->batch.effects, world->commit_started);
+        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
 }
 
 /* Lose the last key. */
@@ -55,7 +55,7 @@ static void store_without_key(struct world *world, const struct change_set *chan
         if (less.n_entries > 0)
                 less.n_entries--;
         disk_commit(&world->disk, &less, world->commit_started);
-        truth_commit(&world->truth, &world->pipeline->batch.effects, world->commit_started);
+        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
 }
 
 /* Print a row of a batch. Every run of a seed must print the same. */
@@ -82,7 +82,7 @@ static void trace_row(const struct row *row) {
  * other errors it has not.
  */
 static void apply(struct world *world, const struct change_set *change_set, int result) {
-        const struct effects *effects = &world->pipeline->batch.effects;
+        const struct effects *effects = &world->pipeline->cycle.batch.effects;
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
         if (is_stored && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
@@ -130,7 +130,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         ASSERT(!world->change_set);
         policy_observe(world);
         world->commit_started = world->now;
-        world->change_set = &world->pipeline->commit.change_set;
+        world->change_set = &world->pipeline->cycle.change_set;
         world->work = work;
         world->work_argument = argument;
         timeline_plan(&world->timeline,
@@ -219,11 +219,9 @@ static int64_t clock_ns(void *userdata) {
         return world_store_now(world).mono_ns + world->work_ns;
 }
 
-static uint64_t observe_request(void *userdata, struct invocation *invocation, bool has_response_topic,
-                                struct now now) {
+static uint64_t observe_request(void *userdata, struct invocation *invocation, struct now now) {
         struct world *world = userdata;
 
-        (void)has_response_topic;
         (void)now;
         turns_take(&world->turns, truth_find(&world->truth, invocation->request.correlation_data));
         return 0;
@@ -327,7 +325,7 @@ void store_kill(struct world *world) {
 
 void store_compare(struct world *world) {
         if (!world->is_compare_pending || !world->pipeline || world->change_set || world->has_ended ||
-            world->pipeline->batch.effects.n_rows > 0)
+            world->pipeline->cycle.batch.effects.n_rows > 0)
                 return;
         world->is_compare_pending = false;
         store_compare_now(world);

@@ -52,7 +52,7 @@ static uint64_t n_pending(void) {
 }
 
 static void acknowledge_all(void) {
-        while (broker.pipeline->n_acknowledged < broker.pipeline->n_sent)
+        while (broker.pipeline->publisher.n_acknowledged < broker.pipeline->publisher.n_sent)
                 pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
 }
 
@@ -120,14 +120,14 @@ Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
 
 Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_limit) {
         broker.room = SIZE_MAX;
-        for (size_t i = 0; i < OUTBOX_ITEMS_MAX; i++)
+        for (size_t i = 0; i < DELIVERY_PENDING_MAX; i++)
                 broker_notified_after_set(&broker);
-        cr_expect_eq(n_pending(), OUTBOX_ITEMS_MAX);
+        cr_expect_eq(n_pending(), DELIVERY_PENDING_MAX);
         cr_expect_str_eq(broker_notified_after_set(&broker), "");
         broker_tick(&broker);
         cr_expect(pipeline_check_progress(broker.pipeline));
         cr_expect(pipeline_check_progress(broker.pipeline), "waiting for the broker is not a hang");
-        cr_expect_eq(n_pending(), OUTBOX_ITEMS_MAX);
+        cr_expect_eq(n_pending(), DELIVERY_PENDING_MAX);
 
         acknowledge_all();
         broker_flush(&broker);

@@ -582,7 +582,7 @@ Test(with_plugin, acknowledgement_that_does_not_arrive_is_requested_again) {
         }
 
         broker_say(&broker, COMPANION_DELIVERED, "2");
-        cr_expect_eq(broker.pipeline->delivered_deadline_ns, INT64_MAX);
+        cr_expect_eq(broker.pipeline->delivery.deadline_ns, INT64_MAX);
 }
 
 Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
@@ -754,11 +754,9 @@ static int fault(void *userdata, struct slice client, struct slice key) {
         return slice_equal(client, S("c0")) ? 2 : slice_equal(client, S("c1")) ? 0 : 1;
 }
 
-static uint64_t no_number(void *userdata, struct invocation *invocation, bool has_response_topic,
-                          struct now now) {
+static uint64_t no_number(void *userdata, struct invocation *invocation, struct now now) {
         (void)userdata;
         (void)invocation;
-        (void)has_response_topic;
         (void)now;
         return 0;
 }
@@ -769,7 +767,7 @@ static void send_reply(void *userdata, uint64_t number, const struct message *re
         (void)userdata;
         (void)number;
         (void)now;
-        cr_assert_eq(publish_message(broker.pipeline, reply, &id), 0);
+        cr_assert_eq(publisher_send(&broker.pipeline->publisher, reply, &id), 0);
 }
 
 Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
@@ -857,7 +855,7 @@ Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
 Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connections) {
         send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
-        broker.pipeline->last_broker_kind = BROKER_UNKNOWN; /* as after a restart */
+        broker.pipeline->delivery.broker_kind = BROKER_UNKNOWN; /* as after a restart */
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_registrations, 0);

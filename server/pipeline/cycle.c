@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The cycle of a batch: see pipeline/internal.h. */
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/time_units.h"
+#include "pipeline/hooks.h"
+#include "pipeline/internal.h"
+#include "pipeline/verification.h"
+
+/* A commit that takes longer than this is stalled. */
+#define COMMIT_STALLED_NS INT64_C(100000000)
+
+/* While commits fail, every n-th call of pipeline_check_storage() tries a commit. */
+#define CHECKS_PER_RETRY 3
+
+/* 1. The batch */
+
+int cycle_step(struct pipeline *pipeline, const struct event *event, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        int r;
+
+        r = engine_step(pipeline->state->engine, event, now, &batch->effects);
+        batch_add_cost(batch);
+        return r;
+}
+
+bool cycle_batch_is_full(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->cycle.batch;
+        struct storage_limits limits;
+
+        if (batch_is_full(batch))
+                return true;
+        if (!pipeline->storage)
+                return false;
+
+        limits = storage_limits(pipeline->storage);
+        return batch->effects.n_rows + batch->effects.n_changes >= limits.n_changes ||
+               batch->n_bytes >= limits.n_bytes;
+}
+
+/* Call once per batch, when its commit has ended. */
+static void count_replies(struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->cycle.batch;
+        struct counters *counters = &pipeline->counters;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct pending_reply *pending = &batch->replies[i];
+
+                if (pending->verb == VERB_UNKNOWN)
+                        continue;
+                counters->n_replies[pending->verb][pending->reply.outcome]++;
+                counters->n_repeated += pending->reply.execution == EXECUTION_REPEATED;
+                counters->n_insertions += pending->reply.execution == EXECUTION_INSERTION;
+        }
+}
+
+/* 2. The end of a commit */
+
+/* How a failed commit is reported to the clients and in the log. */
+struct commit_error {
+        enum outcome outcome;
+        const char *text;
+};
+
+static struct commit_error commit_error(int error) {
+        switch (error) {
+        case -ENOMEM:
+                return (struct commit_error){
+                        OUTCOME_OUT_OF_MEMORY,
+                        "commit failed: give the process more memory, or lower max-bytes"
+                };
+        case -ENOSPC:
+                return (struct commit_error){
+                        OUTCOME_DISK_FULL, "commit failed: free space on the disk of the data directory, or "
+                                           "raise the quota of its user"
+                };
+        default:
+                return (struct commit_error){
+                        OUTCOME_STORAGE_FAILED,
+                        "commit failed: check the disk of the data directory, and that it "
+                        "is not mounted read-only"
+                };
+        }
+}
+
+/*
+ * Memory and storage may differ. A reply would promise what the next start may not find, and a
+ * later commit would build on it.
+ */
+__attribute__((noreturn)) static void end_process(const struct pipeline *pipeline, const char *cause) {
+        log_error("%s: the process ends, and the next start loads the stored state", cause);
+        pipeline->callbacks.fatal(pipeline->callbacks.userdata);
+}
+
+/* Roll the batch back in memory, and reply to each of its requests with an error. */
+static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        struct commit_error cause = commit_error(error);
+
+        if (error == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+        pipeline->cycle.has_commit_failed = true;
+        pipeline->counters.n_failed_commits++;
+        log_limited_fields(
+                &pipeline->storage_limit, LOG_ERROR, cause.text,
+                (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
+                                      LOG_FIELD_NUMBER("rolled_back_rows", batch->effects.n_rows),
+                                      { 0 } });
+        if (state_undo(pipeline->state, &batch->effects) < 0)
+                end_process(pipeline, "memory is too short to roll a batch back");
+        batch_fail(batch, cause.outcome);
+        pipeline->cycle.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+}
+
+static void record_success(struct pipeline *pipeline, struct now now) {
+        struct cycle *cycle = &pipeline->cycle;
+        const struct change_set *change_set = &cycle->change_set;
+        struct counters *counters = &pipeline->counters;
+
+        if (cycle->has_commit_failed) /* limited: while the disk is almost full, small commits succeed and large ones fail */
+                log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
+        cycle->has_commit_failed = false;
+        cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
+        counters->n_commits++;
+        counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
+                            change_set->n_forgotten;
+        histogram_add(&counters->latencies[STAGE_COMMIT], cycle->commit_duration_ns);
+}
+
+/* The commit has ended: publish the batch. change_set NULL: nothing was stored. */
+static void end_commit(struct pipeline *pipeline, const struct change_set *change_set, int result,
+                       struct now now) {
+        pipeline->cycle.n_done++;
+        if (result < 0)
+                fail_batch(pipeline, result, now);
+        else
+                state_commit(pipeline->state, change_set);
+        count_replies(pipeline);
+        pipeline->cycle.state = CYCLE_PUBLISHING;
+}
+
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
+        int result = error < 0 ? error : pipeline->cycle.commit_result;
+
+        if (result == 0)
+                record_success(pipeline, now);
+        end_commit(pipeline, &pipeline->cycle.change_set, result, now);
+        cycle_flush(pipeline, now);
+}
+
+/* 3. The begin of a commit */
+
+/*
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
+ * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
+ * after a crash, the HLC could be behind a version that a client has.
+ */
+static bool has_version_above_clock(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->cycle.batch;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->has_version && version_compare(reply->version, pipeline->state->header.clock) > 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Runs on a worker thread. */
+static void run_commit(void *argument) {
+        struct pipeline *pipeline = argument;
+
+        pipeline->cycle.commit_result = storage_commit(pipeline->storage, &pipeline->cycle.change_set);
+}
+
+/* Make the change set of the batch. Returns 0 or -ENOMEM. */
+static int make_change_set(struct pipeline *pipeline, struct now now) {
+        pipeline->state->header.key_states = session_acknowledged_keys(&pipeline->session);
+        return state_change_set(pipeline->state, &pipeline->cycle.batch.effects, now,
+                                &pipeline->cycle.change_set);
+}
+
+/* Returns 0; -ENOMEM; or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
+static int begin_commit(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        r = make_change_set(pipeline, now);
+        if (r < 0)
+                return r;
+
+        pipeline->cycle.commit_start_ns = now.mono_ns;
+        if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
+                return -EIO;
+
+        pipeline->cycle.state = CYCLE_COMMITTING;
+        return 0;
+}
+
+/*
+ * Stage the batch's notifications. Returns -ENOMEM if memory is short and the batch is stored: a
+ * change must not become durable without its notifications. Without a storage, the notifications
+ * are dropped and the batch takes effect: undoing it may need more memory.
+ */
+static int stage_notifications(struct pipeline *pipeline) {
+        struct batch *batch = &pipeline->cycle.batch;
+        int r;
+
+        batch->sequence_before = pipeline->state->notifications.last_sequence;
+        if (batch->effects.n_notifications == 0)
+                return 0;
+
+        r = state_stage(pipeline->state, &batch->effects);
+        if (r == 0 || pipeline->storage)
+                return r;
+
+        for (size_t i = 0; i < batch->effects.n_notifications; i++)
+                publisher_count_out_of_memory(&pipeline->publisher);
+        return 0;
+}
+
+/* Commit the batch if necessary, else publish it. */
+static void end_batch(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->cycle.batch.effects;
+        bool is_needed = pipeline->storage &&
+                         (effects->n_rows > 0 || effects->n_notifications > 0 ||
+                          (pipeline->cycle.work & CYCLE_WORK_COMMIT) || has_version_above_clock(pipeline));
+        int r;
+
+        pipeline->cycle.work &= ~(unsigned int)CYCLE_WORK_COMMIT;
+        r = stage_notifications(pipeline);
+        if (r == 0 && is_needed)
+                r = begin_commit(pipeline, now);
+        if (pipeline->cycle.state == CYCLE_OPEN)
+                end_commit(pipeline, NULL, r, now);
+}
+
+int cycle_commit_now(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        r = state_stage(pipeline->state, &pipeline->cycle.batch.effects);
+        if (r < 0)
+                return r;
+        if (!pipeline->storage) {
+                state_commit(pipeline->state, NULL);
+                return 0;
+        }
+
+        r = make_change_set(pipeline, now);
+        if (r == 0)
+                r = storage_commit(pipeline->storage, &pipeline->cycle.change_set);
+        if (r == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+        if (r == 0)
+                state_commit(pipeline->state, &pipeline->cycle.change_set);
+        return r;
+}
+
+/* 4. The work for OPEN */
+
+/*
+ * Registrations end only while a broker is served, because the plugin must receive UNTRACK for
+ * connections without registrations. Until then no request is executed and no key expires, so the
+ * former policy decides nothing.
+ */
+static void apply_policy(struct pipeline *pipeline, struct now now) {
+        struct event changed = { .type = EVENT_POLICY_CHANGED };
+
+        pipeline->cycle.work &= ~(unsigned int)CYCLE_WORK_POLICY;
+        policy_free(pipeline->policy);
+        pipeline->policy = take_ptr(&pipeline->next_policy);
+        engine_set_policy(pipeline->state->engine, pipeline->policy);
+        cycle_step(pipeline, &changed, now);
+}
+
+/* The broker is served from now on. */
+static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
+        session_serve(&pipeline->session, broker_kind);
+        delivery_serve(&pipeline->delivery, broker_kind);
+        pipeline->decoder.has_plugin = broker_kind == BROKER_WITH_PLUGIN;
+        execute_admit_early(pipeline);
+        pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
+}
+
+/*
+ * If the session or the plugin has disappeared, the broker was probably restarted: treat all
+ * connections as ended. The session also disappears when it expires. The plugin may have
+ * disappeared while the store did not run: then the stored registrations have connections.
+ */
+static void serve_plain(struct pipeline *pipeline, struct now now) {
+        struct event all_disconnected = { .type = EVENT_ALL_DISCONNECTED };
+
+        if (!pipeline->session.is_session_present || engine_has_connections(pipeline->state->engine))
+                cycle_step(pipeline, &all_disconnected, now);
+        serve(pipeline, BROKER_PLAIN);
+}
+
+/*
+ * Kick the clients that the plugin tracks and for which the store has no registrations: the
+ * registrations ended while the store served another broker, or while the plugin did not reply.
+ * Remove their connections from the list. Returns the new length of the list.
+ */
+static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
+        struct effects *effects = &pipeline->cycle.batch.effects;
+        size_t n_retained = 0;
+
+        for (size_t i = 0; i < n_connections; i++) {
+                if (engine_registration_of_connection(pipeline->state->engine, connections[i]))
+                        connections[n_retained++] = connections[i];
+                else if (effects_reserve_track(effects) == 0)
+                        effects_track(effects, connections[i], KICK_CONNECTION);
+                else
+                        publisher_count_out_of_memory(&pipeline->publisher);
+        }
+        return n_retained;
+}
+
+void cycle_serve_plugin(struct pipeline *pipeline, const struct companion_welcome *welcome, struct now now) {
+        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
+
+        if (session_set_mac_key(&pipeline->session, welcome->mac_key))
+                pipeline->cycle.work |= CYCLE_WORK_COMMIT;
+        pipeline->session.is_guarded = welcome->is_guarded;
+        delivery_skip_to(&pipeline->delivery, welcome->delivered);
+        retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
+        cycle_step(pipeline, &retained, now);
+        serve(pipeline, BROKER_WITH_PLUGIN);
+        /* the early messages are verified now: their sequences are at most that of WELCOME */
+        verification_skip_to(&pipeline->session.key_states, welcome->sequence);
+}
+
+/*
+ * A batch without effects and replies must end too, if messages were executed in it: they count
+ * towards its limits, so a full batch executes nothing until it has ended.
+ */
+static bool must_end_batch(const struct pipeline *pipeline) {
+        const struct cycle *cycle = &pipeline->cycle;
+
+        return cycle->batch.n_messages > 0 || !batch_is_empty(&cycle->batch) ||
+               (cycle->work & CYCLE_WORK_COMMIT) || delivery_is_waiting(&pipeline->delivery);
+}
+
+/* Do the work for OPEN. Returns false if there is nothing more to do. */
+static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct now now) {
+        if ((pipeline->cycle.work & CYCLE_WORK_POLICY) &&
+            session_broker_kind(&pipeline->session) != BROKER_UNKNOWN)
+                apply_policy(pipeline, now);
+        if (must_end_batch(pipeline)) {
+                end_batch(pipeline, now);
+                return true;
+        }
+        if (pipeline->session.state == SESSION_NEW) {
+                if (session_identify(&pipeline->session, now))
+                        serve_plain(pipeline, now);
+                return true;
+        }
+        if (!*may_execute || inbox_is_empty(&pipeline->inbox))
+                return false;
+
+        *may_execute = false;
+        execute_waiting(pipeline, now);
+        return true;
+}
+
+void cycle_advance(struct pipeline *pipeline, struct now now) {
+        struct cycle *cycle = &pipeline->cycle;
+        bool may_execute = true, is_advancing = true;
+
+        if (cycle->execution_start_ns < now.mono_ns)
+                cycle->execution_start_ns = now.mono_ns;
+        while (is_advancing)
+                switch (cycle->state) {
+                case CYCLE_OPEN:
+                        is_advancing = advance_open(pipeline, &may_execute, now);
+                        break;
+                case CYCLE_COMMITTING:
+                        is_advancing = false;
+                        break;
+                case CYCLE_PUBLISHING:
+                        is_advancing = publish_batch(pipeline, now);
+                        execute_charge_quantum(pipeline);
+                        if (!is_advancing)
+                                break;
+                        if (pipeline->storage && pipeline_n_waiting_bytes(pipeline) == 0)
+                                session_replies_published(&pipeline->session);
+                        cycle->state = CYCLE_OPEN;
+                        break;
+                }
+}
+
+void cycle_flush(struct pipeline *pipeline, struct now now) {
+        cycle_advance(pipeline, now);
+        pipeline->cycle.quantum_work_ns = 0;
+}
+
+void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
+        cycle_flush(pipeline, now);
+}
+
+/* 5. Time */
+
+/* Keys expire only while a broker is served: its kind determines how to notify the clients. */
+static bool can_tick(const struct pipeline *pipeline) {
+        return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
+               pipeline->cycle.state == CYCLE_OPEN && !delivery_is_full(&pipeline->delivery);
+}
+
+/*
+ * Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call
+ * continues.
+ */
+static void tick_engine(struct pipeline *pipeline, struct now now) {
+        struct event tick = { .type = EVENT_TICK };
+
+        pipeline->cycle.execution_start_ns = now.mono_ns;
+        do {
+                if (cycle_step(pipeline, &tick, now) < 0) {
+                        pipeline->cycle.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+                        return;
+                }
+                execute_charge_quantum(pipeline);
+        } while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns &&
+                 !cycle_batch_is_full(pipeline) && !execute_is_quantum_over(pipeline));
+}
+
+void pipeline_tick(struct pipeline *pipeline, struct now now) {
+        session_tick(&pipeline->session, now);
+        delivery_tick(&pipeline->delivery, now);
+        if (pipeline->hooks)
+                pipeline->hooks->tick(pipeline->hooks->userdata, now);
+        if (can_tick(pipeline) && now.mono_ns >= pipeline->cycle.next_tick_ns)
+                tick_engine(pipeline, now);
+        cycle_flush(pipeline, now);
+}
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns) {
+        return a_ns < b_ns ? a_ns : b_ns;
+}
+
+int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
+        const struct hooks *hooks = pipeline->hooks;
+        int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
+
+        if (!inbox_is_empty(&pipeline->inbox) && execute_can_begin(pipeline))
+                return 0;
+
+        if (deadline_ns < pipeline->cycle.next_tick_ns)
+                deadline_ns = pipeline->cycle.next_tick_ns;
+        if (hooks)
+                deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
+        deadline_ns = earlier(deadline_ns, pipeline->delivery.deadline_ns);
+        return earlier(deadline_ns, pipeline->session.deadline_ns);
+}
+
+/*
+ * A failed commit was undone: registrations that had ended are restored, and messages to the plugin
+ * were dropped. When commits succeed again, ask the plugin which connections it tracks. Ask at most
+ * once per check: while the disk is almost full, commits can fail and succeed in turn.
+ */
+static bool must_repeat_hello(const struct pipeline *pipeline) {
+        return engine_is_tracking_uncertain(pipeline->state->engine) && !pipeline->cycle.has_commit_failed &&
+               pipeline->session.state == SESSION_WITH_PLUGIN;
+}
+
+/* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
+static bool is_welcome_awaited(const struct pipeline *pipeline) {
+        return pipeline->session.state == SESSION_HELLO_SENT ||
+               pipeline->session.state == SESSION_HELLO_ACKNOWLEDGED;
+}
+
+void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
+        struct cycle *cycle = &pipeline->cycle;
+        bool is_needed;
+
+        if (!pipeline->storage || cycle->state == CYCLE_COMMITTING)
+                return;
+
+        if (must_repeat_hello(pipeline)) {
+                delivery_pause(&pipeline->delivery);
+                session_connected(&pipeline->session, pipeline->session.is_session_present);
+                cycle_flush(pipeline, now);
+                return;
+        }
+
+        is_needed = state_needs_commit(pipeline->state, now);
+        if (cycle->has_commit_failed && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
+                is_needed = true;
+        if (!is_needed || cycle->state != CYCLE_OPEN || is_welcome_awaited(pipeline))
+                return;
+
+        cycle->work |= CYCLE_WORK_COMMIT;
+        cycle_flush(pipeline, now);
+}
+
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
+        return pipeline->cycle.state == CYCLE_COMMITTING &&
+               now.mono_ns - pipeline->cycle.commit_start_ns > COMMIT_STALLED_NS;
+}
+
+bool pipeline_check_progress(struct pipeline *pipeline) {
+        struct cycle *cycle = &pipeline->cycle;
+        bool had_work = cycle->had_work_at_check;
+        uint64_t n_done_before = cycle->n_done_at_check;
+
+        cycle->n_done_at_check = cycle->n_done;
+        if (cycle->state == CYCLE_COMMITTING)
+                cycle->had_work_at_check = !storage_is_waiting(pipeline->storage);
+        else
+                cycle->had_work_at_check = !pipeline_is_idle(pipeline) &&
+                                           session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
+                                           publisher_has_room(&pipeline->publisher) &&
+                                           !delivery_is_full(&pipeline->delivery);
+        return !had_work || !cycle->had_work_at_check || cycle->n_done != n_done_before;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/session.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "pipeline/verification.h"
+#include "protocol/broker_log.h"
+
+/*
+ * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO
+ * again. DELIVERED and each early message restart the timeout, because messages that waited in the
+ * session precede WELCOME. WELCOME_TIMEOUT_MAX_NS limits this extension. Before the PUBACK there is
+ * no limit: the broker may be slow.
+ */
+#define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
+#define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
+
+/* 1. The kind of the broker */
+
+static void enter(struct session *session, enum session_state state, int64_t deadline_ns) {
+        session->state = state;
+        session->deadline_ns = deadline_ns;
+}
+
+enum broker_kind session_broker_kind(const struct session *session) {
+        switch (session->state) {
+        case SESSION_PLAIN:
+                return BROKER_PLAIN;
+        case SESSION_WITH_PLUGIN:
+                return BROKER_WITH_PLUGIN;
+        default:
+                return BROKER_UNKNOWN;
+        }
+}
+
+void session_connected(struct session *session, bool session_present) {
+        session->is_session_present = session_present;
+        enter(session, SESSION_NEW, INT64_MAX);
+}
+
+void session_disconnected(struct session *session) {
+        session->is_plugin_detected = false;
+        enter(session, SESSION_DOWN, INT64_MAX);
+}
+
+void session_serve(struct session *session, enum broker_kind broker_kind) {
+        enter(session, broker_kind == BROKER_PLAIN ? SESSION_PLAIN : SESSION_WITH_PLUGIN, INT64_MAX);
+}
+
+/* Log that the broker lacks the required plugin: once, until the plugin is detected. */
+static void log_plugin_missing(struct session *session) {
+        if (!session->is_plugin_missing_logged)
+                log_error("require-plugin is on, but the broker has no plugin of this version: load "
+                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
+                          "it");
+        session->is_plugin_missing_logged = true;
+}
+
+/* Log that the plugin has another version: once, until a plugin of this version is detected. */
+static void log_other_version(struct session *session) {
+        if (!session->is_other_version_logged)
+                log_warning("the plugin in the broker has another version, so the store does not use it: "
+                            "load the plugin of this version of statestored");
+        session->is_other_version_logged = true;
+}
+
+/* 2. HELLO */
+
+static struct slice hello_correlation(const struct session *session) {
+        return (struct slice){ (const uint8_t *)session->hello.correlation.text,
+                               session->hello.correlation.length };
+}
+
+/*
+ * Send HELLO after all TRACK messages of earlier batches, and execute nothing until WELCOME.
+ * Otherwise WELCOME might not list a connection whose TRACK is sent later, and the store would end
+ * its registrations.
+ */
+static void send_hello(struct session *session, struct now now) {
+        struct companion_hello hello = { .instance_id = session->instance_id };
+        uint8_t payload[COMPANION_HELLO_MAX];
+        struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
+
+        session->hello.correlation = companion_number_pair(session->run, ++session->n_hellos);
+        session->hello.deadline_max_ns = INT64_MAX;
+        message.correlation_data = hello_correlation(session);
+        companion_hello_key(session->secret, message.correlation_data, session->hello.key);
+        memcpy(hello.key, session->hello.key, sizeof(hello.key));
+        message.payload = (struct slice){ payload, companion_hello_write(&hello, payload) };
+        if (publisher_send(session->publisher, &message, &session->hello.message_id) == 0)
+                enter(session, SESSION_HELLO_SENT, INT64_MAX);
+        else
+                enter(session, SESSION_HELLO_DROPPED, now.mono_ns + WELCOME_TIMEOUT_NS);
+}
+
+bool session_identify(struct session *session, struct now now) {
+        if (session->is_plugin_detected) {
+                session->is_plugin_missing_logged = session->is_other_version_logged = false;
+                send_hello(session, now);
+                return false;
+        }
+        if (!session->requires_plugin)
+                return true;
+
+        log_plugin_missing(session);
+        enter(session, SESSION_WITHOUT_PLUGIN, INT64_MAX);
+        return false;
+}
+
+void session_acknowledged(struct session *session, uint16_t id, struct now now) {
+        if (session->state != SESSION_HELLO_SENT || id != session->hello.message_id)
+                return;
+
+        session->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+        enter(session, SESSION_HELLO_ACKNOWLEDGED, now.mono_ns + WELCOME_TIMEOUT_NS);
+}
+
+void session_extend_timeout(struct session *session, struct now now) {
+        int64_t until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+
+        if (session->state == SESSION_HELLO_ACKNOWLEDGED)
+                session->deadline_ns = until_ns < session->hello.deadline_max_ns
+                                               ? until_ns
+                                               : session->hello.deadline_max_ns;
+}
+
+/*
+ * The broker drops WELCOME if the queue of the store's session is full, and clients can keep it
+ * full. The store must not serve the broker as a plain broker meanwhile: any client could send
+ * requests as another client.
+ */
+void session_tick(struct session *session, struct now now) {
+        if (now.mono_ns < session->deadline_ns)
+                return;
+
+        if (session->state == SESSION_HELLO_ACKNOWLEDGED)
+                log_warning("the plugin in the broker does not reply yet: the store waits for it");
+        enter(session, SESSION_NEW, INT64_MAX);
+}
+
+/* 3. Messages of the plugin */
+
+/* The banner may wait behind other messages in the store's session: after session_identify(). */
+static void receive_banner(struct session *session, const struct message *message) {
+        session->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+        if (!session->is_plugin_detected)
+                log_other_version(session);
+        else if (session->state == SESSION_WITHOUT_PLUGIN)
+                enter(session, SESSION_NEW, INT64_MAX);
+}
+
+static int open_welcome(const struct session *session, struct slice box,
+                        struct companion_welcome *ret_welcome) {
+        CLEANUP(cleanup_free) uint8_t *text = malloc(box.length + 1);
+        size_t length;
+        int r;
+
+        if (!text)
+                return -ENOMEM;
+        r = companion_box_open(box, session->hello.key, text, &length);
+        if (r < 0)
+                return r;
+
+        r = companion_welcome_read((struct slice){ text, length }, ret_welcome);
+        sodium_memzero(text, box.length);
+        return r;
+}
+
+/* Ignore a WELCOME that replies to an earlier HELLO. */
+static void receive_welcome(struct session *session, const struct message *message,
+                            struct session_event *event) {
+        int r;
+
+        if ((session->state != SESSION_HELLO_SENT && session->state != SESSION_HELLO_ACKNOWLEDGED) ||
+            !slice_equal(message->correlation_data, hello_correlation(session)))
+                return;
+
+        r = open_welcome(session, message->payload, &event->welcome);
+        if (r == -ENOMEM)
+                publisher_count_out_of_memory(session->publisher); /* HELLO is repeated after the timeout */
+        else if (r < 0)
+                log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
+                          "of statestored");
+        else
+                event->type = SESSION_EVENT_WELCOME;
+}
+
+static void receive_delivered(struct session *session, const struct message *message, struct now now,
+                              struct session_event *event) {
+        session_extend_timeout(session, now);
+        if (parse_uint64(message->payload, &event->sequence) == 0)
+                event->type = SESSION_EVENT_DELIVERED;
+}
+
+bool session_receive(struct session *session, const struct message *message, struct now now,
+                     struct session_event *ret_event) {
+        *ret_event = (struct session_event){ .type = SESSION_EVENT_NONE };
+
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVERED)))
+                receive_delivered(session, message, now, ret_event);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                receive_welcome(session, message, ret_event);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
+                receive_banner(session, message);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_SLOW_WATCHER)))
+                ret_event->type = SESSION_EVENT_SLOW_WATCHER;
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TAKEOVER)))
+                log_limited(&session->takeover_limit, LOG_ERROR,
+                            "another statestored serves this broker, too: the two disconnect each other "
+                            "repeatedly; stop one of them");
+        else /* ignore the broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER) */
+                return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
+        return true;
+}
+
+/* 4. MAC keys */
+
+/*
+ * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC
+ * under this key are executed only after WELCOME, and the broker may deliver them again after a
+ * restart. Before WELCOME no request with a MAC under a new key was executed, so sequence 0 lets no
+ * executed request be repeated. The exception is a key that the store has lost: see
+ * COMPANION_PROPERTY in common/protocol/companion.h.
+ */
+bool session_set_mac_key(struct session *session, const uint8_t key[COMPANION_KEY_SIZE]) {
+        bool is_new = verification_set_key(&session->key_states, key);
+
+        verification_set_key(&session->published_key_states, key);
+        verification_set_key(&session->acknowledged_key_states, key);
+        return is_new;
+}
+
+struct companion_key_states session_acknowledged_keys(struct session *session) {
+        if (session->publisher->n_acknowledged >= session->published_n_sent)
+                session->acknowledged_key_states = session->published_key_states;
+        return session->acknowledged_key_states;
+}
+
+/*
+ * When n_acknowledged reaches the present n_sent, the broker has acknowledged all these replies. Do
+ * nothing while the broker has not acknowledged the messages of the previous copy.
+ */
+void session_replies_published(struct session *session) {
+        session_acknowledged_keys(session);
+        if (session->publisher->n_acknowledged < session->published_n_sent)
+                return;
+
+        session->published_key_states = session->key_states;
+        session->published_n_sent = session->publisher->n_sent;
+}
