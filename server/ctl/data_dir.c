@@ -124,27 +124,33 @@ enum exit_code command_export_offline(struct command_run *run) {
 
 /* import */
 
-static enum exit_code store_batch(struct data_dir *directory) {
+/* After an error the next call stores nothing: what is staged cannot be staged again. */
+static enum exit_code store_batch(void *userdata) {
+        struct data_dir *directory = userdata;
         struct change_set change_set;
         int r;
 
         if (directory->effects.n_rows == 0)
                 return EXIT_DONE;
-        if (state_stage(directory->state, &directory->effects) < 0 ||
-            state_change_set(directory->state, &directory->effects, directory->now, &change_set) < 0)
-                return complain_of_memory();
 
-        r = storage_commit(directory->storage, &change_set);
+        r = state_stage(directory->state, &directory->effects);
+        if (r == 0)
+                r = state_change_set(directory->state, &directory->effects, directory->now, &change_set);
+        if (r == 0)
+                r = storage_commit(directory->storage, &change_set);
+        if (r == -ESTALE) {
+                complain("commit failed: it is unknown whether the last %zu keys are stored",
+                         directory->effects.n_rows);
+                _exit(EXIT_STORE_ERROR); /* see storage_commit() */
+        }
+        if (r == 0)
+                state_commit(directory->state, &change_set);
+        effects_reset(&directory->effects);
+        if (r == -ENOMEM)
+                return complain_of_memory();
         if (r < 0)
                 complain("commit failed: %s", strerror(-r));
-        if (r == -ESTALE)
-                _exit(EXIT_STORE_ERROR); /* see storage_commit() */
-        if (r < 0)
-                return EXIT_STORE_ERROR;
-
-        state_commit(directory->state, &change_set);
-        effects_reset(&directory->effects);
-        return EXIT_DONE;
+        return r < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
 }
 
 /*
@@ -243,16 +249,17 @@ static enum exit_code import_record_offline(void *userdata, const struct key_rec
 
 enum exit_code command_import_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        enum exit_code code = data_dir_open(&directory, run->options->data_dir), stored;
+        const struct importer importer = { .import = import_record_offline,
+                                           .finish = store_batch,
+                                           .userdata = &directory };
+        enum exit_code code = data_dir_open(&directory, run->options->data_dir);
 
         if (code != EXIT_DONE)
                 return code;
         if (storage_lead(directory.storage, &directory.state->header) < 0)
                 return EXIT_STORE_ERROR;
 
-        code = input_import(run->options->words[0], import_record_offline, &directory);
-        stored = store_batch(&directory);
-        return code == EXIT_DONE ? stored : code;
+        return input_import(run->options->words[0], &importer);
 }
 
 /* check, backup */

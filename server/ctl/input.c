@@ -76,9 +76,10 @@ static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
         return EXIT_DONE;
 }
 
-enum exit_code input_import(const char *name, import_function *import, void *userdata) {
+enum exit_code input_import(const char *name, const struct importer *importer) {
         CLEANUP(seed_deinit) struct seed seed;
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        enum exit_code code = EXIT_DONE, finished = EXIT_DONE;
         uint64_t n_imported = 0, n_expired = 0;
         int r = seed_open(&seed, name);
 
@@ -87,19 +88,20 @@ enum exit_code input_import(const char *name, import_function *import, void *use
                 return EXIT_USAGE;
         }
 
-        while ((r = seed_next(&seed, &record)) > 0) {
+        while (code == EXIT_DONE && (r = seed_next(&seed, &record)) > 0) {
                 int64_t now_ms = system_clock_wall_ms_rounded_up();
-                enum exit_code code;
 
                 if (record.deadline_ms <= now_ms) {
                         n_expired++;
                         continue;
                 }
-                code = import(userdata, &record, now_ms);
-                if (code != EXIT_DONE)
-                        return code;
+                code = importer->import(importer->userdata, &record, now_ms);
                 n_imported++;
         }
+        if (importer->finish)
+                finished = importer->finish(importer->userdata);
+        if (code != EXIT_DONE || finished != EXIT_DONE)
+                return code != EXIT_DONE ? code : finished;
         if (r < 0) {
                 complain("%s; %" PRIu64 " keys were imported before it",
                          r == -EBADMSG ? seed.fault : "out of memory", n_imported);

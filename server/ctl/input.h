@@ -28,14 +28,22 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/*
- * A function that stores a record. now_ms: the wall clock, rounded up. A result other than
- * EXIT_DONE ends the import.
- */
-typedef enum exit_code import_function(void *userdata, const struct key_record *record, int64_t now_ms);
+/* Where an import stores its records. The functions complain of their errors. */
+struct importer {
+        /*
+         * Store a record, or keep it for finish(). now_ms: the wall clock, rounded up. A result
+         * other than EXIT_DONE ends the import.
+         */
+        enum exit_code (*import)(void *userdata, const struct key_record *record, int64_t now_ms);
+
+        /* Called once after the last import(), also after an error. NULL: not called. */
+        enum exit_code (*finish)(void *userdata);
+
+        void *userdata;
+};
 
 /*
- * Pass the records of a file (records/seed.h) to `import`, except expired ones. Prints the number
- * of imported records. A malformed record is an error: EXIT_USAGE.
+ * Pass the records of a file (records/seed.h) to the importer, except expired ones. Then print the
+ * number of imported records. A malformed record is an error: EXIT_USAGE.
  */
-enum exit_code input_import(const char *name, import_function *import, void *userdata);
+enum exit_code input_import(const char *name, const struct importer *importer);

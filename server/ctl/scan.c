@@ -164,5 +164,6 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
 }
 
 enum exit_code command_import(struct command_run *run) {
-        return input_import(run->options->words[0], import_record, run);
+        return input_import(run->options->words[0],
+                            &(struct importer){ .import = import_record, .userdata = run });
 }

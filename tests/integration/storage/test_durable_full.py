@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A full disk: writes are refused, reads are served, and writes succeed again when there is room."""
 
+import json
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -9,20 +11,28 @@ import pytest
 
 from support import resp
 from support.broker import free_port
-from support.process import PATIENCE, wait_until
+from support.ctl import STORE_ERROR, environment
+from support.process import CTL, PATIENCE, wait_until
 from support.store import Store
+from support.wire_client import WireClient, was_set
 
 ROOM = 400 * 1024
 FULL = b"-ERR the disk is full\r\n"
 VALUE = b"v" * 4000
 
 
+def limited(argv, room=ROOM):
+    """Return the command line that runs argv with limited file sizes. This needs no privilege."""
+    return ["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={room}:unlimited", "--", *argv]
+
+
 class LimitedStore(Store):
-    """Limits the file size of the store. This needs no privilege, and the test can remove the limit at run time."""
+    """Limits the file size of the store. The test can remove the limit at run time."""
+
+    room = ROOM
 
     def spawn(self, argv, environment=None):
-        super().spawn(["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={ROOM}:unlimited", "--", *argv],
-                      environment)
+        super().spawn(limited(argv, self.room), environment)
 
     def lift(self):
         subprocess.run(["prlimit", "--pid", str(self.child.pid), "--fsize=unlimited:unlimited"], check=True)
@@ -124,3 +134,65 @@ def test_the_store_is_ready_again_when_there_is_room_without_a_write(site, tmp_p
     client.request("GET", "key-0")
     site.store.lift()
     wait_until(is_ready, "the store is ready again")
+
+
+def test_a_refused_write_notifies_nobody_and_later_writes_do(make_site, data):
+    site = make_site()
+    site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", data)).start()
+    watcher, writer = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    watcher.register("key")
+    fill(site.connect())
+    for _ in range(3):
+        assert writer.ask("SET", "key", VALUE) == FULL
+    assert watcher.messages() == []
+
+    site.store.lift()
+    assert writer.ask("SET", "key", "later") == b"+OK\r\n"
+    assert watcher.changes() == [was_set("later")]
+    site.store.kill()
+    site.store.room = "unlimited"
+    site.store.start()
+    assert writer.ask("SET", "key", "last") == b"+OK\r\n"
+    assert watcher.changes() == [was_set("last")]
+
+
+def lines(path, n_keys):
+    path.write_text("".join(json.dumps({"key": f"key-{i}", "value": VALUE.decode()}) + "\n" for i in range(n_keys)))
+    return path
+
+
+def test_a_start_after_a_full_disk_completes_the_seed(site, data, tmp_path):
+    n_keys = 2000
+    site.store = LimitedStore(site.directory, site.broker.port,
+                              ("--data-dir", data, "--seed", lines(tmp_path / "lines", n_keys)))
+    site.store.room = 10 * ROOM  # several commits, but not all
+    site.store.launch()
+    assert site.store.wait() == 1
+    assert "could not be stored: No space left on device" in site.store.log()
+    assert not site.store.is_ready()
+
+    site.store.room = "unlimited"
+    site.store.start()
+    n_set, n_existing = map(int, re.search(r"seeded from .*: set=(\d+) existing=(\d+) ", site.store.log()).groups())
+    assert n_set > 0
+    assert n_existing > 0
+    assert n_set + n_existing == n_keys
+    assert_holds(site.connect(), n_keys)
+
+
+def test_an_import_on_a_full_disk_stores_nothing(make_site, data, tmp_path):
+    """A watched key: its notification is part of the commit that fails."""
+    site = make_site()
+    site.start_store("--data-dir", data)
+    watcher = site.connect(kind=WireClient)
+    watcher.register("key-0")
+    assert site.store.stop() == 0
+    command = [CTL, "import", lines(tmp_path / "lines", 1500), "--data-dir", data]
+
+    result = subprocess.run(limited(command), env=environment({}), capture_output=True, timeout=PATIENCE)
+    assert (result.returncode, result.stdout) == (STORE_ERROR, b"")
+    assert b"commit failed: No space left on device" in result.stderr
+
+    assert subprocess.run(command, env=environment({}), capture_output=True, timeout=PATIENCE).returncode == 0
+    site.store.start()
+    assert watcher.changes() == [was_set(VALUE)]

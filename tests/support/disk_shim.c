@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * For LD_PRELOAD: a disk that fails. While the file that STATESTORE_DISK_FAILS names exists, the
+ * call that its content names returns EIO for the write-ahead log of the database: "sync" or
+ * "write". The sync of the log's header succeeds, so that the log has all of the commit whose sync
+ * fails.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOG_HEADER_BYTES 32
+
+static bool is_log(int fd) {
+        static const char suffix[] = "-wal";
+        char link[64], path[4096];
+        ssize_t length;
+
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        length = readlink(link, path, sizeof(path));
+        return length >= (ssize_t)strlen(suffix) &&
+               memcmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
+}
+
+static bool must_fail(const char *call, int fd) {
+        const char *path = getenv("STATESTORE_DISK_FAILS");
+        char content[16] = { 0 };
+        int file;
+
+        if (!path || !is_log(fd))
+                return false;
+        file = open(path, O_RDONLY | O_CLOEXEC);
+        if (file < 0)
+                return false;
+        if (read(file, content, sizeof(content) - 1) < 0)
+                abort();
+        close(file);
+        return strcmp(content, call) == 0;
+}
+
+static int fail(void) {
+        errno = EIO;
+        return -1;
+}
+
+int fdatasync(int fd) {
+        struct stat status;
+
+        if (must_fail("sync", fd) && fstat(fd, &status) == 0 && status.st_size > LOG_HEADER_BYTES)
+                return fail();
+        return (int)syscall(SYS_fdatasync, fd);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t offset) {
+        return must_fail("write", fd) ? fail() : syscall(SYS_pwrite64, fd, bytes, length, offset);
+}
