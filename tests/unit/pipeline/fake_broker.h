@@ -55,8 +55,9 @@ struct broker {
 
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
         size_t n_commits, n_changes_committed, n_notifications_committed;
-        uint64_t delivered;                       /* of the last commit */
-        struct state_header header;               /* of the last commit; the pipeline loads its key_states */
+        uint64_t delivered;         /* of the last commit */
+        uint64_t last_reply;        /* number of the last remembered reply that was committed */
+        struct state_header header; /* of the last commit; the pipeline loads its key_states */
         const struct notification_change *stored; /* notifications that the pipeline loads */
         size_t n_stored;
         int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */

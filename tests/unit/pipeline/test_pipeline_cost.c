@@ -232,7 +232,7 @@ Test(batch_cost, batch_after_a_large_reply_begins_with_the_next_client) {
 }
 
 /*
- * A storage that stores nothing: while the transport has room, a request is executed and published
+ * Without a storage: while the transport has room, a request is executed and published
  * on arrival.
  */
 Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) {

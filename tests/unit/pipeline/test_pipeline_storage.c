@@ -117,6 +117,7 @@ static const struct {
 } failures[] = {
         { "disk full", -ENOSPC, S("-ERR the disk is full\r\n") },
         { "I/O error", -EIO, S("-ERR the storage has failed\r\n") },
+        { "out of memory", -ENOMEM, S("-ERR out of memory\r\n") },
 };
 
 Test(storage, failed_commit_undoes_the_batch_and_every_reply_is_an_error) {
@@ -162,6 +163,36 @@ Test(storage, failed_commit_undoes_the_batch_and_every_reply_is_an_error) {
                                          "replies:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x replies:+OK ",
                                          ROW(failures, i));
                 }
+}
+
+/* A failed commit uses up no number of a commit or a notification, and numbers of replies ascend. */
+Test(storage, numbers_continue_after_failed_commits) {
+        for (size_t i = 0; i < N_ROWS(failures); i++) {
+                struct state_header before;
+                uint64_t last_reply;
+
+                teardown();
+                setup();
+                broker_do(&broker, "KEYNOTIFY k");
+                broker_do(&broker, "SET k old");
+                before = broker.header;
+                last_reply = broker.last_reply;
+                cr_assert_eq(before.notification_sequence, 1);
+                cr_assert_gt(last_reply, 0);
+
+                broker.commit_result = failures[i].result;
+                for (int j = 0; j < 3; j++) {
+                        send_words("SET", "k", "new");
+                        broker_flush(&broker);
+                }
+                broker.commit_result = 0;
+                broker_do(&broker, "SET k later");
+
+                cr_expect_eq(broker.header.n_commits, before.n_commits + 1, ROW(failures, i));
+                cr_expect_eq(broker.header.notification_sequence, 2, ROW(failures, i));
+                cr_expect_gt(version_compare(broker.header.clock, before.clock), 0, ROW(failures, i));
+                cr_expect_gt(broker.last_reply, last_reply, ROW(failures, i));
+        }
 }
 
 Test(storage, commit_with_an_unknown_result_ends_the_process_without_a_message) {

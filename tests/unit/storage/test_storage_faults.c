@@ -23,7 +23,7 @@
 
 /* Number of commits by result, in all runs with one fault. */
 struct tally {
-        unsigned n_done, n_no_room, n_errors, n_stale, n_not_opened;
+        unsigned n_done, n_no_room, n_no_memory, n_errors, n_stale, n_not_opened;
 };
 
 /* Each commit writes other pages; some write many. */
@@ -52,6 +52,9 @@ static void count(struct tally *tally, int r) {
                 break;
         case -ENOSPC:
                 tally->n_no_room++;
+                break;
+        case -ENOMEM:
+                tally->n_no_memory++;
                 break;
         case -EIO:
                 tally->n_errors++;
@@ -304,6 +307,57 @@ Test(storage_faults, read_error_fails_without_damage) {
 
         cr_expect_gt(once.n_not_opened, 0);
         cr_expect_eq(once.n_stale + once.n_no_room + lasting.n_stale + lasting.n_no_room, 0);
+}
+
+#define MEMORY_STEP    64
+#define MEMORY_ENTRIES 20
+#define MEMORY_VALUE   10000
+
+/* Commit with this many bytes of memory for SQLite, then with all memory. */
+static void commit_with_memory(int64_t n_bytes, struct disk *original, struct tally *tally) {
+        static uint8_t value[MEMORY_VALUE];
+        struct disk disk, killed;
+        char key[16];
+        int r;
+
+        disk_copy(original, &disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        for (int i = 0; i < MEMORY_ENTRIES; i++) {
+                snprintf(key, sizeof(key), "key-%d", i);
+                disk_set(&disk, slice_from_string(key), (struct slice){ value, sizeof(value) });
+        }
+        sqlite3_hard_heap_limit64(sqlite3_memory_used() + n_bytes);
+        r = disk_commit(&disk);
+        sqlite3_hard_heap_limit64(0);
+        count(tally, r);
+
+        disk_copy(&disk, &killed);
+        disk_check_like(&killed, &disk, r == -ESTALE);
+        disk_deinit(&killed);
+        if (r != -ESTALE) {
+                disk_put(&disk, "later", "v");
+                COMMIT(&disk);
+                disk_close(&disk);
+                disk_check(&disk);
+        }
+        disk_deinit(&disk);
+}
+
+/* Without memory before COMMIT nothing is stored; at COMMIT it is unknown. */
+Test(storage_faults, commit_without_memory_fails_or_is_uncertain) {
+        struct tally tally = { 0 };
+        struct disk original;
+
+        disk_init(&original);
+        cr_assert_eq(disk_open(&original), 0);
+        disk_put(&original, "small", "v");
+        COMMIT(&original);
+        for (int64_t n_bytes = MEMORY_STEP; tally.n_done == 0; n_bytes *= 2)
+                commit_with_memory(n_bytes, &original, &tally);
+        disk_deinit(&original);
+        fprintf(stderr, "%u no memory, %u stale\n", tally.n_no_memory, tally.n_stale);
+        cr_expect_gt(tally.n_no_memory, 0);
+        cr_expect_eq(tally.n_errors + tally.n_no_room, 0);
 }
 
 /*
