@@ -8,7 +8,8 @@
 #include "engine/scan.h"
 
 /*
- * The effects of the steps of one batch: changed rows, and notifications in the order of the changes. Effects hold references: entries and registrations in them stay valid until
+ * The effects of the steps of one batch: changed rows, and notifications in the order of the
+ * changes. Effects hold references: entries and registrations in them stay valid until
  * effects_reset().
  */
 
