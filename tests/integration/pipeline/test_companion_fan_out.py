@@ -104,7 +104,7 @@ def test_a_frame_takes_room_in_the_output_for_its_copies(make_site, proxy_of):
     proxy.hold()  # nothing arrives at the broker: there is no PUBACK
     request = writer.begin("SET", key, "value")
     wait_until(lambda: n_published() > 0, "the first frame is published")
-    assert n_published() == 68  # 4 MiB of copies: BROKER_BYTES_MAX in server/pipeline/notifications.c
+    assert n_published() == 68  # 4 MiB of copies: BROKER_BYTES_MAX in server/pipeline/delivery.c
     proxy.mend()
 
     assert writer.reply_to(request).payload == b"+OK\r\n"
