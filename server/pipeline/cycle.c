@@ -262,12 +262,16 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
 /* 4. The work for OPEN */
 
 /*
- * Registrations end only while a broker is served, because the plugin must receive UNTRACK for
- * connections without registrations. Until then no request is executed and no key expires, so the
- * former policy decides nothing.
+ * If a broker is served, apply next_policy, if there is one. Registrations end only while a broker
+ * is served, because the plugin must receive UNTRACK for connections without registrations. Until
+ * then no request is executed and no key expires, so the former policy decides nothing.
  */
 static void apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
+
+        if (!(pipeline->cycle.work & CYCLE_WORK_POLICY) ||
+            session_broker_kind(&pipeline->session) == BROKER_UNKNOWN)
+                return;
 
         pipeline->cycle.work &= ~(unsigned int)CYCLE_WORK_POLICY;
         policy_free(pipeline->policy);
@@ -330,6 +334,7 @@ void cycle_serve_plugin(struct pipeline *pipeline, const struct companion_welcom
         serve(pipeline, BROKER_WITH_PLUGIN);
         /* the early messages are verified now: their sequences are at most that of WELCOME */
         verification_skip_to(&pipeline->session.key_states, welcome->sequence);
+        apply_policy(pipeline, now); /* now: the next message of this wake-up may be a request */
 }
 
 /*
@@ -345,9 +350,7 @@ static bool must_end_batch(const struct pipeline *pipeline) {
 
 /* Do the work for OPEN. Returns false if there is nothing more to do. */
 static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct now now) {
-        if ((pipeline->cycle.work & CYCLE_WORK_POLICY) &&
-            session_broker_kind(&pipeline->session) != BROKER_UNKNOWN)
-                apply_policy(pipeline, now);
+        apply_policy(pipeline, now);
         if (must_end_batch(pipeline)) {
                 end_batch(pipeline, now);
                 return true;

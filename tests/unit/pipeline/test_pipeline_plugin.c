@@ -14,6 +14,7 @@
 #include "engine/persistence.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "policy/policy_build.h"
 #include "protocol/companion_frame.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/capture.h"
@@ -341,6 +342,24 @@ Test(with_plugin, registrations_stay_while_the_plugin_does_not_reply) {
         broker_forget(&broker);
         broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
+}
+
+/* A wake-up can bring WELCOME and requests behind it. */
+Test(hello, policy_is_in_force_for_a_request_directly_behind_welcome) {
+        struct policy *policy;
+
+        broker_init_down(&broker, broker_config());
+        cr_assert_eq(policy_new(&policy), 0);
+        pipeline_set_policy(broker.pipeline, policy, broker.now);
+        meet_plugin(false);
+        broker_welcome(&broker, KEY, ALL);
+        broker_forget(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 1);
+        cr_expect(strstr(broker_sent(&broker), "-ERR"), "%s", broker_sent(&broker));
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 0);
+        broker_deinit(&broker);
 }
 
 Test(hello, malformed_welcome_is_ignored) {
