@@ -349,6 +349,7 @@ void delivery_serve(struct delivery *delivery, enum broker_kind broker_kind) {
                 continue_after(delivery, delivery->state->delivered);
         delivery->broker_kind = broker_kind;
         delivery->is_serving = true;
+        remove_acknowledged(delivery); /* PUBACKs may have arrived before, and no other may follow */
 }
 
 void delivery_pause(struct delivery *delivery) {

@@ -145,6 +145,24 @@ Test(notifications, on_a_plain_broker_are_not_published_again_after_a_break) {
         cr_expect_eq(n_pending(), 1);
 }
 
+/* Otherwise they would never be removed: no PUBACK follows, and a full queue executes no request. */
+Test(notifications, that_are_acknowledged_before_the_broker_is_served_are_removed) {
+        for (size_t i = 0; i < DELIVERY_PENDING_MAX; i++)
+                broker_notified_after_set(&broker);
+        cr_expect_str_eq(broker_notified_after_set(&broker), "");
+
+        broker.commit_result = 1;
+        broker.now.wall_ms += CLOCK_STEP_MS;
+        pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_disconnected(broker.pipeline);
+        broker_connect(&broker, true);
+        acknowledge_all();
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), NOTIFIED REPLY);
+}
+
 Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         cr_expect_eq(n_pending(), 2);
         broker_flush(&broker);
