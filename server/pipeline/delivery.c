@@ -313,10 +313,16 @@ static void remove_acknowledged(struct delivery *delivery) {
         delivery->notified_n_sent = publisher->n_sent;
 }
 
+/* The plugin drops frames that precede HELLO, if it is to acknowledge them. */
+static bool can_publish(const struct delivery *delivery) {
+        return delivery->is_serving || delivery->broker_kind == BROKER_PLAIN ||
+               (delivery->broker_kind == BROKER_WITH_PLUGIN && !delivery->is_stored);
+}
+
 bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_ns) {
         const struct pending_notification *next;
 
-        if (!delivery->is_serving || delivery->state->notifications.n_pending == 0)
+        if (!can_publish(delivery) || delivery->state->notifications.n_pending == 0)
                 return true;
 
         while ((next = next_notification(delivery)) && next->sequence <= sequence) {

@@ -66,17 +66,20 @@ bool delivery_is_full(const struct delivery *delivery);
  */
 void delivery_serve(struct delivery *delivery, enum broker_kind broker_kind);
 
-/* No broker is served: notifications wait. */
+/* No broker is served: notifications wait, except those that a reply must not precede. */
 void delivery_pause(struct delivery *delivery);
 
 /*
  * Publish the notifications up to this sequence while the transport has room. Returns false if the
- * transport has no room. Publishes nothing and returns true while no broker is served. now_ns:
- * monotonic nanoseconds.
+ * transport has no room. While no broker is served, the transport keeps the messages for the next
+ * connection, in their order with the replies. But nothing is published, and true is returned,
+ * before the first broker is served; and after a broker with the plugin if there is a storage: this
+ * plugin drops frames that precede HELLO, and delivery_serve() publishes them. now_ns: monotonic
+ * nanoseconds.
  */
 bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_ns);
 
-/* Return true if delivery_publish() has something to publish. */
+/* Return true if a broker is served and delivery_publish() has something to publish. */
 bool delivery_is_waiting(const struct delivery *delivery);
 
 /*

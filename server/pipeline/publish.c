@@ -112,13 +112,13 @@ static bool publish_track_changes(struct pipeline *pipeline) {
  * 2. Replies, each after the notifications of its own change and of all earlier changes. So when a
  *    client has its reply, the watchers are notified, even if the process is killed directly after.
  *    After the reply to KEYNOTIFY STOP, no notification follows.
- * 3. The remaining notifications.
+ * 3. The remaining notifications, if a broker is served.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->cycle.batch;
 
         if (!publish_track_changes(pipeline) || !publish_replies(pipeline, now) ||
-            !publish_notifications(pipeline, UINT64_MAX))
+            (delivery_is_waiting(&pipeline->delivery) && !publish_notifications(pipeline, UINT64_MAX)))
                 return false;
 
         batch_reset(batch);

@@ -163,6 +163,18 @@ Test(notifications, that_are_acknowledged_before_the_broker_is_served_are_remove
         cr_expect_str_eq(broker_sent(&broker), NOTIFIED REPLY);
 }
 
+/* PROTOCOL.md "Notifications": they are sent before the reply of their change. */
+Test(notifications, precede_the_reply_also_if_the_connection_drops_during_the_commit) {
+        broker.commit_result = 1;
+        broker_notified_after_set(&broker);
+        pipeline_disconnected(broker.pipeline);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        broker_connect(&broker, true);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), NOTIFIED REPLY);
+}
+
 Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         cr_expect_eq(n_pending(), 2);
         broker_flush(&broker);
