@@ -125,11 +125,6 @@ static int fill_entries(struct change_buffer *buffer, const struct effects *effe
         return 0;
 }
 
-/* A registration that was added and has ended within the rows is not stored. */
-static bool is_change(const struct coalesced_row *row) {
-        return row->last->registration.is_added || !row->first->registration.is_added;
-}
-
 /*
  * Append the names to the buffers, which may move: set only the lengths. set_names() lets the
  * changes borrow.
@@ -176,9 +171,12 @@ static int fill_registrations(struct change_buffer *buffer, const struct effects
 
         buf_reset(&buffer->clients);
         buf_reset(&buffer->keys);
+        /*
+         * Also if a registration was added and has ended within the rows: a former one may be
+         * stored, which was removed without a row because it was made again.
+         */
         for (ssize_t i = 0; i < n; i++)
-                if (is_change(&buffer->rows[i]))
-                        add_registration(buffer, buffer->rows[i].last);
+                add_registration(buffer, buffer->rows[i].last);
         if (buf_failed(&buffer->clients) || buf_failed(&buffer->keys))
                 return -ENOMEM;
         set_names(buffer);

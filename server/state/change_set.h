@@ -32,7 +32,7 @@ struct entry_change {
 
 struct registration_change {
         struct slice client, key;
-        bool is_removed;     /* the members below are then 0 */
+        bool is_removed;     /* it may be absent; the members below are then 0 */
         uint64_t connection; /* over which it was made; 0: unknown */
         struct slice user;   /* empty: none */
 };

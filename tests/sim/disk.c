@@ -12,10 +12,6 @@
 
 /* 1. Commits */
 
-static bool is_registered(const struct disk *disk, const struct registration_change *change) {
-        return engine_find_registration(disk->state->engine, change->client, change->key);
-}
-
 static struct entry *find_entry(const struct engine *engine, struct slice key) {
         return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
 }
@@ -28,9 +24,6 @@ void disk_commit(struct disk *disk, const struct change_set *change_set, struct 
         for (size_t i = 0; i < change_set->n_entries; i++)
                 ASSERT(change_set->entries[i].value.data ||
                        find_entry(disk->state->engine, change_set->entries[i].key));
-        for (size_t i = 0; i < change_set->n_registrations; i++)
-                ASSERT(!change_set->registrations[i].is_removed ||
-                       is_registered(disk, &change_set->registrations[i]));
         ASSERT(state_apply(disk->state, change_set, now) == 0);
         disk->stored_at = now;
 }

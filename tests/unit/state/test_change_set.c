@@ -3,6 +3,7 @@
 /* The rows of a batch become at most one change of a key, and one of a registration. */
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "base/time_units.h"
 #include "engine/internal.h"
@@ -157,12 +158,13 @@ Test(change_set, has_one_change_of_a_registration) {
         watch(S("d"), S("k"), 2);
         unwatch(S("d"), S("k"), 2);
         make();
-        cr_assert_eq(change_set.n_registrations, 2, "one was added and has ended");
+        cr_assert_eq(change_set.n_registrations, 3);
         cr_expect(slice_equal(change_set.registrations[0].client, S("c")));
         cr_expect(slice_equal(change_set.registrations[0].key, S("k")));
         cr_expect_eq(change_set.registrations[0].connection, 1);
         cr_expect_not(change_set.registrations[0].is_removed);
         cr_expect(slice_equal(change_set.registrations[1].key, S("long key")));
+        cr_expect(change_set.registrations[2].is_removed, "one was added and has ended");
 }
 
 /* The names of an ended registration are decoded from its topic. */
@@ -183,6 +185,32 @@ Test(change_set, removes_registrations_and_replaces_them) {
         cr_expect(slice_equal(change_set.registrations[1].client, S("c\xFF")));
         cr_expect(slice_equal(change_set.registrations[1].key, S("key \xFF")));
         cr_expect_eq(change_set.registrations[1].connection, 3);
+}
+
+/*
+ * More registrations of client c end than fit in a step. The last one is made again, and its former
+ * registration, which is stored, is then removed without a row.
+ */
+Test(change_set, removes_a_registration_that_was_made_again_while_its_client_was_ended) {
+        struct event gone = { .type = EVENT_CLIENT_DISCONNECTED, .client = S("c") };
+        char key[8];
+
+        for (int i = 0; i <= ENGINE_STEP_ROWS_MAX; i++) {
+                snprintf(key, sizeof(key), "%d", i);
+                watch(S("c"), slice_from_string(key), 0);
+        }
+        commit();
+        engine_step(state->engine, &gone, now, &effects);
+        commit();
+
+        watch(S("c"), slice_from_string(key), 0);
+        engine_step(state->engine, &(struct event){ .type = EVENT_TICK }, now, &effects);
+        unwatch(S("c"), slice_from_string(key), 0);
+        make();
+        cr_expect_eq(engine_stats(state->engine).n_registrations, 0);
+        cr_assert_eq(change_set.n_registrations, 1);
+        cr_expect(change_set.registrations[0].is_removed);
+        cr_expect(slice_equal(change_set.registrations[0].key, slice_from_string(key)));
 }
 
 Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
