@@ -190,7 +190,7 @@ def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make
 
 def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, data, proxy_of):
     """The broker drops DELIVERED if the queue of the store's session is full, which any client can cause. Without a further
-    acknowledgement, a full outbox would stop the store for ever."""
+    acknowledgement, the limit of pending notifications would stop the store for ever."""
     site, proxy, store = proxied_site(make_site, data, proxy_of, "max_inflight_bytes 100000", "max_queued_bytes 100000")
     watcher, writer, hostile = (site.connect(kind=WireClient) for _ in range(3))
     watcher.register("key")

@@ -184,7 +184,7 @@ Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         cr_expect_str_eq(broker_sent(&broker), "");
 }
 
-/* They would fill the outbox for ever: no PUBACK follows, and a full outbox executes no request. */
+/* They would stay pending for ever: no PUBACK follows, and at the limit no request is executed. */
 Test(notifications, of_ended_connections_only_are_removed_at_a_plain_broker) {
         broker_deinit(&broker);
         broker_init_stored(&broker, broker_config(), stored + 1, 1);
