@@ -56,6 +56,8 @@ class Uncertain:
         self.watcher.register("key")
         self.before = version(self.writer.reply_to(self.writer.begin("SET", "key", "before")))
         assert self.watcher.changes() == [was_set("before")]
+        # Until then the store would commit also without a write.
+        wait_until(lambda: stored.notified_keys(data) == [], "the deliveries are stored")
         self.numbers = numbers(data)
 
     def write(self):
