@@ -4,9 +4,9 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
@@ -17,8 +17,6 @@
 
 struct ini_file {
         const char *name;
-        FILE *stream;
-        size_t n_bytes; /* read so far */
         unsigned int line;
         char section[SECTION_LENGTH_MAX + 1];
         const struct ini_sink *sink;
@@ -102,54 +100,33 @@ static void ini_take_line(struct ini_file *file, char *line) {
                 ini_take_value(file, line);
 }
 
-static bool is_too_long(const struct ini_file *file) {
-        return file->n_bytes > INI_FILE_LENGTH_MAX;
-}
-
-static int read_byte(struct ini_file *file) {
-        int c = is_too_long(file) ? EOF : fgetc(file->stream);
-
-        file->n_bytes += c != EOF;
-        return c;
-}
-
-/* Read a line and store as much as fits. False: end of file. */
-static bool ini_read_line(struct ini_file *file, char line[LINE_SIZE], size_t *ret_length) {
-        size_t length = 0;
-        int c;
-
-        while ((c = read_byte(file)) != EOF && c != '\n')
-                if (length++ < LINE_SIZE - 1)
-                        line[length - 1] = (char)c;
-        line[length < LINE_SIZE ? length : LINE_SIZE - 1] = '\0';
-        *ret_length = length;
-        return c != EOF || length > 0;
-}
-
-CLEANUP_FUNCTION(cleanup_stream, FILE *, fclose)
-
 void ini_file_read(const char *name, const struct ini_sink *sink) {
-        CLEANUP(cleanup_stream) FILE *stream = fopen(name, "re");
-        struct ini_file file = { .name = name, .stream = stream, .sink = sink };
+        CLEANUP(buf_deinit) struct buf content = { 0 };
+        struct ini_file file = { .name = name, .sink = sink };
+        int fd = open(name, O_RDONLY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : buf_append_file(&content, fd, INI_FILE_LENGTH_MAX);
+        struct slice rest = buf_slice(&content);
         char line[LINE_SIZE];
-        size_t length;
 
-        if (!stream) {
-                sink->fault(sink->userdata, name, strerror(errno));
+        if (fd >= 0)
+                close(fd);
+        if (r < 0) {
+                sink->fault(sink->userdata, name,
+                            r == -EFBIG ? "the file is too long: at most 64 MiB were expected"
+                                        : strerror(-r));
                 return;
         }
 
-        while (ini_read_line(&file, line, &length) && !is_too_long(&file)) {
+        while (rest.length > 0) {
+                struct slice text = slice_split(rest, '\n', &rest);
+
                 file.line++;
-                if (length >= LINE_SIZE)
+                snprintf(line, sizeof(line), "%.*s", (int)text.length, (const char *)text.data);
+                if (text.length >= LINE_SIZE)
                         ini_fault(&file, "the line is too long: fewer than 200 bytes were expected");
-                else if (strlen(line) < length)
+                else if (strlen(line) < text.length)
                         ini_fault(&file, "the line contains a NUL byte");
                 else
                         ini_take_line(&file, line);
         }
-        if (is_too_long(&file))
-                sink->fault(sink->userdata, name, "the file is too long: at most 64 MiB were expected");
-        else if (ferror(stream))
-                sink->fault(sink->userdata, name, strerror(errno));
 }

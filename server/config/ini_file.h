@@ -22,8 +22,7 @@ struct ini_sink {
 #define INI_FILE_LENGTH_MAX ((size_t)64 << 20)
 
 /*
- * Parse the file line by line. Reports each syntax error and continues after it. A pipe is read to
- * its end.
+ * Parse the file. Reports each syntax error and continues after it. A pipe is read to its end.
  */
 void ini_file_read(const char *name, const struct ini_sink *sink);
 
