@@ -11,14 +11,13 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 
-#define LINE_SIZE          200
-#define SECTION_LENGTH_MAX 49
-#define LINE_EXPECTED      "[section], name = value or a comment was expected"
+#define LINE_SIZE     200
+#define LINE_EXPECTED "[section], name = value or a comment was expected"
 
 struct ini_file {
         const char *name;
         unsigned int line;
-        char section[SECTION_LENGTH_MAX + 1];
+        char section[LINE_SIZE];
         const struct ini_sink *sink;
 };
 
@@ -49,10 +48,6 @@ static void ini_take_section(struct ini_file *file, const char *line) {
 
         if (length < 3 || strcspn(line, "]") != length - 1) {
                 ini_fault(file, LINE_EXPECTED);
-                return;
-        }
-        if (length - 2 > SECTION_LENGTH_MAX) {
-                ini_fault(file, "the section's name is too long: fewer than 50 bytes were expected");
                 return;
         }
         snprintf(file->section, sizeof(file->section), "%.*s", (int)length - 2, line + 1);

@@ -5,9 +5,9 @@
 
 /*
  * Parses files of [section], name = value (or name: value) and comments. A comment is a line that
- * begins with '#' or ';'. Lines may be indented. A line is shorter than 200 bytes, a section name
- * shorter than 50, a file at most INI_FILE_LENGTH_MAX bytes long. All strings are borrowed for the
- * call. The argument `where` is "FILE:LINE", or the file name.
+ * begins with '#' or ';'. Lines may be indented. A line is shorter than 200 bytes, a file
+ * at most INI_FILE_LENGTH_MAX bytes long. All strings are borrowed for the call. The argument
+ * `where` is "FILE:LINE", or the file name.
  */
 struct ini_sink {
         /* A section begins. May be NULL. */

@@ -118,8 +118,6 @@ static const struct {
         { "a section without a name", "[]\n", ":1: [section], name = value or a comment was expected\n" },
         { "text after a section", "[rule] any = yes\n",
           ":1: [section], name = value or a comment was expected\n" },
-        { "too long a name", "[01234567890123456789012345678901234567890123456789]\n",
-          ":1: the section's name is too long: fewer than 50 bytes were expected\n" },
         { "two lines without =", "[rule]\nx\n" ONE_RULE "y\n",
           ":2: [section], name = value or a comment was expected\n"
           ":6: [section], name = value or a comment was expected\n" },
