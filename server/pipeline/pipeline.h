@@ -13,8 +13,8 @@
  *
  * Requests are executed in the open batch. When the batch ends, its changed rows are committed, and
  * then its replies and notifications are published. One batch is in flight at a time. A message
- * that arrives meanwhile waits, so no request is executed on state that may still be rolled back. A
- * storage that stores nothing needs no commit, so each reply is published at once.
+ * that arrives meanwhile waits, so no request is executed on state that may still be rolled back.
+ * Without a storage nothing is committed, and each reply is published at once.
  *
  * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports
  * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),

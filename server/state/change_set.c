@@ -97,8 +97,8 @@ struct reply_change reply_change_of(const struct reply_row *row, struct timescal
         };
 }
 
-static void add_entry(struct change_buffer *buffer, const struct coalesced_row *row,
-                      struct timescale timescale) {
+static void append_entry(struct change_buffer *buffer, const struct coalesced_row *row,
+                         struct timescale timescale) {
         const struct entry *before = row->first->entry.before, *after = row->last->entry.after;
 
         if (is_stored(after))
@@ -121,7 +121,7 @@ static int fill_entries(struct change_buffer *buffer, const struct effects *effe
                 return r;
 
         for (ssize_t i = 0; i < n; i++)
-                add_entry(buffer, &buffer->rows[i], timescale);
+                append_entry(buffer, &buffer->rows[i], timescale);
         return 0;
 }
 
@@ -129,7 +129,7 @@ static int fill_entries(struct change_buffer *buffer, const struct effects *effe
  * Append the names to the buffers, which may move: set only the lengths. set_names() lets the
  * changes borrow.
  */
-static void add_registration(struct change_buffer *buffer, const struct row *row) {
+static void append_registration(struct change_buffer *buffer, const struct row *row) {
         const struct registration *registration = row->registration.registration;
         size_t clients_length = buffer->clients.length, keys_length = buffer->keys.length;
         struct registration_change change = { .is_removed = !row->registration.is_added };
@@ -176,7 +176,7 @@ static int fill_registrations(struct change_buffer *buffer, const struct effects
          * stored, which was removed without a row because it was made again.
          */
         for (ssize_t i = 0; i < n; i++)
-                add_registration(buffer, buffer->rows[i].last);
+                append_registration(buffer, buffer->rows[i].last);
         if (buf_failed(&buffer->clients) || buf_failed(&buffer->keys))
                 return -ENOMEM;
         set_names(buffer);

@@ -21,7 +21,7 @@ static size_t item_bytes(const struct pending_notification *item) {
 }
 
 /* Append a copy of the notification, with its own reference to the entry. Returns 0 or -ENOMEM. */
-static int append(struct notification_queue *queue, const struct pending_notification *notification) {
+static int append_item(struct notification_queue *queue, const struct pending_notification *notification) {
         struct pending_notification item = *notification;
         uint8_t *bytes;
         int r;
@@ -50,7 +50,7 @@ static int append(struct notification_queue *queue, const struct pending_notific
         return 0;
 }
 
-static void drop(struct notification_queue *queue, struct pending_notification *item) {
+static void drop_item(struct notification_queue *queue, struct pending_notification *item) {
         queue->n_bytes -= item_bytes(item);
         entry_unref(item->entry);
         free((void *)item->key.data);
@@ -58,7 +58,7 @@ static void drop(struct notification_queue *queue, struct pending_notification *
 
 void notification_queue_deinit(struct notification_queue *queue) {
         while (queue->first < queue->n_items)
-                drop(queue, &queue->items[queue->first++]);
+                drop_item(queue, &queue->items[queue->first++]);
         free(queue->items);
         *queue = (struct notification_queue){ 0 };
 }
@@ -133,7 +133,7 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
                 notification.key = buf_slice(&key);
                 notification.recipients = buf_slice(&recipients);
                 if (r == 0)
-                        r = append(queue, &notification);
+                        r = append_item(queue, &notification);
         }
         if (r < 0)
                 notification_queue_roll_back(queue);
@@ -146,7 +146,7 @@ void notification_queue_commit(struct notification_queue *queue) {
 
 void notification_queue_roll_back(struct notification_queue *queue) {
         while (n_staged(queue) > 0) {
-                drop(queue, &queue->items[--queue->n_items]);
+                drop_item(queue, &queue->items[--queue->n_items]);
                 queue->last_sequence--;
         }
 }
@@ -178,7 +178,7 @@ int notification_queue_add(struct notification_queue *queue, const struct notifi
                 r = entry_new(&entry, change->key, change->value, change->version, NULL);
         notification.entry = entry;
         if (r == 0)
-                r = append(queue, &notification);
+                r = append_item(queue, &notification);
         if (r == 0)
                 queue->n_pending++;
         return r;
@@ -186,7 +186,7 @@ int notification_queue_add(struct notification_queue *queue, const struct notifi
 
 void notification_queue_remove(struct notification_queue *queue, uint64_t sequence) {
         while (queue->n_pending > 0 && queue->items[queue->first].sequence <= sequence) {
-                drop(queue, &queue->items[queue->first++]);
+                drop_item(queue, &queue->items[queue->first++]);
                 queue->n_pending--;
         }
         if (sequence > queue->last_sequence) {

@@ -9,7 +9,7 @@ void binder_add_number(struct binder *binder, int64_t number) {
                 binder->code = sqlite3_bind_int64(binder->statement, ++binder->n_bound, number);
 }
 
-static void add(struct binder *binder, struct slice bytes, bool is_text) {
+static void binder_add(struct binder *binder, struct slice bytes, bool is_text) {
         const void *data = bytes.length ? (const void *)bytes.data : "";
 
         if (binder->code == SQLITE_OK && bytes.length > INT_MAX)
@@ -24,11 +24,11 @@ static void add(struct binder *binder, struct slice bytes, bool is_text) {
 }
 
 void binder_add_blob(struct binder *binder, struct slice bytes) {
-        add(binder, bytes, false);
+        binder_add(binder, bytes, false);
 }
 
 void binder_add_bytes(struct binder *binder, struct slice bytes) {
-        add(binder, bytes, bytes_are_text(bytes));
+        binder_add(binder, bytes, bytes_are_text(bytes));
 }
 
 static void add_null(struct binder *binder) {

@@ -19,7 +19,7 @@ struct counting {
         struct storage_census census;
 };
 
-static int count(void *userdata, const struct change_set *change_set) {
+static int count_change_set(void *userdata, const struct change_set *change_set) {
         struct counting *counting = userdata;
         struct storage_census *census = &counting->census;
         const struct state_header *header = &change_set->header;
@@ -36,7 +36,7 @@ static int count(void *userdata, const struct change_set *change_set) {
 
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
         struct counting counting = { .now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() } };
-        const struct storage_sink sink = { .apply = count, .userdata = &counting };
+        const struct storage_sink sink = { .apply = count_change_set, .userdata = &counting };
         struct database_header header;
         int r;
 
