@@ -151,9 +151,14 @@ static size_t take_recipients(const struct delivery *delivery,
         struct recipient recipient;
         size_t n = 0, n_bytes = 0;
 
-        while (n < n_max && recipients_next(&rest, &recipient)) {
-                size_t copy_bytes = n_bytes_without_client + 2 * recipient.client_length;
+        while (n < n_max) {
+                size_t copy_bytes = n_bytes_without_client;
 
+                if (!recipients_next(&rest, &recipient)) { /* in a damaged row, some bytes may remain */
+                        *recipients = rest;
+                        break;
+                }
+                copy_bytes += 2 * recipient.client_length;
                 if (n > 0 && n_bytes + copy_bytes > BROKER_BYTES_MAX)
                         break;
                 for (int i = n_copies(delivery, notification, &recipient); i > 0; i--, n++) {

@@ -229,6 +229,20 @@ Test(stored_notifications, are_published_as_the_broker_has_room) {
                          CONTROL "deliver:5:0-end:7,0:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
 }
 
+/* A writer of the data directory can compute the checksum. */
+Test(notifications, with_truncated_recipients_are_published_to_those_before) {
+        static const struct notification_change truncated[] = {
+                { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0") },
+                { 6, { 1000, 2 }, S("l"), { 0 }, S("\0") },
+        };
+
+        broker_deinit(&broker);
+        broker_init_stored(&broker, broker_config(), truncated, 2);
+        meet_plugin("0\nguarded\n0\n");
+        cr_expect_str_eq(broker_sent(&broker),
+                         CONTROL "deliver:5:0-end:7:k:" DELETED CONTROL "deliver:6:0-end::l:" DELETED);
+}
+
 /*
  * The plugin of the first broker has not reported their delivery, so all of them are published to
  * the next broker.
