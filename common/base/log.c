@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/log_line.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
@@ -24,10 +22,6 @@ static const struct {
         [LOG_INFO] = { "info", '6' },
         [LOG_DEBUG] = { "debug", '7' },
 };
-#define N_LEVELS ARRAY_LENGTH(levels)
-
-static const char *const format_names[] = { [LOG_FORMAT_TEXT] = "text", [LOG_FORMAT_JSON] = "json" };
-#define N_FORMATS ARRAY_LENGTH(format_names)
 
 static enum log_level log_level = LOG_INFO;
 static enum log_format log_format = LOG_FORMAT_TEXT;
@@ -38,26 +32,8 @@ void log_set_level(enum log_level level) {
         log_level = level;
 }
 
-int log_level_from_string(const char *name, enum log_level *ret_level) {
-        for (size_t i = 0; i < N_LEVELS; i++)
-                if (strcmp(name, levels[i].name) == 0) {
-                        *ret_level = (enum log_level)i;
-                        return 0;
-                }
-        return -EINVAL;
-}
-
 void log_set_format(enum log_format format) {
         log_format = format;
-}
-
-int log_format_from_string(const char *name, enum log_format *ret_format) {
-        for (size_t i = 0; i < N_FORMATS; i++)
-                if (strcmp(name, format_names[i]) == 0) {
-                        *ret_format = (enum log_format)i;
-                        return 0;
-                }
-        return -EINVAL;
 }
 
 void log_set_printer(void (*print_message)(const char *message)) {

@@ -25,9 +25,6 @@ enum log_level {
 /* Drop events that are less severe than this level. Default: LOG_INFO. */
 void log_set_level(enum log_level level);
 
-/* Parse "error", "warning", "info" or "debug". Returns 0 or -EINVAL. */
-int log_level_from_string(const char *name, enum log_level *ret_level);
-
 enum log_format {
         LOG_FORMAT_TEXT, /* time=2026-11-21T05:12:28.123Z level=info msg="ready: ..." client=c1 */
         LOG_FORMAT_JSON, /* one JSON object per line, with the same names */
@@ -35,9 +32,6 @@ enum log_format {
 
 /* Default: LOG_FORMAT_TEXT. */
 void log_set_format(enum log_format format);
-
-/* Parse "text" or "json". Returns 0 or -EINVAL. */
-int log_format_from_string(const char *name, enum log_format *ret_format);
 
 /*
  * Pass the message of each event to this function instead of printing a line, for a command that

@@ -66,11 +66,12 @@ int option_set_duration(void *config, const struct option *option, const char *v
         return 0;
 }
 
-int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,
-                    size_t n_names) {
-        for (size_t i = 0; i < n_names; i++)
-                if (strcmp(value, names[i]) == 0) {
-                        *(unsigned int *)field_of(config, option) = (unsigned int)i;
+int option_set_choice(void *config, const struct option *option, const char *value) {
+        struct slice rest = slice_from_string(option->argument);
+
+        for (unsigned int i = 0; rest.data; i++)
+                if (slice_equal_string(slice_split(rest, '|', &rest), value)) {
+                        *(unsigned int *)field_of(config, option) = i;
                         return 0;
                 }
         return -EINVAL;

@@ -44,14 +44,12 @@ int option_set_hosts(void *config, const struct option *option,
                      const char *value); /* const char *: a list for endpoints_parse() */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
-/*
- * Helpers of functions for `set`. min_ms and max_ms: the range of the duration. names: the texts of
- * the enum's values, in the order of the enum.
- */
+/* enum: `argument` lists the texts of its values in their order, separated by '|'. */
+int option_set_choice(void *config, const struct option *option, const char *value);
+
+/* Helper of functions for `set`. min_ms and max_ms: the range of the duration. */
 int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
                         int64_t max_ms); /* int64_t */
-int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,
-                    size_t n_names); /* enum */
 
 struct option_fault {
         char text[512];

@@ -60,20 +60,6 @@ static int set_node_id(void *config, const struct option *option, const char *va
                        : -EINVAL;
 }
 
-static int set_dialect(void *config, const struct option *option, const char *value) {
-        static const char *const names[] = { [DIALECT_SDK] = "sdk", [DIALECT_DOCUMENT] = "document" };
-
-        return option_set_enum(config, option, value, names, ARRAY_LENGTH(names));
-}
-
-static int set_persist(void *config, const struct option *option, const char *value) {
-        static const char *const names[] = {
-                [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
-        };
-
-        return option_set_enum(config, option, value, names, ARRAY_LENGTH(names));
-}
-
 static int set_persist_property(void *target, const struct option *option, const char *value) {
         struct config *config = target;
         const char *equals = strchr(value, '=');
@@ -116,20 +102,6 @@ static int set_http_listen(void *target, const struct option *option, const char
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         config->http_listen = endpoints;
         return 0;
-}
-
-static int set_log_format(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-
-        (void)option;
-        return log_format_from_string(value, &config->log_format);
-}
-
-static int set_log_level(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-
-        (void)option;
-        return log_level_from_string(value, &config->log_level);
 }
 
 /* `set` of --explain, whose four values take_explain() in config.c stores. */
@@ -204,9 +176,9 @@ const struct option config_options[] = {
         SETTING("store", "node-id", "--node-id", "ID", NODE_ID_DEFAULT,
                 "1 to 256 bytes of UTF-8 without ':'", "node id in versions; must differ from client ids",
                 set_node_id, FIELD(node_id), RESTART),
-        SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
-                "sdk: as the published SDKs expect; document: as the published document says", set_dialect,
-                FIELD(dialect), RESTART),
+        SETTING("store", "dialect", "--dialect", "sdk|document", "sdk", "sdk or document",
+                "sdk: as the published SDKs expect; document: as the published document says",
+                option_set_choice, FIELD(dialect), RESTART),
         SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "maximum number of keys",
                 option_set_number, FIELD(max_keys), LIVE),
         SETTING("store", "max-bytes", "--max-bytes", "SIZE", "1GiB", SIZE,
@@ -230,7 +202,7 @@ const struct option config_options[] = {
                 "store the keys in this directory; without it, in memory only", option_set_text,
                 FIELD(data_dir), RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
-                "which keys to store in the data directory", set_persist, FIELD(persist), RESTART),
+                "which keys to store in the data directory", option_set_choice, FIELD(persist), RESTART),
         SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
                 "with --persist custom: store keys that match this pattern", option_set_text,
                 FIELD(persist_pattern), RESTART),
@@ -256,10 +228,11 @@ const struct option config_options[] = {
                 "for tests: let all clients empty the store, move its clock, inject faults, and read the "
                 "requests of other clients with their keys and values, whatever the policy grants",
                 option_set_switch, FIELD(control), RESTART),
-        SETTING("log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
-                "least severe level to log on stderr", set_log_level, 0, LIVE),
+        SETTING("log", "level", "--log-level", "error|warning|info|debug", "info",
+                "error, warning, info or debug", "least severe level to log on stderr", option_set_choice,
+                FIELD(log_level), LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
-                "log lines as key=value or as JSON objects", set_log_format, 0, LIVE),
+                "log lines as key=value or as JSON objects", option_set_choice, FIELD(log_format), LIVE),
 
         /* Only on the command line. */
         { .flag = "--config",

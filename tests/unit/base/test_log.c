@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Log levels, the beginning of a line, and truncation. */
+/* The beginning of a line, and truncation. */
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,31 +12,6 @@
 #include "base/log.h"
 #include "base/log_line.h"
 #include "unit/support/capture.h"
-#include "unit/support/table.h"
-
-static const struct {
-        const char *name;
-        enum log_level level;
-} levels[] = {
-        { "error", LOG_ERROR },
-        { "warning", LOG_WARNING },
-        { "info", LOG_INFO },
-        { "debug", LOG_DEBUG },
-};
-
-Test(log_level, is_parsed_by_name) {
-        enum log_level level = LOG_ERROR;
-
-        for (size_t i = 0; i < N_ROWS(levels); i++) {
-                cr_expect_eq(log_level_from_string(levels[i].name, &level), 0, ROW(levels, i));
-                cr_expect_eq(level, levels[i].level, ROW(levels, i));
-        }
-        level = LOG_DEBUG;
-        cr_expect_eq(log_level_from_string("", &level), -EINVAL);
-        cr_expect_eq(log_level_from_string("Info", &level), -EINVAL);
-        cr_expect_eq(log_level_from_string("info ", &level), -EINVAL);
-        cr_expect_eq(level, LOG_DEBUG);
-}
 
 static char printed_message[64];
 
