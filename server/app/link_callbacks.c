@@ -5,6 +5,7 @@
 #include "app/internal.h"
 #include "base/array.h"
 #include "base/log.h"
+#include "base/time_units.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion.h"
 #include "protocol/topics.h"
@@ -131,7 +132,7 @@ int server_open_link(struct server *server) {
                                                              : config->endpoints,
                              .n_endpoints = server->dev_broker ? 1 : config->n_endpoints },
                 .client_id = config->client_id,
-                .keepalive_s = config->keepalive_s,
+                .keepalive_s = (uint16_t)(config->keepalive_ms / MS_PER_S),
                 .credentials = config->credentials,
                 .user_properties = server->user_properties,
                 .callbacks = { .up = server_on_up,

@@ -27,7 +27,7 @@ struct config {
         bool dev;               /* start a private broker. endpoints is empty then */
         const char *dev_listen; /* an IPv4 address */
         const char *client_id;
-        uint16_t keepalive_s;
+        int64_t keepalive_ms;
         struct credentials credentials;
         const char *presence_topic; /* reports disconnects on a broker without the plugin; NULL: none */
         char *presence_filter;      /* owned: the topic filter of presence_topic */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/parse.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/topics.h"
@@ -26,16 +25,8 @@ static int config_set_client_id(void *config, const struct option *option, const
                        : -EINVAL;
 }
 
-static int set_keepalive(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-        int64_t keepalive_ms;
-
-        (void)option;
-        if (parse_duration(slice_from_string(value), &keepalive_ms) < 0 || keepalive_ms % 1000 != 0 ||
-            keepalive_ms < 5000 || keepalive_ms > UINT16_MAX * 1000)
-                return -EINVAL;
-        config->keepalive_s = (uint16_t)(keepalive_ms / 1000);
-        return 0;
+static int set_keepalive(void *config, const struct option *option, const char *value) {
+        return option_set_duration(config, option, value, 5000, UINT16_MAX * 1000);
 }
 
 static int set_registration_timeout(void *config, const struct option *option, const char *value) {
@@ -145,9 +136,8 @@ const struct option config_options[] = {
         SETTING("broker", "client-id", "--client-id", "ID", COMPANION_CLIENT_ID_DEFAULT,
                 "1 to 65535 bytes of UTF-8", "MQTT client id of the store; see CLIENT ID in statestored(8)",
                 config_set_client_id, FIELD(client_id), RESTART),
-        SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s",
-                "a duration of whole seconds from 5s to 65535s", "MQTT keep alive interval", set_keepalive,
-                0, RESTART),
+        SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "a duration from 5s to 65535s",
+                "MQTT keep alive interval", set_keepalive, FIELD(keepalive_ms), RESTART),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",
                 option_set_text, FIELD(credentials.user), RESTART),
         SETTING("broker", "password-file", "--password-file", "FILE", NULL, "a file name",

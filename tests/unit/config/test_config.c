@@ -18,7 +18,7 @@ Test(config, has_a_default_for_every_option) {
         cr_expect_eq(config.endpoints[0].port, 1883);
         cr_expect_str_eq(config.client_id, "statestored");
         cr_expect_str_eq(config.node_id, "StateStore");
-        cr_expect_eq(config.keepalive_s, 20);
+        cr_expect_eq(config.keepalive_ms, 20000);
         cr_expect_eq(config.dialect, DIALECT_SDK);
         cr_expect_eq(config.max_keys, 1000000);
         cr_expect_eq(config.max_bytes, UINT64_C(1) << 30);
@@ -57,10 +57,10 @@ static const struct {
         { "client-id", "\xC3\xA4", FIELD(client_id), TEXT, "\xC3\xA4", 0 },
         { "port", "1", FIELD(port), UINT16, NULL, 1 },
         { "port", "65535", FIELD(port), UINT16, NULL, 65535 },
-        { "keepalive", "5s", FIELD(keepalive_s), UINT16, NULL, 5 },
-        { "keepalive", "10000ms", FIELD(keepalive_s), UINT16, NULL, 10 },
-        { "keepalive", "65535s", FIELD(keepalive_s), UINT16, NULL, 65535 },
-        { "keepalive", "2m", FIELD(keepalive_s), UINT16, NULL, 120 },
+        { "keepalive", "5s", FIELD(keepalive_ms), UINT64, NULL, 5000 },
+        { "keepalive", "10000ms", FIELD(keepalive_ms), UINT64, NULL, 10000 },
+        { "keepalive", "65535s", FIELD(keepalive_ms), UINT64, NULL, 65535000 },
+        { "keepalive", "2m", FIELD(keepalive_ms), UINT64, NULL, 120000 },
         { "user", "u", FIELD(credentials.user), TEXT, "u", 0 },
         { "tls", "on", FIELD(credentials.tls), BOOLEAN, NULL, true },
         { "tls", "off", FIELD(credentials.tls), BOOLEAN, NULL, false },
