@@ -4,7 +4,6 @@
 #include <uv.h>
 
 #include "app/server.h"
-#include "app/service_manager.h"
 #include "codec/invocation.h"
 #include "control/control.h"
 #include "http/pages.h"
@@ -168,7 +167,10 @@ void server_update_status(struct server *server);
 __attribute__((format(printf, 2, 3))) void server_set_disconnected(struct server *server, const char *format,
                                                                    ...);
 
-/* service_manager.c: notify the watchdog of the service manager while requests make progress. */
+/*
+ * service_manager.c: notify the watchdog of the service manager while requests make progress.
+ * sd_notify() and sd_notifyf() do nothing without a service manager; the server ignores their errors.
+ */
 void server_start_watchdog(struct server *server);
 
 /* dev_broker.c: the private broker of --dev. */

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "app/internal.h"
 #include "app/ready_file.h"
-#include "app/service_manager.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
@@ -119,7 +119,7 @@ void server_stop(struct server *server, int exit_code) {
                 return;
 
         server->is_stopping = true;
-        service_notify_stopping();
+        sd_notify(0, "STOPPING=1");
         uv_timer_start(&server->stop_timer, server_on_stop_timer,
                        pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
 }
@@ -142,7 +142,7 @@ static void announce_ready(const struct server *server) {
         ready_file_write(server->config.ready_file, text);
         if (server->dev_broker && write(STDOUT_FILENO, text, strlen(text)) < 0)
                 log_warning("cannot write to stdout: %s", strerror(errno));
-        service_notify_ready();
+        sd_notify(0, "READY=1");
 }
 
 static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
@@ -205,10 +205,10 @@ static void server_on_reload(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
-        service_notify_reloading();
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)system_clock_mono_ns() / 1000);
         server_reload(server);
         if (server->was_ready)
-                service_notify_ready();
+                sd_notify(0, "READY=1");
 }
 
 /* With --control, return the time of the test clock: the arrival times of requests also use it. */

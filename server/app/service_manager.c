@@ -1,36 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "app/service_manager.h"
-
-#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "app/internal.h"
 #include "base/log.h"
-#include "base/system_clock.h"
 
 /*
  * Checks per watchdog timeout. Each check compares with the previous one, so the second check after
  * a hang began detects it.
  */
 #define CHECKS_PER_TIMEOUT 4
-
-void service_notify_status(const char *status) {
-        /* a second line would be another assignment */
-        sd_notifyf(0, "STATUS=%.*s", (int)strcspn(status, "\n"), status);
-}
-
-void service_notify_ready(void) {
-        sd_notify(0, "READY=1");
-}
-
-void service_notify_reloading(void) {
-        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)system_clock_mono_ns() / 1000);
-}
-
-void service_notify_stopping(void) {
-        sd_notify(0, "STOPPING=1");
-}
 
 static void check_progress(uv_timer_t *timer) {
         struct server *server = timer->data;

@@ -2,9 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
 
 #include "app/internal.h"
-#include "app/service_manager.h"
 #include "base/cleanup.h"
 
 const char *broker_abilities(enum broker_kind broker_kind) {
@@ -30,7 +31,8 @@ void server_update_status(struct server *server) {
                 return;
 
         snprintf(server->status, sizeof(server->status), "%s", buf_text(&text));
-        service_notify_status(server->status);
+        /* a second line would be another assignment */
+        sd_notifyf(0, "STATUS=%.*s", (int)strcspn(server->status, "\n"), server->status);
 }
 
 void server_set_disconnected(struct server *server, const char *format, ...) {
