@@ -51,10 +51,9 @@
  */
 #define NAGLE_NS INT64_C(30000000)
 
-#define CLOCK_PAUSE_MS 200 /* between two readings of the store's clock */
-#define SKEW_SMALL_MS  1000
-#define SKEW_LARGE_MS  60000 /* the store refuses timestamps that are further ahead of its clock */
-#define LATE_REPLY_MS  300   /* for the reply of a second store to the last request */
+#define SKEW_SMALL_MS 1000
+#define SKEW_LARGE_MS 60000 /* the store refuses timestamps that are further ahead of its clock */
+#define LATE_REPLY_MS 300   /* for the reply of a second store to the last request */
 
 #define OK             "+OK\r\n"
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
@@ -443,9 +442,10 @@ static enum connection_result check_store(struct doctor *doctor) {
 
 /*
  * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading
- * of the clock. *ret_ahead_ms: how far it is ahead of this machine's clock.
+ * of the clock: the store's wall clock, or its last version if that is later. *ret_ahead_ms: how
+ * far it is ahead of this machine's clock.
  */
-static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *ret_reading_ms) {
+static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms) {
         const struct session_reply *reply = &doctor->reply;
         struct hlc reading;
 
@@ -455,13 +455,13 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
 
         *ret_ahead_ms = reading.wall_ms -
                         (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
-        *ret_reading_ms = reading.wall_ms;
         return true;
 }
 
-static void report_clock(struct doctor *doctor, int64_t ahead_ms, bool stands_still) {
+/* A store's clock that is behind may show its last version: its wall clock is further behind then. */
+static void report_clock(struct doctor *doctor, int64_t ahead_ms) {
         static const char remedy[] = "synchronize the clocks of both machines by NTP";
-        const char *at_least = stands_still && ahead_ms < 0 ? "at least " : "";
+        const char *at_least = ahead_ms < 0 ? "at least " : "";
         const char *side = ahead_ms > 0 ? "ahead of" : "behind";
         int64_t distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
 
@@ -476,18 +476,11 @@ static void report_clock(struct doctor *doctor, int64_t ahead_ms, bool stands_st
                                                    : "");
 }
 
-/*
- * Read the clock twice. A reading is the store's wall clock, or its last version if that is later.
- * So if both readings are equal, they are the last version, and the store's wall clock is behind
- * them. If they are behind this machine's clock, the store's wall clock is even further behind.
- */
 static void check_clock(struct doctor *doctor) {
-        int64_t first_ms, ahead_ms, last_ms;
+        int64_t ahead_ms;
 
-        if (read_clock(doctor, &ahead_ms, &first_ms) &&
-            broker_connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) == CONNECTION_TIMED_OUT &&
-            read_clock(doctor, &ahead_ms, &last_ms))
-                report_clock(doctor, ahead_ms, last_ms == first_ms);
+        if (read_clock(doctor, &ahead_ms))
+                report_clock(doctor, ahead_ms);
         else if (is_denied(doctor))
                 report(doctor, SEVERITY_SKIPPED, "clock", NULL, "the policy does not let this user watch %s",
                        buf_text(&doctor->key));
