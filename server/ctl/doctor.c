@@ -95,11 +95,6 @@ struct doctor {
         bool has_store;    /* the store replies */
         bool is_notified;
         unsigned n_requests, n_further_replies;
-        /*
-         * Node ids of the store in the first reply and in a later one. They differ if any reply has
-         * another node id.
-         */
-        struct buf source, other_source;
         unsigned n_findings[N_SEVERITIES];
 };
 
@@ -150,25 +145,11 @@ static enum exit_code conclude(const struct doctor *doctor) {
 
 /* 2. Requests */
 
-/*
- * Keep the source of the first reply, and that of a later one; of the later ones prefer one that
- * differs.
- */
-static void keep_source(struct doctor *doctor, const struct message *reply) {
-        struct slice source = message_property(reply, PROPERTY_SOURCE_ID);
-        struct buf *kept = doctor->source.length == 0 ? &doctor->source : &doctor->other_source;
-
-        if (kept->length > 0 && slice_equal(source, buf_slice(&doctor->source)))
-                return;
-        buf_reset(kept);
-        buf_append_slice(kept, source);
-}
-
 static void on_further_reply(void *userdata, const struct message *reply) {
         struct doctor *doctor = userdata;
 
+        (void)reply;
         doctor->n_further_replies++;
-        keep_source(doctor, reply);
 }
 
 static void on_doctor_notification(void *userdata, const struct message *message) {
@@ -185,7 +166,6 @@ static void on_doctor_notification(void *userdata, const struct message *message
 static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
         struct session_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
-        enum connection_result result;
 
         session_request_add_string(&request, verb);
         session_request_add(&request, buf_slice(&doctor->key));
@@ -197,10 +177,7 @@ static enum connection_result ask(struct doctor *doctor, const char *verb, const
         }
         doctor->n_requests++;
         session_reply_deinit(&doctor->reply);
-        result = session_request(doctor->session, &request, &doctor->reply);
-        if (result == CONNECTION_OK)
-                keep_source(doctor, doctor->reply.message);
-        return result;
+        return session_request(doctor->session, &request, &doctor->reply);
 }
 
 static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
@@ -430,7 +407,7 @@ static enum connection_result check_store(struct doctor *doctor) {
         doctor->has_store = result == CONNECTION_OK;
         if (doctor->has_store)
                 report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
-                       LOG_TEXT(buf_slice(&doctor->source)));
+                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)));
         else
                 report(doctor, SEVERITY_FAIL, "store",
                        "start statestored at this broker; in the acl_file, for statestored: topic read "
@@ -526,9 +503,8 @@ static void check_one_store(struct doctor *doctor) {
         broker_connection_wait(doctor->connection, &never, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
-                       "%u requests got %u additional replies: \"%s\" and \"%s\" reply", doctor->n_requests,
-                       doctor->n_further_replies, LOG_TEXT(buf_slice(&doctor->source)),
-                       LOG_TEXT(buf_slice(&doctor->other_source)));
+                       "%u requests got %u additional replies", doctor->n_requests,
+                       doctor->n_further_replies);
         else
                 report(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
                        doctor->n_requests);
@@ -608,7 +584,5 @@ enum exit_code command_doctor(struct command_run *run) {
         buf_deinit(&doctor.peer.client_id);
         buf_deinit(&doctor.key);
         buf_deinit(&doctor.topic);
-        buf_deinit(&doctor.source);
-        buf_deinit(&doctor.other_source);
         return code;
 }
