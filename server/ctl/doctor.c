@@ -6,7 +6,6 @@
  */
 
 #include <inttypes.h>
-#include <mqtt_protocol.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +77,7 @@ struct doctor_peer {
         struct buf client_id;
         const char *topics[3]; /* the doctor's topic, the banner of the plugin, NULL */
         unsigned n_messages, n_expected;
-        bool is_done; /* n_messages has reached n_expected, or the broker has refused a message of the peer */
-        bool is_denied; /* by the access rules of the broker */
+        bool is_done; /* n_messages has reached n_expected */
         bool has_banner;
         bool is_plugin_of_this_version;
 };
@@ -214,14 +212,6 @@ static void on_peer_message(void *userdata, const struct message *message) {
         peer->is_done = peer->n_messages >= peer->n_expected;
 }
 
-static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
-        struct doctor_peer *peer = userdata;
-
-        (void)packet_id;
-        peer->is_denied |= reason == MQTT_RC_NOT_AUTHORIZED;
-        peer->is_done |= reason >= 0x80;
-}
-
 /* Connect the peer with the doctor's credentials. Returns NULL, or the cause of an error. */
 static const char *open_peer(struct doctor *doctor) {
         struct broker_connection_config config = broker_connection_config_from_options(doctor->options);
@@ -235,19 +225,12 @@ static const char *open_peer(struct doctor *doctor) {
         config.receive_maximum = PEER_RECEIVE_MAXIMUM;
         config.wants_retained = true;
         config.message = on_peer_message;
-        config.acknowledged = on_peer_acknowledged;
         config.userdata = peer;
         if (!config.client_id || broker_connection_new(&peer->connection, &config) < 0)
                 return "out of memory";
         return broker_connection_open(peer->connection) == CONNECTION_OK
                        ? NULL
                        : broker_connection_problem(peer->connection);
-}
-
-static void expect(struct doctor_peer *peer, unsigned n_messages) {
-        peer->n_messages = 0;
-        peer->n_expected = n_messages;
-        peer->is_done = false;
 }
 
 /* Receive until the peer has all messages, or until no message arrives for SILENCE_MS. */
@@ -266,13 +249,16 @@ static void drain(struct doctor_peer *peer) {
  * Publish n messages for the peer, which reads none of them meanwhile, like a busy client. Returns
  * when the broker has all of them: it acknowledges the request that follows them in turn.
  */
-static void publish_to_peer(struct doctor *doctor, unsigned n) {
+static void publish_to_peer(struct doctor *doctor, unsigned n, struct slice payload) {
+        struct doctor_peer *peer = &doctor->peer;
         int packet_id;
 
-        expect(&doctor->peer, n);
+        peer->n_messages = 0;
+        peer->n_expected = n;
+        peer->is_done = false;
         for (unsigned i = 0; i < n; i++)
-                broker_connection_publish(doctor->connection, buf_text(&doctor->topic),
-                                          SLICE_LITERAL("0123456789ABCDEF"), NULL, &packet_id);
+                broker_connection_publish(doctor->connection, buf_text(&doctor->topic), payload, NULL,
+                                          &packet_id);
         ask(doctor, "GET", NULL);
 }
 
@@ -324,9 +310,10 @@ static void check_store_client_id(struct doctor *doctor) {
 }
 
 static void check_queue(struct doctor *doctor) {
+        static const struct slice payload = SLICE_LITERAL("0123456789ABCDEF");
         struct doctor_peer *peer = &doctor->peer;
 
-        publish_to_peer(doctor, 1);
+        publish_to_peer(doctor, 1, payload);
         drain(peer);
         doctor->reaches_peer = peer->is_done;
         if (!doctor->reaches_peer) {
@@ -335,7 +322,7 @@ static void check_queue(struct doctor *doctor) {
                 return;
         }
 
-        publish_to_peer(doctor, BURST);
+        publish_to_peer(doctor, BURST, payload);
         drain(peer);
         if (peer->n_messages < BURST)
                 report(doctor, SEVERITY_FAIL, "queue", "max_queued_messages 100000 in mosquitto.conf, not 0",
@@ -346,26 +333,16 @@ static void check_queue(struct doctor *doctor) {
                        "%d messages sent at once to one client all arrive", BURST);
 }
 
-/* The peer publishes the large message itself, because the broker may close the connection. */
-static void publish_large_message(struct doctor *doctor) {
-        CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE_MESSAGE_SIZE);
-        struct doctor_peer *peer = &doctor->peer;
-        struct slice message = { payload, LARGE_MESSAGE_SIZE };
-        int packet_id;
-
-        expect(peer, 1);
-        if (payload && broker_connection_publish(peer->connection, buf_text(&doctor->topic), message, NULL,
-                                                 &packet_id) == CONNECTION_OK)
-                broker_connection_wait(peer->connection, &peer->is_done, doctor->options->timeout_ms);
-}
-
+/* This check comes last: the broker may close the connection that publishes the large message. */
 static void check_size(struct doctor *doctor) {
+        static const uint8_t payload[LARGE_MESSAGE_SIZE];
         uint32_t max_bytes = broker_connection_max_packet_bytes(doctor->connection);
-        struct doctor_peer *peer = &doctor->peer;
 
-        if (doctor->reaches_peer)
-                publish_large_message(doctor);
-        if (doctor->reaches_peer && !peer->is_denied && peer->n_messages == 0)
+        if (doctor->reaches_peer) {
+                publish_to_peer(doctor, 1, (struct slice){ payload, sizeof(payload) });
+                drain(&doctor->peer);
+        }
+        if (doctor->reaches_peer && !doctor->peer.is_done)
                 report(doctor, SEVERITY_WARN, "size",
                        "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
                        "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
@@ -376,7 +353,7 @@ static void check_size(struct doctor *doctor) {
                        "the broker takes packets of %" PRIu32
                        " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
                        max_bytes < MESSAGE_REMAINING_LENGTH_MAX ? max_bytes : MESSAGE_REMAINING_LENGTH_MAX);
-        else if (!doctor->reaches_peer || peer->is_denied)
+        else if (!doctor->reaches_peer)
                 report(doctor, SEVERITY_SKIPPED, "size", NULL, "this user may not write and read %s",
                        buf_text(&doctor->topic));
         else
@@ -384,19 +361,6 @@ static void check_size(struct doctor *doctor) {
                        "a message of %zu bytes arrives; the broker takes packets of %" PRIu32
                        " bytes at most",
                        LARGE_MESSAGE_SIZE, max_bytes);
-}
-
-static void check_with_peer(struct doctor *doctor) {
-        const char *problem = open_peer(doctor);
-
-        if (problem) {
-                report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
-                return;
-        }
-        check_plugin(doctor);
-        check_store_client_id(doctor);
-        check_queue(doctor);
-        check_size(doctor);
 }
 
 /* 5. Checks of the store */
@@ -536,16 +500,27 @@ static void check_notifications(struct doctor *doctor) {
 
 /* An early finding can explain later ones. */
 static void examine(struct doctor *doctor) {
+        const char *problem;
+
         if (check_store(doctor) == CONNECTION_FAILED)
                 return;
 
-        check_with_peer(doctor);
-        if (!doctor->has_store)
-                return;
-        check_clock(doctor);
-        check_latency(doctor);
-        check_one_store(doctor);
-        check_notifications(doctor);
+        problem = open_peer(doctor);
+        if (problem) {
+                report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
+        } else {
+                check_plugin(doctor);
+                check_store_client_id(doctor);
+                check_queue(doctor);
+        }
+        if (doctor->has_store) {
+                check_clock(doctor);
+                check_latency(doctor);
+                check_one_store(doctor);
+                check_notifications(doctor);
+        }
+        if (!problem)
+                check_size(doctor);
 }
 
 static enum exit_code run_doctor(struct doctor *doctor) {
