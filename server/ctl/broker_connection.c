@@ -33,7 +33,6 @@ struct broker_connection {
         struct mqtt_client *client; /* NULL: not connected */
         size_t n_given_up;          /* number of brokers that broker_connection_open_next() has given up */
         enum connection_state state;
-        bool was_lost;  /* see broker_connection_was_lost() */
         bool has_event; /* a callback has run since run_loop() began */
         uint32_t max_packet_bytes;
         char problem[512];
@@ -81,10 +80,6 @@ void broker_connection_set_problem(struct broker_connection *connection, const c
 
 const char *broker_connection_problem(const struct broker_connection *connection) {
         return connection->problem;
-}
-
-bool broker_connection_was_lost(const struct broker_connection *connection) {
-        return connection->was_lost;
 }
 
 /* 1. Callbacks of the MQTT client */
@@ -165,7 +160,6 @@ static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconne
         bool was_ready = connection->state == STATE_READY;
 
         connection->has_event = true;
-        connection->was_lost = was_ready && (reason == MOSQ_ERR_CONN_LOST || reason == MOSQ_ERR_ERRNO);
         if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client)) {
                 connection->state = STATE_TRYING;
                 return;
@@ -355,7 +349,6 @@ static enum connection_result try_broker(struct broker_connection *connection) {
 
         broker_connection_close(connection);
         connection->state = STATE_TRYING;
-        connection->was_lost = false;
 
         r = make_client(connection);
         if (r < 0)

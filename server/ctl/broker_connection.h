@@ -105,12 +105,6 @@ broker_connection_set_problem(struct broker_connection *connection, const char *
  */
 const char *broker_connection_problem(const struct broker_connection *connection);
 
-/*
- * After CONNECTION_FAILED: whether the broker had accepted the connection, and it ended without a
- * DISCONNECT packet.
- */
-bool broker_connection_was_lost(const struct broker_connection *connection);
-
 /* Format a duration as users write it: 5s, 1500ms. */
 struct duration_text {
         char text[32];

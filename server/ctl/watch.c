@@ -38,7 +38,6 @@ struct watch {
         struct buf *keys;
         size_t n_keys;
         int64_t timeout_ms;       /* of a registration */
-        unsigned int n_lost;      /* connections lost since a registration was last renewed */
         enum exit_code exit_code; /* in STATE_ENDED */
 };
 
@@ -169,7 +168,6 @@ static enum state state_after(struct watch *watch, enum connection_result result
         case CONNECTION_TIMED_OUT:
                 return STATE_NO_REPLY;
         case CONNECTION_FAILED:
-                watch->n_lost += broker_connection_was_lost(watch->connection);
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
         default:
@@ -221,19 +219,6 @@ static enum state reconnect(struct watch *watch) {
 }
 
 /*
- * Two clients with the same client id end the connections of each other. mosquitto before 2.0.15
- * closes the connections without a reason code. So suspect another client when two connections end
- * without a renewal of the registrations between.
- */
-static const char *loss_advice(const struct watch *watch) {
-        bool is_chosen = watch->options->client_id != watch->options->client_id_buffer;
-
-        return is_chosen && watch->n_lost >= 2
-                       ? "; another client may use the same client id, see --client-id"
-                       : "";
-}
-
-/*
  * Reconnect and register until that succeeds. After a restart of the broker the store may connect
  * later than this client, and requests sent before are lost. So the first timeouts are short.
  */
@@ -241,8 +226,7 @@ static enum state recover(struct watch *watch, enum state state) {
         int64_t timeout_ms = watch->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("changes are being missed: %s%s", broker_connection_problem(watch->connection),
-                 state == STATE_DISCONNECTED ? loss_advice(watch) : "");
+        complain("changes are being missed: %s", broker_connection_problem(watch->connection));
         while (state == STATE_DISCONNECTED || state == STATE_NO_REPLY) {
                 if (state == STATE_DISCONNECTED)
                         state = reconnect(watch);
@@ -266,8 +250,6 @@ static enum exit_code keep_watching(struct watch *watch) {
                         watch->connection, &never, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
 
                 state = result == CONNECTION_TIMED_OUT ? register_keys(watch) : state_after(watch, result);
-                if (state == STATE_REGISTERED)
-                        watch->n_lost = 0;
                 if (state == STATE_DISCONNECTED || state == STATE_NO_REPLY)
                         state = recover(watch, state);
         }

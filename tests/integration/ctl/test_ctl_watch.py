@@ -11,7 +11,6 @@ import threading
 
 import pytest
 
-from support.connection import Connection
 from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, environment
 from support.process import PATIENCE, wait_until
 
@@ -168,16 +167,6 @@ def test_watch_says_why_the_broker_ended_the_connection(make_site):
 
     assert ended.returncode == NO_REPLY
     assert b"Administrative action" in ended.stderr and b"too slowly" in ended.stderr
-
-
-def test_watch_suspects_another_client_with_its_client_id(shared, ctl, key, watch):
-    """The broker ends the connection of the watch without a reason, each time another client connects with its client id."""
-    watching = watch(ctl, key, "--client-id", key)
-
-    Connection(shared.broker.port, client_id=key)
-    watching.wait_for_note("registered again")
-    Connection(shared.broker.port, client_id=key)
-    watching.wait_for_note("same client id, see --client-id")
 
 
 def test_watch_ends_when_its_output_is_closed(ctl, key, watch):
