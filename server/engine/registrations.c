@@ -12,9 +12,6 @@
 #include <utlist.h>
 
 #include "base/assert.h"
-#include "base/base16.h"
-#include "base/cleanup.h"
-#include "protocol/topics.h"
 
 /* Allocator headers and shares of buckets of a registration, its key and its client. */
 #define REGISTRATION_OVERHEAD (3 * (16 + 8))
@@ -61,26 +58,6 @@ struct registration *registration_unref(struct registration *registration) {
         if (--registration->n_references == 0)
                 free(registration);
         return NULL;
-}
-
-void registration_append_names(const struct registration *registration, struct buf *client,
-                               struct buf *key) {
-        struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
-        struct slice names = { topic.data + strlen(TOPIC_NOTIFY_PREFIX "/"),
-                               topic.length - strlen(TOPIC_NOTIFY_PREFIX "/") };
-        struct slice rest;
-
-        if (registration->key) {
-                buf_append_slice(client, node_name(registration->client));
-                buf_append_slice(key, node_name(registration->key));
-                return;
-        }
-
-        /* the registration has ended */
-        base16_append_decoded(client, slice_split(names, '/', &rest));
-        slice_split(rest, '/', &rest); /* command */
-        slice_split(rest, '/', &rest); /* notify */
-        base16_append_decoded(key, rest);
 }
 
 void registrations_init(struct registrations *table, const struct hash_key *hash_key) {
@@ -130,9 +107,8 @@ void registrations_deinit(struct registrations *table) {
 }
 
 uint64_t registration_cost(struct slice client, struct slice key, struct slice user) {
-        return sizeof(struct registration) + topic_notify_length(client.length, key.length) + 1 +
-               2 * sizeof(struct registration_node) + client.length + key.length + user.length +
-               REGISTRATION_OVERHEAD;
+        return sizeof(struct registration) + 2 * sizeof(struct registration_node) +
+               2 * (client.length + key.length) + user.length + REGISTRATION_OVERHEAD;
 }
 
 static struct registration_node *find_node(struct registration_node *const *nodes, uint64_t hash,
@@ -181,28 +157,25 @@ static void node_release(struct registration_node **nodes, struct registration_n
         free(node);
 }
 
-static int registration_new(struct registration **ret_registration, struct slice client, struct slice key,
-                            struct slice user) {
-        CLEANUP(buf_deinit) struct buf topic = { 0 };
-        struct registration *registration;
+/* Returns NULL if out of memory. */
+static struct registration *registration_new(struct slice client, struct slice key, struct slice user) {
+        struct registration *registration =
+                calloc(1, sizeof(*registration) + client.length + key.length + user.length);
+        uint8_t *at;
 
-        topic_append_notify(&topic, client, key);
-        if (buf_failed(&topic))
-                return -ENOMEM;
-
-        registration = calloc(1, sizeof(*registration) + topic.length + 1 + user.length);
         if (!registration)
-                return -ENOMEM;
+                return NULL;
 
+        at = registration->bytes;
         registration->n_references = 1;
-        registration->topic_length = (uint32_t)topic.length;
-        registration->user =
-                (struct slice){ (uint8_t *)registration->topic + topic.length + 1, user.length };
-        memcpy(registration->topic, topic.data, topic.length);
+        registration->client_name = (struct slice){ at, client.length };
+        at = mempcpy(at, client.data, client.length);
+        registration->key_name = (struct slice){ at, key.length };
+        at = mempcpy(at, key.data, key.length);
+        registration->user = (struct slice){ at, user.length };
         if (user.length > 0)
-                memcpy(registration->topic + topic.length + 1, user.data, user.length);
-        *ret_registration = registration;
-        return 0;
+                memcpy(at, user.data, user.length);
+        return registration;
 }
 
 /* Add the client to the table of connections, unless it is there already. */
@@ -292,8 +265,8 @@ static uint64_t pair_hash(const struct registrations *table, const struct regist
 /* direction: 1 for a new registration, -1 for one that ends. */
 static void count_bytes(struct registrations *table, const struct registration *registration,
                         int direction) {
-        uint64_t cost = registration_cost(node_name(registration->client), node_name(registration->key),
-                                          registration->user);
+        uint64_t cost =
+                registration_cost(registration->client_name, registration->key_name, registration->user);
 
         table->n_bytes += (uint64_t)direction * cost;
         registration->client->n_bytes += (uint64_t)direction * cost;
@@ -304,10 +277,10 @@ static void count_bytes(struct registrations *table, const struct registration *
 /* Make the registration of this client and key. Returns NULL if out of memory. */
 static struct registration *add_pair(struct registrations *table, struct registration_node *client,
                                      struct registration_node *key, struct slice user, uint64_t connection) {
-        struct registration *registration;
+        struct registration *registration = registration_new(node_name(client), node_name(key), user);
         uint64_t hash;
 
-        if (registration_new(&registration, node_name(client), node_name(key), user) < 0)
+        if (!registration)
                 return NULL;
 
         registration->key = key;
@@ -414,8 +387,7 @@ struct registration *registrations_of_ended(const struct registrations *table) {
 }
 
 bool registration_is_made_again(const struct registrations *table, const struct registration *ended) {
-        return registrations_find(
-                table, registrations_names(table, node_name(ended->client), node_name(ended->key)));
+        return registrations_find(table, registrations_names(table, ended->client_name, ended->key_name));
 }
 
 struct registration *registrations_of_key(const struct registrations *table, uint64_t hash,

@@ -29,32 +29,25 @@ struct registration_pair {
 
 /*
  * Reference counted: an ended registration stays readable for notifications that are not yet
- * published. It stores its notify topic, so that the topic is formatted once and not for each
- * notification.
+ * published.
  */
 struct registration {
         UT_hash_handle hh; /* by pair */
         struct registration_pair pair;
         uint32_t n_references;
-        uint32_t topic_length;
         struct registration_node *key, *client; /* NULL after registrations_remove() */
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
-        struct slice user;   /* user name of its client; empty: none, or not verified */
-        char topic[];        /* the notify topic, NUL-terminated, then the user name */
+        struct slice client_name, key_name;
+        struct slice user; /* user name of its client; empty: none, or not verified */
+        uint8_t bytes[];   /* of the three slices */
 };
 
 struct registration *registration_ref(struct registration *registration);
 
 /* Accepts NULL, returns NULL. */
 struct registration *registration_unref(struct registration *registration);
-
-/*
- * Append client id and key; also works after the registration has ended. Check buf_failed() for
- * lack of memory.
- */
-void registration_append_names(const struct registration *registration, struct buf *client, struct buf *key);
 
 #define REGISTRATIONS_SHARD_BITS 8
 #define REGISTRATIONS_N_SHARDS   (UINT32_C(1) << REGISTRATIONS_SHARD_BITS)

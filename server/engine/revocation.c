@@ -2,24 +2,16 @@
 
 #include "engine/revocation.h"
 
-#include "base/cleanup.h"
 #include "engine/disconnect.h"
 
-/* Return whether the policy grants the registration. Returns false if out of memory. */
+/* Return whether the policy grants the registration. */
 static bool is_granted(const struct engine *engine, const struct registration *registration) {
         const struct policy *policy = engine->config.policy;
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+        const struct request_origin origin = { registration->client_name, registration->user,
+                                               registration->connection != 0 };
         uint64_t budget = POLICY_STEPS_MAX;
-        struct request_origin origin;
 
-        if (!policy)
-                return true;
-
-        registration_append_names(registration, &client, &key);
-        origin = (struct request_origin){ buf_slice(&client), registration->user,
-                                          registration->connection != 0 };
-        return !buf_failed(&client) && !buf_failed(&key) &&
-               policy_decide(policy, &origin, ACCESS_READ, buf_slice(&key), &budget);
+        return !policy || policy_decide(policy, &origin, ACCESS_READ, registration->key_name, &budget);
 }
 
 /*

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "engine/internal.h"
-
-#include <errno.h>
-
-#include "base/cleanup.h"
 #include "engine/revocation.h"
 
 static int undo_entry(struct engine *engine, const struct row *row) {
@@ -32,21 +28,16 @@ static int undo_entry(struct engine *engine, const struct row *row) {
  */
 static int undo_registration(struct engine *engine, const struct row *row) {
         const struct registration *registration = row->registration.registration;
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         struct registration *present;
-
-        registration_append_names(registration, &client, &key);
-        if (buf_failed(&client) || buf_failed(&key))
-                return -ENOMEM;
 
         if (!row->registration.is_added) {
                 engine->is_tracking_uncertain = true;
                 revocation_repeat_unless_granted(engine, registration);
-                return engine_put_registration(engine, buf_slice(&client), registration->user,
-                                               buf_slice(&key), registration->connection);
+                return engine_put_registration(engine, registration->client_name, registration->user,
+                                               registration->key_name, registration->connection);
         }
 
-        present = engine_find_registration(engine, buf_slice(&client), buf_slice(&key));
+        present = engine_find_registration(engine, registration->client_name, registration->key_name);
         if (present) /* absent if its client has disconnected: ticks remove the registration */
                 registrations_remove(&engine->registrations, present);
         return 0;

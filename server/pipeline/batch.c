@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/time_units.h"
 #include "pipeline/pipeline.h"
+#include "protocol/topics.h"
 
 /* An empty batch keeps at most this much memory for texts. */
 #define TEXTS_RETAINED_MAX ((size_t)1 << 20)
@@ -72,12 +73,16 @@ static size_t reply_bytes(const struct pending_reply *pending) {
         return n_bytes;
 }
 
+static size_t registration_bytes(const struct registration *registration) {
+        return topic_notify_length(registration->client_name.length, registration->key_name.length);
+}
+
 static size_t row_bytes(const struct row *row) {
         switch (row->type) {
         case ROW_ENTRY:
                 return entry_bytes(row->entry.before) + entry_bytes(row->entry.after);
         case ROW_REGISTRATION:
-                return row->registration.registration->topic_length;
+                return registration_bytes(row->registration.registration);
         case ROW_REPLY:
                 break;
         }
@@ -85,7 +90,7 @@ static size_t row_bytes(const struct row *row) {
 }
 
 static size_t notification_bytes(const struct effects *effects, const struct notification *notification) {
-        return notification->registration->topic_length +
+        return registration_bytes(notification->registration) +
                entry_bytes(effects->changes[notification->change].entry);
 }
 

@@ -60,18 +60,16 @@ static int set_topic(struct message *message, struct buf *topic, struct slice cl
 /* Return how many times to publish the notification to this recipient. */
 static int n_copies(const struct delivery *delivery, const struct pending_notification *notification,
                     const struct recipient *recipient) {
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         const struct hooks *hooks = delivery->hooks;
         const struct registration *registration;
 
         if (!hooks)
                 return 1;
 
-        buf_append_slice(&client, recipient->client);
         registration = engine_registration_of_connection(delivery->state->engine, recipient->connection);
-        if (registration)
-                registration_append_names(registration, &client, &key);
-        return hooks->notification(hooks->userdata, buf_slice(&client), notification->key);
+        return hooks->notification(hooks->userdata,
+                                   registration ? registration->client_name : recipient->client,
+                                   notification->key);
 }
 
 /* 1. A plain broker */

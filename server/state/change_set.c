@@ -11,7 +11,8 @@
 
 /* The rows of one key, or of one registration. */
 struct coalesced_row {
-        UT_hash_handle hh;
+        UT_hash_handle hh; /* by identity */
+        struct digest identity;
         const struct row *first, *last;
 };
 
@@ -20,20 +21,24 @@ void change_buffer_deinit(struct change_buffer *buffer) {
         free(buffer->entries);
         free(buffer->registrations);
         free(buffer->replies);
-        buf_deinit(&buffer->clients);
-        buf_deinit(&buffer->keys);
         *buffer = (struct change_buffer){ 0 };
 }
 
-/* What all rows of one key, or of one registration, have in common. */
-static struct slice row_name(const struct row *row) {
-        const struct registration *registration;
+/* Identifies the key, or the client and the key, of a row. */
+static struct digest row_identity(const struct row *row, const struct hash_key *hash_key) {
+        struct digest digests[2];
 
-        if (row->type == ROW_ENTRY)
-                return entry_key(row->entry.after ? row->entry.after : row->entry.before);
+        if (row->type == ROW_ENTRY) {
+                const struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
+                const struct slice key = entry_key(entry);
 
-        registration = row->registration.registration;
-        return (struct slice){ (const uint8_t *)registration->topic, registration->topic_length };
+                return hash_parts(hash_key, &key, 1, digests);
+        }
+
+        return hash_parts(hash_key,
+                          (struct slice[]){ row->registration.registration->client_name,
+                                            row->registration.registration->key_name },
+                          2, digests);
 }
 
 /*
@@ -47,21 +52,19 @@ static ssize_t coalesce(struct change_buffer *buffer, const struct effects *effe
 
         for (size_t i = 0; i < effects->n_rows && n >= 0; i++) {
                 const struct row *row = &effects->rows[i];
-                struct slice name;
-                unsigned int value;
+                struct digest identity;
 
                 if (row->type != type)
                         continue;
-                name = row_name(row);
-                value = hash_value(hash_bytes(hash_key, name));
-                HASH_FIND_BYHASHVALUE(hh, table, name.data, name.length, value, found);
+                identity = row_identity(row, hash_key);
+                HASH_FIND(hh, table, &identity, sizeof(identity), found);
                 if (found) {
                         found->last = row;
                         continue;
                 }
                 found = &buffer->rows[n++];
-                *found = (struct coalesced_row){ .first = row, .last = row };
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, table, name.data, name.length, value, found);
+                *found = (struct coalesced_row){ .identity = identity, .first = row, .last = row };
+                HASH_ADD(hh, table, identity, sizeof(identity), found);
                 if (!found->hh.tbl)
                         n = -ENOMEM;
         }
@@ -125,36 +128,17 @@ static int fill_entries(struct change_buffer *buffer, const struct effects *effe
         return 0;
 }
 
-/*
- * Append the names to the buffers, which may move: set only the lengths. set_names() lets the
- * changes borrow.
- */
 static void append_registration(struct change_buffer *buffer, const struct row *row) {
         const struct registration *registration = row->registration.registration;
-        size_t clients_length = buffer->clients.length, keys_length = buffer->keys.length;
-        struct registration_change change = { .is_removed = !row->registration.is_added };
+        struct registration_change change = { .client = registration->client_name,
+                                              .key = registration->key_name,
+                                              .is_removed = !row->registration.is_added };
 
-        registration_append_names(registration, &buffer->clients, &buffer->keys);
-        change.client.length = buffer->clients.length - clients_length;
-        change.key.length = buffer->keys.length - keys_length;
         if (!change.is_removed) {
                 change.connection = registration->connection;
                 change.user = registration->user;
         }
         buffer->registrations[buffer->n_registrations++] = change;
-}
-
-static void set_names(struct change_buffer *buffer) {
-        const uint8_t *client = buffer->clients.data, *key = buffer->keys.data;
-
-        for (size_t i = 0; i < buffer->n_registrations; i++) {
-                struct registration_change *change = &buffer->registrations[i];
-
-                change->client.data = client;
-                change->key.data = key;
-                client += change->client.length;
-                key += change->key.length;
-        }
 }
 
 static int fill_registrations(struct change_buffer *buffer, const struct effects *effects,
@@ -169,17 +153,12 @@ static int fill_registrations(struct change_buffer *buffer, const struct effects
         if (r < 0)
                 return r;
 
-        buf_reset(&buffer->clients);
-        buf_reset(&buffer->keys);
         /*
          * Also if a registration was added and has ended within the rows: a former one may be
          * stored, which was removed without a row because it was made again.
          */
         for (ssize_t i = 0; i < n; i++)
                 append_registration(buffer, buffer->rows[i].last);
-        if (buf_failed(&buffer->clients) || buf_failed(&buffer->keys))
-                return -ENOMEM;
-        set_names(buffer);
         return 0;
 }
 

@@ -80,14 +80,13 @@ struct change_buffer {
         size_t n_registrations, registrations_capacity;
         struct reply_change *replies;
         size_t n_replies, replies_capacity;
-        struct buf clients, keys; /* of the registrations */
 };
 
 void change_buffer_deinit(struct change_buffer *buffer);
 
 /*
  * Replace the content of the buffer by the changes of the rows: entries, registrations and replies.
- * They borrow from the rows and the buffer. Returns 0 or -ENOMEM; then the content is undefined.
+ * They borrow from the rows. Returns 0 or -ENOMEM; then the content is undefined.
  */
 int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
                        const struct hash_key *hash_key, struct timescale timescale);

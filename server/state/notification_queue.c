@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "protocol/topics.h"
 #include "state/recipients.h"
 
 CLEANUP_FUNCTION(cleanup_entry, struct entry *, entry_unref)
@@ -85,38 +84,27 @@ static size_t n_staged(const struct notification_queue *queue) {
 }
 
 /*
- * Encode the key and the recipients of one change. *at: index of the change's first notification;
- * on return, index of the next change's first notification. Client ids may be long, and the topic
- * of an ended registration must be decoded: so the names of a registration are read only if they
- * are needed.
+ * Encode the recipients of one change. *at: index of the change's first notification; on return,
+ * index of the next change's first notification.
  */
-static int encode(const struct effects *effects, size_t *at, struct buf *key, struct buf *recipients) {
-        size_t first = *at, change = effects->notifications[first].change;
-        CLEANUP(buf_deinit) struct buf client = { 0 };
+static int encode(const struct effects *effects, size_t *at, struct buf *recipients) {
+        size_t change = effects->notifications[*at].change;
 
         buf_reset(recipients);
         for (; *at < effects->n_notifications && effects->notifications[*at].change == change; (*at)++) {
                 const struct registration *registration = effects->notifications[*at].registration;
-                struct recipient recipient = { .connection = registration->connection };
+                struct recipient recipient = { .connection = registration->connection,
+                                               .client_length = registration->client_name.length };
 
-                if (*at == first || recipient.connection == 0) {
-                        buf_reset(&client);
-                        buf_reset(key);
-                        registration_append_names(registration, &client, key);
-                        if (buf_failed(&client) || buf_failed(key))
-                                return -ENOMEM;
-                }
-                recipient.client_length =
-                        (registration->topic_length - topic_notify_length(0, key->length)) / 2;
                 if (recipient.connection == 0)
-                        recipient.client = buf_slice(&client);
+                        recipient.client = registration->client_name;
                 recipients_append(recipients, &recipient);
         }
         return buf_failed(recipients) ? -ENOMEM : 0;
 }
 
 int notification_queue_stage(struct notification_queue *queue, const struct effects *effects) {
-        CLEANUP(buf_deinit) struct buf key = { 0 }, recipients = { 0 };
+        CLEANUP(buf_deinit) struct buf recipients = { 0 };
         size_t at = 0;
         int r = 0;
 
@@ -124,13 +112,14 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
 
         compact(queue);
         while (at < effects->n_notifications && r == 0) {
-                const struct key_change *change = &effects->changes[effects->notifications[at].change];
+                const struct notification *first = &effects->notifications[at];
+                const struct key_change *change = &effects->changes[first->change];
                 struct pending_notification notification = { .sequence = queue->last_sequence + 1,
                                                              .version = change->version,
+                                                             .key = first->registration->key_name,
                                                              .entry = change->entry };
 
-                r = encode(effects, &at, &key, &recipients);
-                notification.key = buf_slice(&key);
+                r = encode(effects, &at, &recipients);
                 notification.recipients = buf_slice(&recipients);
                 if (r == 0)
                         r = append_item(queue, &notification);

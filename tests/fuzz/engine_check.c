@@ -4,12 +4,10 @@
 #include "engine/disconnect.h"
 
 #include "base/assert.h"
-#include "base/cleanup.h"
 #include "base/glob.h"
 #include "codec/encoder.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
-#include "protocol/topics.h"
 
 /* Length of the effects before the step. */
 struct effects_mark {
@@ -77,12 +75,8 @@ static void check_notification_written(const struct key_change *change) {
 
 /* 2. Notifications */
 
-static bool is_topic_of(const struct registration *registration, struct slice client, struct slice key) {
-        CLEANUP(buf_deinit) struct buf topic = { 0 };
-
-        topic_append_notify(&topic, client, key);
-        return slice_equal(buf_slice(&topic), (struct slice){ (const uint8_t *)registration->topic,
-                                                              registration->topic_length });
+static bool is_of(const struct registration *registration, struct slice client, struct slice key) {
+        return slice_equal(registration->client_name, client) && slice_equal(registration->key_name, key);
 }
 
 static bool is_notified(const struct effects *effects, size_t change, struct slice client,
@@ -91,7 +85,7 @@ static bool is_notified(const struct effects *effects, size_t change, struct sli
 
         for (size_t i = 0; i < effects->n_notifications; i++)
                 n_times += effects->notifications[i].change == change &&
-                           is_topic_of(effects->notifications[i].registration, client, key);
+                           is_of(effects->notifications[i].registration, client, key);
         return n_times == 1;
 }
 
@@ -220,7 +214,7 @@ void both_acknowledge(struct engine_and_model *both, enum event_type type, struc
         for (size_t i = 0; i < both->model.n_registrations && registration->key; i++) {
                 struct model_registration known = both->model.registrations[i];
 
-                if (!is_topic_of(registration, known.client, known.key))
+                if (!is_of(registration, known.client, known.key))
                         continue;
                 if (type == EVENT_DELIVERED)
                         model_delivered(&both->model, known.client, known.key);

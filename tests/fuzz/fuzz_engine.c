@@ -6,7 +6,6 @@
  * the engine's rows must match its content.
  */
 
-#include "base/cleanup.h"
 #include "base/time_units.h"
 #include "engine/engine.h"
 #include "engine/internal.h"
@@ -266,19 +265,15 @@ static void restore_registrations(struct world *world) {
 
         model->n_registrations = 0;
         while ((registration = registrations_each(&world->disk.state->engine->registrations, &cursor))) {
-                struct buf client = { 0 }, key = { 0 };
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
-                registration_append_names(registration, &client, &key);
                 *restored = (struct model_registration){ .connection = registration->connection };
                 for (size_t j = 0; j < N_CLIENTS; j++)
-                        if (slice_equal(engine_clients[j], buf_slice(&client)))
+                        if (slice_equal(engine_clients[j], registration->client_name))
                                 restored->client = engine_clients[j];
                 for (size_t j = 0; j < N_KEYS; j++)
-                        if (slice_equal(engine_key(j), buf_slice(&key)))
+                        if (slice_equal(engine_key(j), registration->key_name))
                                 restored->key = engine_key(j);
-                buf_deinit(&client);
-                buf_deinit(&key);
         }
 }
 

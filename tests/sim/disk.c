@@ -3,7 +3,6 @@
 #include "sim/disk.h"
 
 #include "base/assert.h"
-#include "base/cleanup.h"
 #include "base/time_units.h"
 #include "engine/internal.h"
 
@@ -63,13 +62,11 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
-                CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-                struct registration_change change = { .user = registration->user,
-                                                      .connection = registration->connection };
+                const struct registration_change change = { .client = registration->client_name,
+                                                            .key = registration->key_name,
+                                                            .user = registration->user,
+                                                            .connection = registration->connection };
 
-                registration_append_names(registration, &client, &key);
-                change.client = buf_slice(&client);
-                change.key = buf_slice(&key);
                 r = apply(disk, sink, (struct change_set){ .registrations = &change, .n_registrations = 1 });
         }
         return r;
@@ -196,12 +193,10 @@ static void compare_registrations(const struct registrations *stored, const stru
         size_t n = 0;
 
         while ((registration = registrations_each(present, &cursor))) {
-                CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-                const struct registration *copy;
+                const struct registration *copy =
+                        registrations_find(stored, registrations_names(stored, registration->client_name,
+                                                                       registration->key_name));
 
-                registration_append_names(registration, &client, &key);
-                copy = registrations_find(stored,
-                                          registrations_names(stored, buf_slice(&client), buf_slice(&key)));
                 ASSERT(copy && copy->connection == registration->connection);
                 ASSERT(slice_equal(copy->user, registration->user));
                 n++;

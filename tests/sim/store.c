@@ -60,6 +60,7 @@ static void store_without_key(struct world *world, const struct change_set *chan
 
 /* Print a row of a batch. Every run of a seed must print the same. */
 static void trace_row(const struct row *row) {
+        const struct registration *registration;
         struct slice key;
 
         switch (row->type) {
@@ -68,7 +69,10 @@ static void trace_row(const struct row *row) {
                 check_trace("  entry %.*s", (int)key.length, (const char *)key.data);
                 break;
         case ROW_REGISTRATION:
-                check_trace("  registration %s", row->registration.registration->topic);
+                registration = row->registration.registration;
+                check_trace("  registration of %.*s for %.*s", (int)registration->client_name.length,
+                            (const char *)registration->client_name.data, (int)registration->key_name.length,
+                            (const char *)registration->key_name.data);
                 break;
         case ROW_REPLY:
                 check_trace("  reply %" PRIu64 ", digest %02x%02x", row->reply.number,

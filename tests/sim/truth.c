@@ -173,12 +173,9 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
 
 static void set_registered(struct truth *truth, const struct registration *registration,
                            bool is_registered) {
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-        size_t client_number, key_number;
+        size_t client_number = find_name(clients, N_CLIENTS, registration->client_name);
+        size_t key_number = truth_key_number(registration->key_name);
 
-        registration_append_names(registration, &client, &key);
-        client_number = find_name(clients, N_CLIENTS, buf_slice(&client));
-        key_number = truth_key_number(buf_slice(&key));
         truth->is_registered[client_number][key_number] = is_registered;
         truth->connection[client_number][key_number] = registration->connection;
 }

@@ -266,18 +266,14 @@ static void watch_many(uint64_t connection) {
 }
 
 static bool removes_stored(struct slice key) {
-        struct buf client = { 0 }, row_key = { 0 };
         bool removes = false;
 
         for (size_t i = 0; i < world.effects.n_rows; i++) {
                 const struct row *row = &world.effects.rows[i];
 
-                buf_reset(&row_key);
-                registration_append_names(row->registration.registration, &client, &row_key);
-                removes = removes || (!row->registration.is_added && slice_equal(buf_slice(&row_key), key));
+                removes = removes || (!row->registration.is_added &&
+                                      slice_equal(row->registration.registration->key_name, key));
         }
-        buf_deinit(&client);
-        buf_deinit(&row_key);
         return removes;
 }
 

@@ -45,16 +45,11 @@ static void append_entry(struct buf *line, const struct keyspace *keyspace, stru
 }
 
 static void append_registration(struct buf *line, const struct registration *registration) {
-        struct buf client = { 0 }, key = { 0 };
-
-        registration_append_names(registration, &client, &key);
-        buf_append_slice(line, buf_slice(&client));
+        buf_append_slice(line, registration->client_name);
         buf_append_string(line, " watches ");
-        buf_append_slice(line, buf_slice(&key));
+        buf_append_slice(line, registration->key_name);
         buf_append_string(line, " over ");
         buf_append_uint(line, registration->connection);
-        buf_deinit(&client);
-        buf_deinit(&key);
 }
 
 /* Takes ownership of the line. */

@@ -67,19 +67,6 @@ Test(registrations, distinguishes_pairs_of_client_and_key) {
         registrations_deinit(&table);
 }
 
-Test(registrations, stores_the_notify_topic) {
-        static const char topic[] = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
-                                    "636C69656E742D696431/command/notify/534F4D454B4559";
-        struct registration *registration;
-        struct registrations table;
-
-        registrations_init(&table, HASH_KEY(SEED));
-        registration = add(&table, "client-id1", "SOMEKEY");
-        cr_expect_str_eq(registration->topic, topic);
-        cr_expect_eq(registration->topic_length, sizeof(topic) - 1);
-        registrations_deinit(&table);
-}
-
 Test(registrations, accepts_names_of_any_bytes) {
         struct slice client = S("c\0\xFF"), key = S("\0"), other = S("\0\0");
         struct registrations table;
@@ -230,23 +217,19 @@ static const struct {
 
 Test(registrations, names_client_and_key_of_an_ended_registration) {
         for (size_t i = 0; i < N_ROWS(named); i++) {
-                struct buf client = { 0 }, key = { 0 };
                 struct registration *registration;
                 struct registrations table;
 
                 registrations_init(&table, HASH_KEY(SEED));
-                cr_assert(registrations_add(&table,
-                                            registrations_names(&table, named[i].client, named[i].key),
-                                            (struct slice){ 0 }, 0));
+                cr_assert(registrations_add(
+                        &table, registrations_names(&table, named[i].client, named[i].key), S("user"), 0));
                 registration = registration_ref(registrations_find(
                         &table, registrations_names(&table, named[i].client, named[i].key)));
                 registrations_deinit(&table);
-                registration_append_names(registration, &client, &key);
-                cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
-                cr_expect(slice_equal(buf_slice(&key), named[i].key), ROW(named, i));
+                cr_expect(slice_equal(registration->client_name, named[i].client), ROW(named, i));
+                cr_expect(slice_equal(registration->key_name, named[i].key), ROW(named, i));
+                cr_expect(slice_equal(registration->user, S("user")), ROW(named, i));
                 registration_unref(registration);
-                buf_deinit(&client);
-                buf_deinit(&key);
         }
 }
 
@@ -259,7 +242,7 @@ Test(registrations, keeps_an_ended_registration_readable_while_it_is_referenced)
         registrations_deinit(&table);
         cr_expect_null(registration->key);
         cr_expect_null(registration->client);
-        cr_expect_eq(strlen(registration->topic), registration->topic_length);
+        cr_expect(slice_equal(registration->key_name, S("k")));
         cr_expect_null(registration_unref(registration));
         cr_expect_null(registration_unref(NULL));
 }
@@ -285,9 +268,9 @@ Test(registrations, counts_the_bytes_of_its_registrations) {
 Test(registrations, costs_more_for_longer_names_and_no_less_than_is_stored) {
         cr_expect_geq(registration_cost(S("c"), S("k"), S("")), sizeof(struct registration));
         cr_expect_geq(registration_cost(S("cc"), S("k"), S("")),
-                      registration_cost(S("c"), S("k"), S("")) + 3); /* and twice for the topic */
+                      registration_cost(S("c"), S("k"), S("")) + 2); /* of the client, too */
         cr_expect_geq(registration_cost(S("c"), S("kk"), S("")),
-                      registration_cost(S("c"), S("k"), S("")) + 3);
+                      registration_cost(S("c"), S("k"), S("")) + 2);
 }
 
 Test(registrations, deinit_accepts_zeros) {

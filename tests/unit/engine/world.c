@@ -4,9 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/base16.h"
-#include "protocol/topics.h"
-
 struct engine_config world_config(void) {
         return (struct engine_config){
                 .node_id = S("StateStore"),
@@ -90,17 +87,11 @@ bool has_none(struct world *world, struct slice key) {
         return ask(world, (struct request){ .verb = VERB_GET, .key = key })->outcome == OUTCOME_NO_VALUE;
 }
 
-/* Puts client and key of a notify topic into text as "c:k". */
+/* Puts client and key into text as "c:k". */
 static void append_notified_of(struct buf *text, const struct registration *registration) {
-        struct slice client, key;
-
-        client = slice_from_string(registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/"));
-        client = slice_split(client, '/', &key);
-        slice_split(key, '/', &key); /* command */
-        slice_split(key, '/', &key); /* notify */
-        cr_assert_eq(base16_append_decoded(text, client), 0);
+        buf_append_slice(text, registration->client_name);
         buf_append_string(text, ":");
-        cr_assert_eq(base16_append_decoded(text, key), 0);
+        buf_append_slice(text, registration->key_name);
 }
 
 const char *notified(struct world *world) {

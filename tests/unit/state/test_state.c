@@ -84,13 +84,11 @@ static void add_registrations(struct content *content, const struct state *state
         const struct registration *registration;
 
         while ((registration = registrations_each(&state->engine->registrations, &cursor))) {
-                CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-                struct registration_change change = { .connection = registration->connection,
-                                                      .user = registration->user };
+                const struct registration_change change = { .client = registration->client_name,
+                                                            .key = registration->key_name,
+                                                            .connection = registration->connection,
+                                                            .user = registration->user };
 
-                registration_append_names(registration, &client, &key);
-                change.client = buf_slice(&client);
-                change.key = buf_slice(&key);
                 stored_registration_append(content_add(content, "registration", 0), &change);
         }
 }
