@@ -111,61 +111,31 @@ static bool meets_condition(const struct request *request, const struct entry *e
                slice_equal(entry_value(entry), request->expected);
 }
 
-/* Memory may exceed max_bytes by one part in this number, for what a tick has yet to remove. */
-#define EXPIRED_SHARE 4
+static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
+        uint64_t n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes;
 
-/* How much of a growth exceeds the quotas. */
-struct excess {
-        uint64_t n_keys, n_bytes;
-};
-
-static uint64_t saturating_subtract(uint64_t a, uint64_t b) {
-        return a > b ? a - b : 0;
-}
-
-static struct excess excess_of(const struct engine *engine, struct excess growth) {
-        uint64_t n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes + growth.n_bytes;
-
-        return (struct excess){
-                .n_keys = growth.n_keys > 0 ? saturating_subtract(engine->keyspace.n_keys + growth.n_keys,
-                                                                  engine->config.max_keys)
-                                            : 0,
-                .n_bytes = growth.n_bytes > 0 ? saturating_subtract(n_bytes, engine->config.max_bytes) : 0,
-        };
-}
-
-static bool is_excess(struct excess excess) {
-        return excess.n_keys > 0 || excess.n_bytes > 0;
+        return (n_more_keys > 0 && engine->keyspace.n_keys + n_more_keys > engine->config.max_keys) ||
+               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
 }
 
 /*
  * Ensure the quotas allow this growth. If they do not, remove what a tick would remove later, as
- * far as this step may: registrations of disconnected clients first, then expired keys. What
- * remains of these does not count, up to 1/EXPIRED_SHARE of max_bytes: otherwise a client could set
- * large values that expire at once, without limit, while many small expired keys precede them in
- * the order of removal.
+ * far as this step may: registrations of disconnected clients first, then expired keys.
  */
-static enum outcome make_room(struct request_step *step, struct excess growth) {
+static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
         struct engine *engine = step->engine;
-        struct excess excess = excess_of(engine, growth);
         struct entry *expired;
 
-        if (!is_excess(excess))
-                return OUTCOME_DONE;
-
-        disconnect_continue(engine, &step->n_rows_left, step->effects);
-        while (is_excess(excess = excess_of(engine, growth)) && step->n_rows_left > 0 &&
-               (expired = keyspace_expired(&engine->keyspace, step->now.mono_ns))) {
+        if (exceeds_quota(engine, n_more_keys, n_more_bytes))
+                disconnect_continue(engine, &step->n_rows_left, step->effects);
+        for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_rows_left--) {
+                expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
+                if (!expired || step->n_rows_left == 0)
+                        return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)
                         return OUTCOME_OUT_OF_MEMORY;
-                step->n_rows_left--;
         }
-        if (excess.n_bytes > engine->config.max_bytes / EXPIRED_SHARE)
-                return OUTCOME_QUOTA_EXCEEDED;
-        return keyspace_has_expired(&engine->keyspace, step->now.mono_ns, excess.n_keys,
-                                    saturating_subtract(excess.n_bytes, engine->registrations.n_ended_bytes))
-                       ? OUTCOME_DONE
-                       : OUTCOME_QUOTA_EXCEEDED;
+        return OUTCOME_DONE;
 }
 
 /* Return the deadline of a SET: now plus PX. */
@@ -258,8 +228,7 @@ static void execute_set(struct request_step *step) {
         }
 
         cost_before = entry ? entry_cost_of(entry) : 0;
-        outcome = make_room(step, (struct excess){ .n_keys = entry ? 0 : 1,
-                                                   .n_bytes = saturating_subtract(cost, cost_before) });
+        outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
         if (outcome == OUTCOME_DONE && !fits(&step->engine->config, request))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && command_set(step, entry) < 0)
@@ -343,11 +312,10 @@ static enum outcome add_registration(struct request_step *step, struct registrat
 
         if (registrations->n_registrations >= step->engine->config.max_registrations)
                 disconnect_continue(step->engine, &step->n_rows_left, step->effects);
-        if (registrations->n_registrations - registrations->n_ended_registrations >=
-                    step->engine->config.max_registrations ||
+        if (registrations->n_registrations >= step->engine->config.max_registrations ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
-        outcome = make_room(step, (struct excess){ .n_bytes = cost });
+        outcome = make_room(step, 0, cost);
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||

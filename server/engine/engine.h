@@ -104,13 +104,13 @@ struct event {
 /*
  * Maximum number of rows of one step, so that a step does not delay other requests. What remains is
  * done by later ticks:
- * - expired keys. Until a tick removes them, no client reads them, and they do not count towards
- *   the quotas;
- * - registrations of a disconnected client. From the disconnect on, the client is not notified, and
- *   they do not count; but all memory together is at most 5/4 of max_bytes;
+ * - expired keys. Until a tick removes them, no client reads them;
+ * - registrations of a disconnected client. From the disconnect on, the client is not notified;
  * - registrations to check against a new policy: each counts as a row, because a policy decision
  *   takes time;
  * - watched keys that a restart may have lost: each counts as a row (engine_restore_lost_keys()).
+ * The first two count towards the quotas until they are removed. A request that exceeds a quota
+ * first removes as many of them as its step may.
  *
  * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per
  * connection of the store; the first KEYNOTIFY of a client with restored registrations of a former
@@ -181,7 +181,7 @@ bool engine_is_tracking_uncertain(const struct engine *engine);
 
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
-        uint64_t n_bytes; /* limited by max_bytes, except for what ticks will remove: ENGINE_STEP_ROWS_MAX */
+        uint64_t n_bytes;          /* limited by max_bytes */
         uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
         uint64_t forgotten_reply;  /* all remembered replies up to this number are forgotten; 0: none */
         uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */

@@ -228,16 +228,3 @@ struct entry *keyspace_each(const struct keyspace *keyspace, struct keyspace_cur
 struct entry *keyspace_expired(const struct keyspace *keyspace, int64_t now_ns) {
         return heap_first_deadline(&keyspace->deadlines) <= now_ns ? heap_first(&keyspace->deadlines) : NULL;
 }
-
-bool keyspace_has_expired(const struct keyspace *keyspace, int64_t now_ns, uint64_t n_keys,
-                          uint64_t n_bytes) {
-        uint64_t n_keys_expired = 0, n_bytes_expired = 0, at = 0;
-        const struct entry *entry;
-
-        while ((n_keys_expired < n_keys || n_bytes_expired < n_bytes) &&
-               (entry = heap_next_due(&keyspace->deadlines, &at, now_ns))) {
-                n_keys_expired++;
-                n_bytes_expired += entry_cost_of(entry);
-        }
-        return n_keys_expired >= n_keys && n_bytes_expired >= n_bytes;
-}

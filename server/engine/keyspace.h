@@ -131,10 +131,3 @@ struct entry *keyspace_each(const struct keyspace *keyspace, struct keyspace_cur
  * Borrowed.
  */
 struct entry *keyspace_expired(const struct keyspace *keyspace, int64_t now_ns);
-
-/*
- * Return whether entries whose deadline is at or before now_ns are at least n_keys and have at
- * least n_bytes. Counts no more entries than necessary.
- */
-bool keyspace_has_expired(const struct keyspace *keyspace, int64_t now_ns, uint64_t n_keys,
-                          uint64_t n_bytes);

@@ -270,8 +270,6 @@ static void count_bytes(struct registrations *table, const struct registration *
 
         table->n_bytes += (uint64_t)direction * cost;
         registration->client->n_bytes += (uint64_t)direction * cost;
-        if (registration->client->previous_ended)
-                table->n_ended_bytes += (uint64_t)direction * cost;
 }
 
 /* Make the registration of this client and key. Returns NULL if out of memory. */
@@ -348,7 +346,6 @@ void registrations_remove(struct registrations *table, struct registration *regi
 
         count_bytes(table, registration, -1);
         table->n_registrations--;
-        table->n_ended_registrations -= registration_has_ended(registration);
         if (table->check.next == registration)
                 table->check.next = registration->hh.next;
         HASH_DEL(table->pairs[hash_shard(registration->hh.hashv, REGISTRATIONS_SHARD_BITS)], registration);
@@ -378,8 +375,6 @@ void registrations_end_client(struct registrations *table, struct registration *
         remove_unreachable(table, client);
         HASH_DEL(table->clients[hash_shard(client->hh.hashv, REGISTRATIONS_SHARD_BITS)], client);
         DL_APPEND2(table->ended, client, previous_ended, next_ended);
-        table->n_ended_registrations += client->n_registrations;
-        table->n_ended_bytes += client->n_bytes;
 }
 
 struct registration *registrations_of_ended(const struct registrations *table) {

@@ -64,15 +64,14 @@ struct registrations {
         struct registration_node *clients[REGISTRATIONS_N_SHARDS];
         struct registration_node *connections[REGISTRATIONS_N_SHARDS]; /* clients, by their connection */
         struct registration *pairs[REGISTRATIONS_N_SHARDS];
-        struct registration_node *unreachable;         /* list of clients, the longest idle first; utlist */
-        struct registration_node *ended;               /* clients whose registrations remain to be removed */
-        uint64_t n_registrations;                      /* includes those of ended clients */
-        uint64_t n_ended_registrations, n_ended_bytes; /* the part of ended clients */
-        struct registration_cursor check;   /* stays valid when registrations are added or removed */
-        struct registration_node *next_key; /* for registrations_next_key() */
-        uint32_t n_key_shards_begun;        /* likewise */
-        uint64_t n_nodes;                   /* nodes made since the start; the number of the next node */
-        uint64_t n_bytes;                   /* the sum of registration_cost() */
+        struct registration_node *unreachable; /* list of clients, the longest idle first; utlist */
+        struct registration_node *ended;       /* clients whose registrations remain to be removed */
+        uint64_t n_registrations;              /* includes those of ended clients */
+        struct registration_cursor check;      /* stays valid when registrations are added or removed */
+        struct registration_node *next_key;    /* for registrations_next_key() */
+        uint32_t n_key_shards_begun;           /* likewise */
+        uint64_t n_nodes;                      /* nodes made since the start; the number of the next node */
+        uint64_t n_bytes;                      /* the sum of registration_cost() */
         struct hash_key hash_key;
 };
 

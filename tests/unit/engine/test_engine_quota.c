@@ -229,107 +229,61 @@ Test(quota, removes_expired_keys_for_registrations) {
         world_deinit(&world);
 }
 
-/* Set more keys than a step removes, which expire after 10 ms, and as many which do not expire. */
-static void set_many(int64_t px_ms) {
+/* Set more keys than a step removes, which expire after 10 ms. */
+static void set_many(void) {
         char key[16];
 
         for (int i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++) {
-                struct request request = SET("", "v");
+                struct request request = SET("", "v", PX(10));
 
                 snprintf(key, sizeof(key), "k%d", i);
                 request.key = slice_from_string(key);
-                request.has_px = px_ms > 0;
-                request.px_ms = px_ms;
                 cr_assert(asked(&world, request, OUTCOME_DONE));
         }
 }
 
-/*
- * Store three times the present bytes more, and set the limit to all of it: what expires later is a
- * quarter of the limit.
- */
-static void fill(void) {
-        static uint8_t value[1 << 20];
-        struct request request = SET("filler", "");
-
-        request.value = (struct slice){ value, (size_t)(3 * engine_stats(world.engine).n_bytes) };
-        cr_assert_lt(request.value.length, sizeof(value));
-        cr_assert(asked(&world, request, OUTCOME_DONE));
-        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
-}
-
-/*
- * The value needs the room of more expired keys than a step may remove: the remaining
- * ones do not count.
- */
-Test(quota, of_bytes_does_not_count_expired_keys) {
+/* The value needs the room of more expired keys than a step may remove. */
+Test(quota, removes_expired_keys_in_bounded_steps) {
         static uint8_t value[1 << 18];
         struct request request = SET("large", "");
-        uint64_t n_expired_bytes = 3 * ENGINE_STEP_ROWS_MAX * entry_cost(1, 1, NULL);
 
         world_init(&world, world_config());
-        set_many(10);
-        fill();
-        request.value = (struct slice){ value, (size_t)n_expired_bytes - 300 };
+        set_many();
+        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
+        request.value = (struct slice){ value, 2 * ENGINE_STEP_ROWS_MAX * entry_cost(1, 1, NULL) };
         cr_assert_lt(request.value.length, sizeof(value));
-        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
-        pass_ms(&world, 10);
-        cr_expect(asked(&world, request, OUTCOME_DONE));
-        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        cr_expect_gt(engine_stats(world.engine).n_keys, ENGINE_STEP_ROWS_MAX);
-
-        /*
-         * what has not expired counts: the ticks have removed nothing yet, and this value does not
-         * fit beside the first
-         */
-        request.key = S("another");
-        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        world_deinit(&world);
-}
-
-Test(quota, of_keys_does_not_count_expired_keys) {
-        struct engine_config config = world_config();
-
-        world_init(&world, config);
-        set_many(10);
-        config.max_keys = 2;
-        engine_set_limits(world.engine, &config);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_QUOTA_EXCEEDED));
         pass_ms(&world, 10);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
+        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
         cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        cr_expect_gt(engine_stats(world.engine).n_keys, ENGINE_STEP_ROWS_MAX);
-        cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
-        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
+        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect(asked(&world, request, OUTCOME_DONE));
         world_deinit(&world);
 }
 
-/*
- * The registrations of a client that has disconnected do not count either, although ticks remove
- * them.
- */
-Test(quota, does_not_count_registrations_of_disconnected_clients) {
-        static uint8_t value[1 << 18];
-        struct request request = SET("large", "");
+Test(quota, removes_registrations_of_disconnected_clients_first) {
+        struct engine_config config = world_config();
+        unsigned n_left;
         char key[16];
 
-        world_init(&world, world_config());
-        for (int i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++) {
-                struct request watch = WATCH("c", "", .connection = 1);
-
-                snprintf(key, sizeof(key), "k%d", i);
-                watch.key = slice_from_string(key);
-                cr_assert(asked(&world, watch, OUTCOME_DONE));
-        }
-        request.value = (struct slice){ value, (size_t)engine_stats(world.engine).n_bytes - 300 };
-        cr_assert_lt(request.value.length, sizeof(value));
-        fill();
-        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
-        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
-        cr_expect(asked(&world, request, OUTCOME_DONE));
+        config.max_registrations = 3 * ENGINE_STEP_ROWS_MAX;
+        world_init(&world, config);
+        for (unsigned i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++)
+                cr_assert(asked(&world, watch_number("c", i, key), OUTCOME_DONE));
+        happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("c") });
+        n_left = (unsigned)engine_stats(world.engine).n_registrations;
+        cr_expect_eq(n_left, 2 * ENGINE_STEP_ROWS_MAX);
+        for (unsigned i = n_left; i < 3 * ENGINE_STEP_ROWS_MAX; i++)
+                cr_assert(asked(&world, watch_number("d", i, key), OUTCOME_DONE));
+        cr_expect(asked(&world, watch_number("d", 0, key), OUTCOME_DONE));
         cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        cr_expect_gt(engine_stats(world.engine).n_registrations, ENGINE_STEP_ROWS_MAX / 2);
+
+        limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
+        cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
+        cr_expect_gt(world.effects.n_rows, 1);
         world_deinit(&world);
 }
 
