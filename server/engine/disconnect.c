@@ -104,7 +104,6 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
                 end_client(engine, registrations_of_connection(&engine->registrations, event->connection),
                            &n_rows_left, effects);
                 break;
-        case EVENT_ALL_DISCONNECTED: /* its list of connections is empty */
         case EVENT_CONNECTIONS_RETAINED:
                 end_others(engine, event, effects);
                 break;

@@ -5,7 +5,7 @@
 
 /* End registrations of disconnected clients. Internal to this folder. */
 
-/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_ALL_DISCONNECTED. */
+/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_CONNECTIONS_RETAINED. */
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects);
 
 /* Process EVENT_DELIVERED. */

@@ -75,7 +75,6 @@ enum event_type {
         EVENT_CLIENT_DISCONNECTED,  /* all registrations of `client` */
         EVENT_CONNECTION_CLOSED,    /* all registrations made over `connection` */
         EVENT_CONNECTIONS_RETAINED, /* all registrations except those made over `connections` */
-        EVENT_ALL_DISCONNECTED,     /* all registrations */
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
 
         /*
@@ -112,9 +111,9 @@ struct event {
  * The first two count towards the quotas until they are removed. A request that exceeds a quota
  * first removes as many of them as its step may.
  *
- * Exceptions: EVENT_CONNECTIONS_RETAINED and EVENT_ALL_DISCONNECTED, which happen once per
- * connection of the store; the first KEYNOTIFY of a client with restored registrations of a former
- * connection; a change of a key while its watchers remain to be checked against a new policy.
+ * Exceptions: EVENT_CONNECTIONS_RETAINED, which happens once per connection of the store; the first
+ * KEYNOTIFY of a client with restored registrations of a former connection; a change of a key while
+ * its watchers remain to be checked against a new policy.
  */
 #define ENGINE_STEP_ROWS_MAX 64
 
@@ -172,8 +171,7 @@ int engine_undo(struct engine *engine, const struct effects *effects);
 
 /*
  * Return true if the plugin may track other connections than those with registrations: from an
- * engine_undo() of an ended registration or of a track change, until EVENT_CONNECTIONS_RETAINED or
- * EVENT_ALL_DISCONNECTED.
+ * engine_undo() of an ended registration or of a track change, until EVENT_CONNECTIONS_RETAINED.
  */
 bool engine_is_tracking_uncertain(const struct engine *engine);
 

@@ -295,10 +295,10 @@ static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
  * disappeared while the store did not run: then the stored registrations have connections.
  */
 static void serve_plain(struct pipeline *pipeline, struct now now) {
-        struct event all_disconnected = { .type = EVENT_ALL_DISCONNECTED };
+        struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
 
         if (!pipeline->session.is_session_present || engine_has_connections(pipeline->state->engine))
-                cycle_step(pipeline, &all_disconnected, now);
+                cycle_step(pipeline, &none_retained, now);
         serve(pipeline, BROKER_PLAIN);
 }
 

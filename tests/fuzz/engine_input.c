@@ -142,7 +142,7 @@ void engine_take_disconnect(struct slice *input, struct input_context *around, u
                             struct event *ret_event) {
         static const enum event_type types[] = { EVENT_CLIENT_DISCONNECTED, EVENT_CONNECTION_CLOSED,
                                                  EVENT_CONNECTION_CLOSED, EVENT_CONNECTIONS_RETAINED,
-                                                 EVENT_ALL_DISCONNECTED };
+                                                 EVENT_CONNECTIONS_RETAINED };
         size_t client = input_below(input, N_CLIENTS);
         struct event event = { .type = types[input_below(input, 5)] };
 

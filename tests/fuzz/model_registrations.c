@@ -129,7 +129,7 @@ static bool has_disconnected(const struct model_registration *registration, cons
 }
 
 void model_disconnect(struct model *model, const struct event *event) {
-        bool is_list = event->type == EVENT_CONNECTIONS_RETAINED || event->type == EVENT_ALL_DISCONNECTED;
+        bool is_list = event->type == EVENT_CONNECTIONS_RETAINED;
 
         model->disconnect_epoch++;
         model->is_tracking_uncertain &= !is_list;

@@ -194,7 +194,6 @@ static const struct {
         { "an unknown connection",
           { .type = EVENT_CONNECTION_CLOSED, .connection = 3 },
           "a:k=v b:k=v c:k=v " },
-        { "all", { .type = EVENT_ALL_DISCONNECTED }, "" },
         { "all, because no connection is retained", { .type = EVENT_CONNECTIONS_RETAINED }, "" },
 };
 

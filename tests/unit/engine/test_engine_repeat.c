@@ -252,7 +252,7 @@ static const struct {
         { "this client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
         { "another client: any disconnect counts, because the connection is unknown",
           { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("other") } },
-        { "all", { .type = EVENT_ALL_DISCONNECTED } },
+        { "all", { .type = EVENT_CONNECTIONS_RETAINED } },
 };
 
 Test(repeat, of_keynotify_without_connection_is_another_request_after_a_disconnect) {
@@ -271,7 +271,7 @@ Test(repeat, of_keynotify_without_connection_is_another_request_after_a_disconne
 
 Test(repeat, of_other_writes_is_recognized_after_a_disconnect) {
         ask(&world, SET("k", "v", NX, SENT));
-        happen(&world, (struct event){ .type = EVENT_ALL_DISCONNECTED });
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });
         cr_expect(asked(&world, SET("k", "v", NX, SENT), OUTCOME_DONE));
 }
 

@@ -29,7 +29,6 @@ static const struct {
         { "its client disconnected", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
         { "its connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 } },
         { "no connection was retained", { .type = EVENT_CONNECTIONS_RETAINED } },
-        { "all disconnected", { .type = EVENT_ALL_DISCONNECTED } },
         { "its client registers over another connection", { .type = EVENT_REQUEST } },
 };
 
