@@ -59,7 +59,7 @@ ROOMS = {
     "codec": ("base protocol engine", ""),
     "state": ("base protocol engine", "uthash.h"),
     "storage": ("base protocol engine state", ""),
-    "storage/sqlite": ("base protocol engine state storage", "sqlite3.h xxhash.h"),
+    "storage/sqlite": ("base protocol state storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),
     "pipeline": ("base protocol engine codec state storage records", "sodium.h uthash.h utlist.h"),
     "config": ("base protocol policy engine codec", ""),

@@ -151,6 +151,7 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append_string(buf, KIND_HEADER);
         append_bytes(buf, slice_from_string(header->node_id));
         buf_append(buf, &header->digest_key, sizeof(header->digest_key));
+        buf_append(buf, &header->row_hash_key, sizeof(header->row_hash_key));
         append_bytes(buf, slice_from_string(header->instance_id));
         append_version(buf, header->clock);
         append_uint64(buf, header->disconnect_epoch);
@@ -169,6 +170,7 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
 
         read_text(&reader, header.node_id, sizeof(header.node_id));
         read_fixed(&reader, &header.digest_key, sizeof(header.digest_key));
+        read_fixed(&reader, &header.row_hash_key, sizeof(header.row_hash_key));
         read_text(&reader, header.instance_id, sizeof(header.instance_id));
         header.clock.wall_ms = (int64_t)read_uint64(&reader);
         header.clock.counter = read_uint32(&reader);

@@ -41,7 +41,8 @@ def header(data):
     [(record,)] = select(data, "SELECT record FROM header")
     fields = Fields(record, b"H")
     readers = {
-        "node_id": fields.string, "digest_key": lambda: fields.raw(16), "instance_id": fields.string,
+        "node_id": fields.string, "digest_key": lambda: fields.raw(16), "row_hash_key": lambda: fields.raw(16),
+        "instance_id": fields.string,
         "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4), "disconnect_epoch": fields.number,
         "keys_may_be_lost": lambda: fields.number(1), "mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),
         "mac_sequence": fields.number, "former_mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),

@@ -25,12 +25,8 @@ struct binder {
 void binder_add_number(struct binder *binder, int64_t number);
 void binder_add_blob(struct binder *binder, struct slice bytes);
 
-/* As TEXT if the bytes are UTF-8 without NUL, else as BLOB. */
+/* As TEXT if the bytes are UTF-8 without NUL, else as BLOB; as NULL if they are absent. */
 void binder_add_bytes(struct binder *binder, struct slice bytes);
-
-/* As NULL if the bytes are absent, or if the number is not present. */
-void binder_add_optional(struct binder *binder, struct slice bytes);
-void binder_add_optional_number(struct binder *binder, bool is_present, int64_t number);
 
 /* Return whether binder_add_bytes() binds these bytes as TEXT. */
 bool bytes_are_text(struct slice bytes);

@@ -23,10 +23,10 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "protocol/hlc.h"
 #include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
+#include "storage/stored_form.h"
 
 #define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
@@ -34,7 +34,7 @@ struct database_load {
         sqlite3 *db;
         const struct directory *directory;
         const struct storage_sink *sink;
-        struct database_header header;
+        struct state_header header;
 };
 
 /*
@@ -43,11 +43,11 @@ struct database_load {
  * one.
  */
 static bool is_issued(const struct database_load *load, struct version version) {
-        return version_compare(version, load->header.state.clock) <= 0;
+        return version_compare(version, load->header.clock) <= 0;
 }
 
 static int apply(const struct database_load *load, struct change_set change_set) {
-        change_set.header = load->header.state;
+        change_set.header = load->header;
         return load->sink->apply(load->sink->userdata, &change_set);
 }
 
@@ -83,24 +83,13 @@ static int check_structures(const struct database_load *load) {
 }
 
 static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
-        struct entry_change change = { .expires_at_ms = EXPIRES_NEVER };
-        struct stored_entry entry;
-        int r;
+        struct entry_change change;
+        uint64_t hash;
 
-        r = stored_entry_read(statement, &entry);
-        if (r < 0)
-                return r;
-        change.has_fence = entry.fence.data;
-        if (!is_issued(load, entry.version) ||
-            !row_hash_equal(entry.hash, row_hash_of_key(&load->header.row_hash_key, entry.key)) ||
-            (change.has_fence && hlc_parse(entry.fence, &change.fence) < 0))
+        if (entry_read(statement, &hash, &change) < 0 || !is_issued(load, change.version) ||
+            !row_hash_equal(hash, row_hash_of_key(&load->header.row_hash_key, change.key)))
                 return -EBADMSG;
 
-        change.key = entry.key;
-        change.value = entry.value;
-        change.version = entry.version;
-        if (entry.expires)
-                change.expires_at_ms = entry.expires_at_ms;
         return apply(load, (struct change_set){ .entries = &change, .n_entries = 1 });
 }
 
@@ -140,7 +129,7 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
 
         if (record_read(statement, 1, &sequence, &record) < 0 ||
             stored_notification_read(record, &change) < 0 || !is_issued(load, change.version) ||
-            sequence < 1 || sequence > load->header.state.notification_sequence)
+            sequence < 1 || sequence > load->header.notification_sequence)
                 return -EBADMSG;
 
         change.sequence = sequence;
@@ -153,7 +142,7 @@ static const struct {
         int name_column; /* identifies the row in messages */
         int (*load_row)(struct database_load *load, sqlite3_stmt *statement);
 } tables[] = {
-        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", 1, load_entry },
+        { "entries", "SELECT " ENTRY_COLUMNS " FROM entries", 1, load_entry },
         { "registrations", "SELECT hash, checksum, record FROM registrations", 0, load_registration },
         { "replies", "SELECT number, checksum, record FROM replies ORDER BY number", 0, load_reply },
         { "notifications", "SELECT sequence, checksum, record FROM notifications ORDER BY sequence", 0,
@@ -206,26 +195,40 @@ static int check_commit_watermark(const struct database_load *load, struct state
                 (unsigned long long)header->n_commits, (unsigned long long)commit_watermark.n_commits);
 }
 
-int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct database_header *ret_header) {
+int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+        struct slice record;
+        uint64_t number;
+        int code;
+
+        code = database_prepare(db, "SELECT number, checksum, record FROM header WHERE number = 1",
+                                &statement);
+        if (code == SQLITE_OK)
+                code = sqlite3_step(statement);
+        if (code != SQLITE_ROW)
+                return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+
+        return record_read(statement, 1, &number, &record) == 0 &&
+                               stored_header_read(record, ret_header) == 0
+                       ? SQLITE_OK
+                       : SQLITE_CORRUPT;
+}
+
+int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink) {
         struct database_load load = { .db = db, .directory = directory, .sink = sink };
         int code, r;
 
-        code = database_header_read(db, &load.header);
+        code = sqlite_load_header(db, &load.header);
         if (code == SQLITE_CORRUPT)
                 return database_refuse(directory, DIRECTORY_DATABASE, "the table header is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
-        r = check_commit_watermark(&load, &load.header.state);
+        r = check_commit_watermark(&load, &load.header);
         if (r == 0)
                 r = check_structures(&load);
         if (r == 0)
                 r = apply(&load, (struct change_set){ 0 });
         for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 r = load_table(&load, i);
-        if (r < 0)
-                return r;
-
-        *ret_header = load.header;
-        return 0;
+        return r;
 }

@@ -13,6 +13,7 @@
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/load.h"
 #include "storage/sqlite/schema.h"
+#include "storage/sqlite/write.h"
 
 struct counting {
         struct now now;
@@ -37,14 +38,13 @@ static int count_change_set(void *userdata, const struct change_set *change_set)
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
         struct counting counting = { .now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() } };
         const struct storage_sink sink = { .apply = count_change_set, .userdata = &counting };
-        struct database_header header;
         int r;
 
         r = schema_check(db, directory);
         if (r == SCHEMA_NONE)
                 return database_refuse(directory, DIRECTORY_DATABASE, "it is empty");
         if (r == 0)
-                r = sqlite_load(db, directory, &sink, &header);
+                r = sqlite_load(db, directory, &sink);
         if (r < 0)
                 return r;
 
@@ -130,15 +130,18 @@ static int copy_pages(sqlite3 *from, sqlite3 *to) {
 
 /* Give the copy a new instance id: it lacks later commits. */
 static int renew_instance(sqlite3 *db) {
-        struct database_header header;
+        CLEANUP(sqlite_writer_deinit) struct sqlite_writer writer = { 0 };
+        struct change_set renewed = { 0 };
         int code;
 
-        code = database_header_read(db, &header);
+        code = sqlite_load_header(db, &renewed.header);
+        if (code == SQLITE_OK)
+                code = sqlite_writer_init(&writer, db);
         if (code != SQLITE_OK)
                 return code;
 
-        state_header_renew_instance(&header.state);
-        code = database_header_write(db, &header);
+        state_header_renew_instance(&renewed.header);
+        code = sqlite_writer_put(&writer, &renewed);
         return code == SQLITE_OK ? database_run(db, "PRAGMA wal_checkpoint(TRUNCATE)") : code;
 }
 

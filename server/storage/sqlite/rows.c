@@ -4,15 +4,22 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <xxhash.h>
 
 #include "base/array.h"
+#include "protocol/hlc.h"
 #include "storage/sqlite/binder.h"
-#include "storage/sqlite/checksum.h"
 
-struct slice column_bytes(sqlite3_stmt *statement, int column) {
+/* Return the bytes of the column. data is never NULL: NULL would mean absent. */
+static struct slice column_bytes(sqlite3_stmt *statement, int column) {
         const void *data = sqlite3_column_blob(statement, column);
 
         return (struct slice){ data ? data : "", (size_t)sqlite3_column_bytes(statement, column) };
+}
+
+/* Chained checksums: the checksum of one part is the seed of the next. */
+static uint64_t checksum_add(uint64_t checksum, struct slice bytes) {
+        return XXH3_64bits_withSeed(bytes.length ? bytes.data : NULL, bytes.length, checksum);
 }
 
 /* Return true if binder_add_bytes() stores these bytes with the type of the column. */
@@ -33,11 +40,6 @@ static bool is_version(sqlite3_stmt *statement, int column) {
 static struct version column_version(sqlite3_stmt *statement, int column) {
         return (struct version){ sqlite3_column_int64(statement, column),
                                  (uint32_t)sqlite3_column_int64(statement, column + 1) };
-}
-
-static void add_version(struct binder *binder, struct version version) {
-        binder_add_number(binder, version.wall_ms);
-        binder_add_number(binder, version.counter);
 }
 
 /* The database does not depend on the byte order of the machine. */
@@ -63,54 +65,55 @@ uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client,
         return with_slot_0(hash);
 }
 
-uint64_t stored_entry_checksum(const struct stored_entry *entry) {
-        const uint64_t numbers[] = {
-                (uint64_t)entry->version.wall_ms,
-                entry->version.counter,
-                entry->expires ? (uint64_t)entry->expires_at_ms : 0,
-                (uint64_t)bytes_are_text(entry->key) | (uint64_t)bytes_are_text(entry->value) << 1 |
-                        (uint64_t)entry->expires << 2 | (uint64_t)(entry->fence.data != NULL) << 3,
-        };
-        uint64_t checksum = 0;
+static uint64_t entry_checksum(const struct entry_change *entry, struct slice fence) {
+        const uint64_t numbers[] = { htole64((uint64_t)entry->version.wall_ms),
+                                     htole64(entry->version.counter),
+                                     htole64((uint64_t)entry->expires_at_ms) };
+        uint64_t checksum = checksum_add(0, entry->key);
 
-        checksum = checksum_add_bytes(checksum, entry->key);
-        checksum = checksum_add_bytes(checksum, entry->value);
-        if (entry->fence.data)
-                checksum = checksum_add_bytes(checksum, entry->fence);
-        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
+        checksum = checksum_add(checksum, entry->value);
+        checksum = checksum_add(checksum, fence);
+        return checksum_add(checksum, (struct slice){ (const uint8_t *)numbers, sizeof(numbers) });
 }
 
-int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
+int entry_bind(sqlite3_stmt *statement, uint64_t hash, const struct entry_change *entry,
+               struct slice fence) {
         struct binder binder = { .statement = statement };
 
-        binder_add_number(&binder, (int64_t)entry->hash);
+        binder_add_number(&binder, (int64_t)hash);
         binder_add_bytes(&binder, entry->key);
-        add_version(&binder, entry->version);
-        binder_add_optional_number(&binder, entry->expires, entry->expires_at_ms);
-        binder_add_optional(&binder, entry->fence);
-        binder_add_number(&binder, (int64_t)stored_entry_checksum(entry));
+        binder_add_number(&binder, entry->version.wall_ms);
+        binder_add_number(&binder, entry->version.counter);
+        if (entry->expires_at_ms == EXPIRES_NEVER)
+                binder_add_bytes(&binder, (struct slice){ 0 });
+        else
+                binder_add_number(&binder, entry->expires_at_ms);
+        binder_add_bytes(&binder, fence);
+        binder_add_number(&binder, (int64_t)entry_checksum(entry, fence));
         binder_add_bytes(&binder, entry->value);
         return binder.code;
 }
 
-int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry) {
-        struct stored_entry entry = {
-                .hash = (uint64_t)sqlite3_column_int64(statement, 0),
+int entry_read(sqlite3_stmt *statement, uint64_t *ret_hash, struct entry_change *ret_entry) {
+        struct entry_change entry = {
                 .key = column_bytes(statement, 1),
-                .version = column_version(statement, 2),
-                .expires = sqlite3_column_type(statement, 4) != SQLITE_NULL,
-                .expires_at_ms = sqlite3_column_int64(statement, 4),
                 .value = column_bytes(statement, 7),
+                .version = column_version(statement, 2),
+                .expires_at_ms = EXPIRES_NEVER,
+                .has_fence = sqlite3_column_type(statement, 5) != SQLITE_NULL,
         };
-        uint64_t checksum;
+        struct slice fence = { 0 };
 
-        if (sqlite3_column_type(statement, 5) != SQLITE_NULL)
-                entry.fence = column_bytes(statement, 5);
-        checksum = stored_entry_checksum(&entry);
+        if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
+                entry.expires_at_ms = sqlite3_column_int64(statement, 4);
+        if (entry.has_fence)
+                fence = column_bytes(statement, 5);
         if (!has_expected_type(statement, 1, entry.key) || !has_expected_type(statement, 7, entry.value) ||
-            !is_version(statement, 2) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
+            !is_version(statement, 2) || (entry.has_fence && hlc_parse(fence, &entry.fence) < 0) ||
+            entry_checksum(&entry, fence) != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
+        *ret_hash = (uint64_t)sqlite3_column_int64(statement, 0);
         *ret_entry = entry;
         return 0;
 }
@@ -119,7 +122,7 @@ int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record) {
         struct binder binder = { .statement = statement };
 
         binder_add_number(&binder, (int64_t)number);
-        binder_add_number(&binder, (int64_t)checksum_add_bytes(number, record));
+        binder_add_number(&binder, (int64_t)checksum_add(number, record));
         binder_add_blob(&binder, record);
         return binder.code;
 }
@@ -128,8 +131,7 @@ int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number,
         uint64_t number = (uint64_t)sqlite3_column_int64(statement, 0);
         struct slice record = column_bytes(statement, 2);
 
-        if (checksum_add_bytes(number / n_slots * n_slots, record) !=
-            (uint64_t)sqlite3_column_int64(statement, 1))
+        if (checksum_add(number / n_slots * n_slots, record) != (uint64_t)sqlite3_column_int64(statement, 1))
                 return -EBADMSG;
 
         *ret_number = number;

@@ -3,8 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "engine/hash.h"
-#include "engine/keyspace.h"
+#include "state/change_set.h"
 
 /*
  * Rows. A row that is read is borrowed from its statement until the next step. The read functions
@@ -17,7 +16,7 @@
  * hash can exist beside each other: a row is searched in all slots of its hash, and a new row gets
  * the first free slot. With 60 bits of a keyed hash, a second slot is hardly ever used.
  *
- * The hash key is used for nothing else, and clients see nothing that is derived from it: otherwise
+ * The hash key is that of the header. It is used for nothing else, and clients see nothing that is derived from it: otherwise
  * clients could choose names with the same hash.
  */
 #define ROW_SLOTS 16
@@ -29,21 +28,14 @@ uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client,
 /* Return whether this is the hash with any slot. */
 bool row_hash_equal(uint64_t stored, uint64_t hash);
 
-struct stored_entry {
-        uint64_t hash;
-        struct slice key, value;
-        struct slice fence; /* text; data NULL: none */
-        struct version version;
-        bool expires;
-        int64_t expires_at_ms;
-};
+/*
+ * An entry. entry_bind() binds ?1 to ?8, entry_read() reads the columns 0 to 7. fence: the text of
+ * entry->fence; absent if the entry has none.
+ */
+#define ENTRY_COLUMNS "hash, key, version_wall_ms, version_counter, expires_at_ms, fence, checksum, value"
 
-#define STORED_ENTRY_COLUMNS                                                                                \
-        "hash, key, version_wall_ms, version_counter, expires_at_ms, fence, checksum, value"
-
-uint64_t stored_entry_checksum(const struct stored_entry *entry);
-int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry);
-int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry);
+int entry_bind(sqlite3_stmt *statement, uint64_t hash, const struct entry_change *entry, struct slice fence);
+int entry_read(sqlite3_stmt *statement, uint64_t *ret_hash, struct entry_change *ret_entry);
 
 /*
  * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h.
@@ -52,6 +44,3 @@ int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry);
  */
 int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record);
 int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number, struct slice *ret_record);
-
-/* Return the bytes of the column. data is never NULL: NULL would mean absent. */
-struct slice column_bytes(sqlite3_stmt *statement, int column);

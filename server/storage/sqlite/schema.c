@@ -9,8 +9,7 @@
 #include "storage/sqlite/database.h"
 
 static const char tables[] =
-        "CREATE TABLE header (id INTEGER PRIMARY KEY, row_hash_key BLOB NOT NULL,"
-        " checksum INTEGER NOT NULL, record BLOB NOT NULL);"
+        "CREATE TABLE header (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT NULL);"
         "CREATE TABLE entries (hash INTEGER PRIMARY KEY, key NOT NULL,"
         " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
         " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL, value NOT NULL);"

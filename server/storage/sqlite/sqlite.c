@@ -22,7 +22,6 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/load.h"
@@ -37,7 +36,6 @@ struct sqlite_storage {
         struct directory directory;
         sqlite3 *db;
         struct sqlite_writer writer;
-        struct hash_key row_hash_key; /* of the database */
         int commit_watermark_fd;
         int checkpoint_frames;
         int n_log_frames;           /* after the last commit */
@@ -113,30 +111,22 @@ static void update_watermark(const struct sqlite_storage *storage, const struct 
 
 static int sqlite_storage_load(struct storage *base, const struct storage_sink *sink) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
-        struct database_header header;
-        int r;
 
-        if (storage->is_empty)
-                return 0;
-        r = sqlite_load(storage->db, &storage->directory, sink, &header);
-        if (r == 0)
-                storage->row_hash_key = header.row_hash_key;
-        return r;
+        return storage->is_empty ? 0 : sqlite_load(storage->db, &storage->directory, sink);
 }
 
 /* Create the tables in one transaction. An interrupted one leaves the database empty. */
-static int create_tables(struct sqlite_storage *storage, const struct state_header *state_header) {
-        struct database_header header = { .state = *state_header };
+static int create_tables(struct sqlite_storage *storage, const struct state_header *header) {
         int code;
 
-        random_fill(&header.row_hash_key, sizeof(header.row_hash_key));
-        storage->row_hash_key = header.row_hash_key;
         errno = 0;
         code = database_run(storage->db, "BEGIN IMMEDIATE");
         if (code == SQLITE_OK)
                 code = schema_create(storage->db);
         if (code == SQLITE_OK)
-                code = database_header_write(storage->db, &header);
+                code = sqlite_writer_init(&storage->writer, storage->db);
+        if (code == SQLITE_OK)
+                code = sqlite_writer_put(&storage->writer, &(struct change_set){ .header = *header });
         if (code == SQLITE_OK)
                 code = database_run(storage->db, "COMMIT");
         return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);
@@ -159,8 +149,9 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
         r = database_errno(database_run(storage->db, settings));
         if (r == 0 && sqlite3_db_readonly(storage->db, "main"))
                 r = -EACCES; /* SQLite opens a file that it cannot write for reading */
-        if (r == 0 && storage->is_empty)
-                r = create_tables(storage, header);
+        if (r == 0)
+                r = storage->is_empty ? create_tables(storage, header)
+                                      : database_errno(sqlite_writer_init(&storage->writer, storage->db));
         if (r < 0)
                 return r;
 
@@ -168,10 +159,7 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
         sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
         update_watermark(storage, header);
-        r = checkpoint_at_start(storage);
-        return r == 0 ? database_errno(
-                                sqlite_writer_init(&storage->writer, storage->db, &storage->row_hash_key))
-                      : r;
+        return checkpoint_at_start(storage);
 }
 
 static int sqlite_storage_lead(struct storage *base, const struct state_header *header) {

@@ -20,12 +20,12 @@ static const char *const statements_sql[] = {
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
-        [WRITE_HEADER] = database_header_write_sql,
+        [WRITE_HEADER] = "REPLACE INTO header (number, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_UPDATE_ENTRY] = "UPDATE entries"
                                " SET version_wall_ms = ?3, version_counter = ?4, expires_at_ms = ?5,"
                                " fence = ?6, checksum = ?7, value = ?8" WHERE_ENTRY,
         [WRITE_INSERT_ENTRY] =
-                "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO entries (" ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         [WRITE_REMOVE_ENTRY] = "DELETE FROM entries" WHERE_ENTRY,
         [WRITE_INSERT_REGISTRATION] =
                 "INSERT INTO registrations (hash, checksum, record) VALUES (?1, ?2, ?3)",
@@ -41,10 +41,10 @@ static const char *const statements_sql[] = {
 };
 _Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key) {
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db) {
         int code = SQLITE_OK;
 
-        *writer = (struct sqlite_writer){ .row_hash_key = *row_hash_key };
+        *writer = (struct sqlite_writer){ 0 };
         for (size_t i = 0; i < N_WRITE_STATEMENTS && code == SQLITE_OK; i++)
                 code = database_prepare(db, statements_sql[i], &writer->statements[i]);
         return code;
@@ -53,7 +53,6 @@ int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct h
 void sqlite_writer_deinit(struct sqlite_writer *writer) {
         for (size_t i = 0; i < N_WRITE_STATEMENTS; i++)
                 sqlite3_finalize(writer->statements[i]);
-        buf_deinit(&writer->fence);
         buf_deinit(&writer->record);
         *writer = (struct sqlite_writer){ 0 };
 }
@@ -77,44 +76,27 @@ static int insert(struct sqlite_writer *writer, enum write_statement which, uint
         return code;
 }
 
-static int make_stored_entry(struct sqlite_writer *writer, const struct entry_change *change,
-                             struct stored_entry *ret_stored) {
-        struct stored_entry stored = {
-                .hash = row_hash_of_key(&writer->row_hash_key, change->key),
-                .key = change->key,
-                .value = change->value,
-                .version = change->version,
-                .expires = change->expires_at_ms != EXPIRES_NEVER,
-                .expires_at_ms = change->expires_at_ms,
-        };
-
-        if (change->has_fence) {
-                buf_reset(&writer->fence);
-                hlc_append(&writer->fence, change->fence, HLC_PADDED);
-                if (buf_failed(&writer->fence))
-                        return SQLITE_NOMEM;
-                stored.fence = buf_slice(&writer->fence);
-        }
-
-        *ret_stored = stored;
-        return SQLITE_OK;
-}
-
 static int put_entry(struct sqlite_writer *writer, const struct entry_change *change) {
         sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
-        struct stored_entry stored;
+        uint64_t hash = row_hash_of_key(&writer->row_hash_key, change->key);
+        struct slice fence = { 0 };
         int code;
 
-        code = make_stored_entry(writer, change, &stored);
-        if (code == SQLITE_OK)
-                code = stored_entry_bind(update, &stored);
+        if (change->has_fence) {
+                buf_reset(&writer->record);
+                hlc_append(&writer->record, change->fence, HLC_PADDED);
+                if (buf_failed(&writer->record))
+                        return SQLITE_NOMEM;
+                fence = buf_slice(&writer->record);
+        }
+        code = entry_bind(update, hash, change, fence);
         if (code == SQLITE_OK)
                 code = sqlite_writer_run(writer, WRITE_UPDATE_ENTRY);
         if (code != SQLITE_OK || sqlite3_changes(sqlite3_db_handle(update)) > 0)
                 return code;
 
-        code = stored_entry_bind(writer->statements[WRITE_INSERT_ENTRY], &stored);
-        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_ENTRY, stored.hash) : code;
+        code = entry_bind(writer->statements[WRITE_INSERT_ENTRY], hash, change, fence);
+        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_ENTRY, hash) : code;
 }
 
 static int remove_entry(struct sqlite_writer *writer, struct slice key) {
@@ -211,16 +193,16 @@ static int write_notifications(struct sqlite_writer *writer, const struct change
 }
 
 static int write_header(struct sqlite_writer *writer, const struct change_set *change_set) {
-        struct database_header header = { .state = change_set->header,
-                                          .row_hash_key = writer->row_hash_key };
-        int code = database_header_bind(writer->statements[WRITE_HEADER], &header, &writer->record);
-
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_HEADER) : code;
+        buf_reset(&writer->record);
+        stored_header_append(&writer->record, &change_set->header);
+        return put_record(writer, WRITE_HEADER, 1);
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set) {
-        int code = write_notifications(writer, change_set);
+        int code;
 
+        writer->row_hash_key = change_set->header.row_hash_key;
+        code = write_notifications(writer, change_set);
         if (code == SQLITE_OK)
                 code = write_replies(writer, change_set);
         for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++) {

@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include "state/change_set.h"
-#include "storage/sqlite/header.h"
+#include "storage/stored_form.h"
 
 /* Writes a change set within a transaction. The caller begins and ends the transaction. */
 
@@ -28,15 +28,15 @@ enum write_statement {
 
 struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
-        struct hash_key row_hash_key;
-        struct buf fence, record; /* of the current row */
+        struct hash_key row_hash_key; /* of the present change set */
+        struct buf record;            /* of the present row, or its fencing token */
 };
 
 /*
  * Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in
  * any case.
  */
-int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, const struct hash_key *row_hash_key);
+int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db);
 
 /* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);

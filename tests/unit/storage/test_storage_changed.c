@@ -46,10 +46,8 @@ static const char *const changes[] = {
         "UPDATE notifications SET record = (SELECT record FROM notifications ORDER BY sequence DESC)"
         " WHERE sequence = (SELECT min(sequence) FROM notifications)",
         "UPDATE header SET checksum = checksum + 1",
-        "UPDATE header SET row_hash_key = randomblob(16)",
-        "UPDATE header SET row_hash_key = zeroblob(15)",
         "UPDATE header SET record = substr(record, 1, length(record) - 1)",
-        "UPDATE header SET id = 2",
+        "UPDATE header SET number = 2",
         "DELETE FROM header",
 };
 

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "storage/sqlite/header.h"
+#include "storage/sqlite/load.h"
 #include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/write.h"
 #include "unit/storage/disk.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
@@ -220,15 +221,18 @@ static const struct {
 };
 
 static void change_header(const struct disk *of, void (*change)(struct state_header *header)) {
-        struct database_header header;
+        struct change_set changed = { 0 };
+        struct sqlite_writer writer;
         char path[128];
         sqlite3 *db;
 
         snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
         cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-        cr_assert_eq(database_header_read(db, &header), SQLITE_OK);
-        change(&header.state);
-        cr_assert_eq(database_header_write(db, &header), SQLITE_OK);
+        cr_assert_eq(sqlite_load_header(db, &changed.header), SQLITE_OK);
+        change(&changed.header);
+        cr_assert_eq(sqlite_writer_init(&writer, db), SQLITE_OK);
+        cr_assert_eq(sqlite_writer_put(&writer, &changed), SQLITE_OK);
+        sqlite_writer_deinit(&writer);
         sqlite3_close(db);
 }
 
