@@ -87,7 +87,7 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
         uint64_t hash;
 
         if (entry_read(statement, &hash, &change) < 0 || !is_issued(load, change.version) ||
-            !row_hash_equal(hash, row_hash_of_key(&load->header.row_hash_key, change.key)))
+            hash != row_hash_of_key(&load->header.row_hash_key, change.key))
                 return -EBADMSG;
 
         return apply(load, (struct change_set){ .entries = &change, .n_entries = 1 });
@@ -98,9 +98,8 @@ static int load_registration(struct database_load *load, sqlite3_stmt *statement
         struct slice record;
         uint64_t hash;
 
-        if (record_read(statement, ROW_SLOTS, &hash, &record) < 0 ||
-            stored_registration_read(record, &change) < 0 ||
-            !row_hash_equal(hash, row_hash_of_names(&load->header.row_hash_key, change.client, change.key)))
+        if (record_read(statement, &hash, &record) < 0 || stored_registration_read(record, &change) < 0 ||
+            hash != row_hash_of_names(&load->header.row_hash_key, change.client, change.key))
                 return -EBADMSG;
 
         return apply(load, (struct change_set){ .registrations = &change, .n_registrations = 1 });
@@ -111,7 +110,7 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         struct slice record;
         uint64_t number;
 
-        if (record_read(statement, 1, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
+        if (record_read(statement, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
             stored_reply_read(record, &change) < 0)
                 return -EBADMSG;
         if (change.reply.has_version &&
@@ -127,7 +126,7 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
         struct slice record;
         uint64_t sequence;
 
-        if (record_read(statement, 1, &sequence, &record) < 0 ||
+        if (record_read(statement, &sequence, &record) < 0 ||
             stored_notification_read(record, &change) < 0 || !is_issued(load, change.version) ||
             sequence < 1 || sequence > load->header.notification_sequence)
                 return -EBADMSG;
@@ -208,8 +207,7 @@ int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {
         if (code != SQLITE_ROW)
                 return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 
-        return record_read(statement, 1, &number, &record) == 0 &&
-                               stored_header_read(record, ret_header) == 0
+        return record_read(statement, &number, &record) == 0 && stored_header_read(record, ret_header) == 0
                        ? SQLITE_OK
                        : SQLITE_CORRUPT;
 }

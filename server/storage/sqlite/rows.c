@@ -43,16 +43,8 @@ static struct version column_version(sqlite3_stmt *statement, int column) {
 }
 
 /* The database does not depend on the byte order of the machine. */
-static uint64_t with_slot_0(uint64_t hash) {
-        return le64toh(hash) / ROW_SLOTS * ROW_SLOTS;
-}
-
-bool row_hash_equal(uint64_t stored, uint64_t hash) {
-        return stored / ROW_SLOTS == hash / ROW_SLOTS;
-}
-
 uint64_t row_hash_of_key(const struct hash_key *hash_key, struct slice key) {
-        return with_slot_0(hash_bytes(hash_key, key));
+        return le64toh(hash_bytes(hash_key, key));
 }
 
 uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client, struct slice key) {
@@ -62,7 +54,7 @@ uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client,
 
         digest = hash_parts(hash_key, names, ARRAY_LENGTH(names), digests);
         memcpy(&hash, digest.bytes, sizeof(hash));
-        return with_slot_0(hash);
+        return le64toh(hash);
 }
 
 static uint64_t entry_checksum(const struct entry_change *entry, struct slice fence) {
@@ -127,11 +119,11 @@ int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record) {
         return binder.code;
 }
 
-int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number, struct slice *ret_record) {
+int record_read(sqlite3_stmt *statement, uint64_t *ret_number, struct slice *ret_record) {
         uint64_t number = (uint64_t)sqlite3_column_int64(statement, 0);
         struct slice record = column_bytes(statement, 2);
 
-        if (checksum_add(number / n_slots * n_slots, record) != (uint64_t)sqlite3_column_int64(statement, 1))
+        if (checksum_add(number, record) != (uint64_t)sqlite3_column_int64(statement, 1))
                 return -EBADMSG;
 
         *ret_number = number;

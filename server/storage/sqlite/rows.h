@@ -12,21 +12,14 @@
 
 /*
  * Entries and registrations are ordered by a hash of their names: of the key, or of client and key.
- * The low bits of a stored hash are a number from 0 to ROW_SLOTS - 1, so that rows with the same
- * hash can exist beside each other: a row is searched in all slots of its hash, and a new row gets
- * the first free slot. With 60 bits of a keyed hash, a second slot is hardly ever used.
+ * Of two names with the same hash only one can be stored: a commit of the other fails. Among a
+ * million names this has a probability of 1 to 37 million.
  *
- * The hash key is that of the header. It is used for nothing else, and clients see nothing that is derived from it: otherwise
- * clients could choose names with the same hash.
+ * The hash key is that of the header. It is used for nothing else, and clients see nothing that is
+ * derived from it: otherwise clients could choose names with the same hash.
  */
-#define ROW_SLOTS 16
-
-/* Each returns the hash with slot 0. */
 uint64_t row_hash_of_key(const struct hash_key *hash_key, struct slice key);
 uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client, struct slice key);
-
-/* Return whether this is the hash with any slot. */
-bool row_hash_equal(uint64_t stored, uint64_t hash);
 
 /*
  * An entry. entry_bind() binds ?1 to ?8, entry_read() reads the columns 0 to 7. fence: the text of
@@ -39,8 +32,7 @@ int entry_read(sqlite3_stmt *statement, uint64_t *ret_hash, struct entry_change 
 
 /*
  * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h.
- * record_bind() binds ?1 to ?3, record_read() reads the columns 0 to 2, in this order. n_slots:
- * ROW_SLOTS for a hash, whose slot the checksum does not contain; 1 for a number.
+ * record_bind() binds ?1 to ?3, record_read() reads the columns 0 to 2, in this order.
  */
 int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record);
-int record_read(sqlite3_stmt *statement, uint64_t n_slots, uint64_t *ret_number, struct slice *ret_record);
+int record_read(sqlite3_stmt *statement, uint64_t *ret_number, struct slice *ret_record);

@@ -8,11 +8,6 @@
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
 
-/* In all slots of the hash ?1, whose slot is 0. */
-#define WHERE_ENTRY        " WHERE hash BETWEEN ?1 AND ?1 + 15 AND key = ?2"
-#define WHERE_REGISTRATION " WHERE hash BETWEEN ?1 AND ?1 + 15 AND substr(record, 1, length(?2)) = ?2"
-_Static_assert(ROW_SLOTS == 16, "the number in the statements");
-
 static const char *const statements_sql[] = {
         /*
          * IMMEDIATE takes the write lock at once: a busy database fails before any row is written.
@@ -23,13 +18,14 @@ static const char *const statements_sql[] = {
         [WRITE_HEADER] = "REPLACE INTO header (number, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_UPDATE_ENTRY] = "UPDATE entries"
                                " SET version_wall_ms = ?3, version_counter = ?4, expires_at_ms = ?5,"
-                               " fence = ?6, checksum = ?7, value = ?8" WHERE_ENTRY,
+                               " fence = ?6, checksum = ?7, value = ?8 WHERE hash = ?1 AND key = ?2",
         [WRITE_INSERT_ENTRY] =
                 "INSERT INTO entries (" ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        [WRITE_REMOVE_ENTRY] = "DELETE FROM entries" WHERE_ENTRY,
+        [WRITE_REMOVE_ENTRY] = "DELETE FROM entries WHERE hash = ?1",
         [WRITE_INSERT_REGISTRATION] =
                 "INSERT INTO registrations (hash, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations" WHERE_REGISTRATION,
+        [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations"
+                                      " WHERE hash = ?1 AND substr(record, 1, length(?2)) = ?2",
         [WRITE_PUT_REPLY] = "REPLACE INTO replies (number, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE number = ?1",
         /* The first rows, so that a commit after a long time without one is not slow. */
@@ -64,49 +60,6 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Insert a row into the first free slot of its hash. The other parameters are bound. */
-static int insert(struct sqlite_writer *writer, enum write_statement which, uint64_t hash) {
-        int code = SQLITE_CONSTRAINT_PRIMARYKEY;
-
-        for (uint64_t slot = 0; slot < ROW_SLOTS && code == SQLITE_CONSTRAINT_PRIMARYKEY; slot++) {
-                code = sqlite3_bind_int64(writer->statements[which], 1, (int64_t)(hash + slot));
-                if (code == SQLITE_OK)
-                        code = sqlite_writer_run(writer, which);
-        }
-        return code;
-}
-
-static int put_entry(struct sqlite_writer *writer, const struct entry_change *change) {
-        sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
-        uint64_t hash = row_hash_of_key(&writer->row_hash_key, change->key);
-        struct slice fence = { 0 };
-        int code;
-
-        if (change->has_fence) {
-                buf_reset(&writer->record);
-                hlc_append(&writer->record, change->fence, HLC_PADDED);
-                if (buf_failed(&writer->record))
-                        return SQLITE_NOMEM;
-                fence = buf_slice(&writer->record);
-        }
-        code = entry_bind(update, hash, change, fence);
-        if (code == SQLITE_OK)
-                code = sqlite_writer_run(writer, WRITE_UPDATE_ENTRY);
-        if (code != SQLITE_OK || sqlite3_changes(sqlite3_db_handle(update)) > 0)
-                return code;
-
-        code = entry_bind(writer->statements[WRITE_INSERT_ENTRY], hash, change, fence);
-        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_ENTRY, hash) : code;
-}
-
-static int remove_entry(struct sqlite_writer *writer, struct slice key) {
-        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_ENTRY] };
-
-        binder_add_number(&binder, (int64_t)row_hash_of_key(&writer->row_hash_key, key));
-        binder_add_bytes(&binder, key);
-        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_ENTRY) : binder.code;
-}
-
 /* Bind the record that is in the buffer, and execute the statement. */
 static int put_record(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
         int code = buf_failed(&writer->record)
@@ -131,7 +84,6 @@ static int remove_registration(struct sqlite_writer *writer, uint64_t hash,
 
 /* An added registration replaces the one with the same names, if there is one. */
 static int write_registration(struct sqlite_writer *writer, const struct registration_change *change) {
-        sqlite3_stmt *insertion = writer->statements[WRITE_INSERT_REGISTRATION];
         uint64_t hash = row_hash_of_names(&writer->row_hash_key, change->client, change->key);
         int code;
 
@@ -140,10 +92,7 @@ static int write_registration(struct sqlite_writer *writer, const struct registr
                 return code;
         buf_reset(&writer->record);
         stored_registration_append(&writer->record, change);
-        if (buf_failed(&writer->record))
-                return SQLITE_NOMEM;
-        code = record_bind(insertion, hash, buf_slice(&writer->record));
-        return code == SQLITE_OK ? insert(writer, WRITE_INSERT_REGISTRATION, hash) : code;
+        return put_record(writer, WRITE_INSERT_REGISTRATION, hash);
 }
 
 static int write_reply(struct sqlite_writer *writer, const struct reply_change *change) {
@@ -158,11 +107,36 @@ static int write_notification(struct sqlite_writer *writer, const struct notific
         return put_record(writer, WRITE_PUT_NOTIFICATION, change->sequence);
 }
 
-/* Remove the rows with this number, or up to it. */
+/* Remove the row with this number or hash, or the rows up to it. */
 static int remove_numbered(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
         int code = sqlite3_bind_int64(writer->statements[which], 1, (int64_t)number);
 
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
+}
+
+static int write_entry(struct sqlite_writer *writer, const struct entry_change *change) {
+        sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
+        uint64_t hash = row_hash_of_key(&writer->row_hash_key, change->key);
+        struct slice fence = { 0 };
+        int code;
+
+        if (!change->value.data)
+                return remove_numbered(writer, WRITE_REMOVE_ENTRY, hash);
+        if (change->has_fence) {
+                buf_reset(&writer->record);
+                hlc_append(&writer->record, change->fence, HLC_PADDED);
+                if (buf_failed(&writer->record))
+                        return SQLITE_NOMEM;
+                fence = buf_slice(&writer->record);
+        }
+        code = entry_bind(update, hash, change, fence);
+        if (code == SQLITE_OK)
+                code = sqlite_writer_run(writer, WRITE_UPDATE_ENTRY);
+        if (code != SQLITE_OK || sqlite3_changes(sqlite3_db_handle(update)) > 0)
+                return code;
+
+        code = entry_bind(writer->statements[WRITE_INSERT_ENTRY], hash, change, fence);
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_INSERT_ENTRY) : code;
 }
 
 /* Remove more replies than the change set adds, so that their number does not grow. */
@@ -205,11 +179,8 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
         code = write_notifications(writer, change_set);
         if (code == SQLITE_OK)
                 code = write_replies(writer, change_set);
-        for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++) {
-                const struct entry_change *change = &change_set->entries[i];
-
-                code = change->value.data ? put_entry(writer, change) : remove_entry(writer, change->key);
-        }
+        for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++)
+                code = write_entry(writer, &change_set->entries[i]);
         for (size_t i = 0; i < change_set->n_registrations && code == SQLITE_OK; i++)
                 code = write_registration(writer, &change_set->registrations[i]);
         return code == SQLITE_OK ? write_header(writer, change_set) : code;
