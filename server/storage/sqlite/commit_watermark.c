@@ -15,15 +15,14 @@
 #define FIELDS_LENGTH (32 + 1 + 20)
 #define LINE_LENGTH   (FIELDS_LENGTH + 1 + 16 + 1)
 
-static void format(char *line, const struct commit_watermark *commit_watermark) {
-        snprintf(line, LINE_LENGTH + 1, FIELDS_FORMAT, commit_watermark->instance_id,
-                 commit_watermark->n_commits);
+static void format(char *line, const struct state_header *header) {
+        snprintf(line, LINE_LENGTH + 1, FIELDS_FORMAT, header->instance_id, header->n_commits);
         snprintf(line + FIELDS_LENGTH, LINE_LENGTH + 1 - FIELDS_LENGTH, " %016" PRIx64 "\n",
                  (uint64_t)XXH3_64bits(line, FIELDS_LENGTH));
 }
 
-int commit_watermark_read(int directory_fd, struct commit_watermark *ret_watermark) {
-        struct commit_watermark commit_watermark = { 0 };
+int commit_watermark_read(int directory_fd, struct state_header *ret_acknowledged) {
+        struct state_header acknowledged = { 0 };
         char line[LINE_LENGTH + 1] = { 0 }, expected[LINE_LENGTH + 1];
         ssize_t length;
         int fd, r;
@@ -38,24 +37,20 @@ int commit_watermark_read(int directory_fd, struct commit_watermark *ret_waterma
         if (r < 0)
                 return r;
 
-        if (sscanf(line, "%32s %" SCNu64, commit_watermark.instance_id, &commit_watermark.n_commits) != 2)
+        if (sscanf(line, "%32s %" SCNu64, acknowledged.instance_id, &acknowledged.n_commits) != 2)
                 return -ENOENT;
-        format(expected, &commit_watermark);
+        format(expected, &acknowledged);
         if (strcmp(line, expected) != 0)
                 return -ENOENT;
 
-        *ret_watermark = commit_watermark;
+        *ret_acknowledged = acknowledged;
         return 0;
 }
 
-int commit_watermark_open(int directory_fd) {
-        return directory_open_file(directory_fd, DIRECTORY_COMMIT_WATERMARK);
-}
-
-void commit_watermark_write(int fd, const struct commit_watermark *commit_watermark) {
+void commit_watermark_write(int fd, const struct state_header *header) {
         char line[LINE_LENGTH + 1];
 
-        format(line, commit_watermark);
-        if (pwrite(fd, line, LINE_LENGTH, 0) < 0)
+        format(line, header);
+        if (fd < 0 || pwrite(fd, line, LINE_LENGTH, 0) < 0)
                 return;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdint.h>
-
+#include "state/header.h"
 #include "storage/sqlite/data_directory.h"
 
 /*
@@ -18,19 +17,16 @@
  *
  * The file belongs to the database with the same instance id. A backup has a different instance id.
  */
-struct commit_watermark {
-        char instance_id[33];
-        uint64_t n_commits;
-};
 
 /*
- * Read the file. Returns 0, -ENOENT if it is missing or malformed (the store starts without this
- * check), or -errno.
+ * Read instance_id and n_commits of the header that was acknowledged last. The other fields are 0.
+ * Returns 0, -ENOENT if the file is missing or malformed (the store starts without this check), or
+ * -errno.
  */
-int commit_watermark_read(int directory_fd, struct commit_watermark *ret_watermark);
+int commit_watermark_read(int directory_fd, struct state_header *ret_acknowledged);
 
-/* Open the file for writing. Returns a descriptor or -errno. */
-int commit_watermark_open(int directory_fd);
-
-/* Write the file. Errors are ignored: the old content stays, and is still a valid lower bound. */
-void commit_watermark_write(int fd, const struct commit_watermark *commit_watermark);
+/*
+ * Write the file. fd: from directory_open_file(), or its error. Errors are ignored: the old content
+ * stays, and is still a valid lower bound.
+ */
+void commit_watermark_write(int fd, const struct state_header *header);

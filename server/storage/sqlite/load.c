@@ -177,21 +177,21 @@ static int load_table(struct database_load *load, size_t table) {
  * (common/protocol/companion.h).
  */
 static int check_commit_watermark(const struct database_load *load, struct state_header *header) {
-        struct commit_watermark commit_watermark;
+        struct state_header acknowledged;
 
-        if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
-            strcmp(commit_watermark.instance_id, header->instance_id) != 0) {
+        if (commit_watermark_read(load->directory->fd, &acknowledged) < 0 ||
+            strcmp(acknowledged.instance_id, header->instance_id) != 0) {
                 if (header->n_commits > 0)
                         state_header_renew_instance(header);
                 return 0;
         }
-        if (commit_watermark.n_commits <= header->n_commits)
+        if (acknowledged.n_commits <= header->n_commits)
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,
                 "its last commit is %llu, but commit %llu was acknowledged; to continue without the "
                 "missing commits, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
-                (unsigned long long)header->n_commits, (unsigned long long)commit_watermark.n_commits);
+                (unsigned long long)header->n_commits, (unsigned long long)acknowledged.n_commits);
 }
 
 int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {

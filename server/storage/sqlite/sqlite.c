@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "storage/sqlite/commit_watermark.h"
@@ -42,7 +41,6 @@ struct sqlite_storage {
         int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
         bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
         bool is_empty;              /* storage_lead() creates the tables */
-        bool is_leading;
         struct log_limit log_limit;
 };
 
@@ -101,14 +99,6 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
         return r == 0 || r == -EBUSY || r == -ENOSPC ? 0 : -EIO;
 }
 
-static void update_watermark(const struct sqlite_storage *storage, const struct state_header *header) {
-        struct commit_watermark commit_watermark = { .n_commits = header->n_commits };
-
-        memcpy(commit_watermark.instance_id, header->instance_id, sizeof(commit_watermark.instance_id));
-        if (storage->commit_watermark_fd >= 0)
-                commit_watermark_write(storage->commit_watermark_fd, &commit_watermark);
-}
-
 static int sqlite_storage_load(struct storage *base, const struct storage_sink *sink) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
@@ -157,8 +147,9 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
 
         database_keep_log(storage->db, false);
         sqlite3_wal_hook(storage->db, on_commit, storage);
-        storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
-        update_watermark(storage, header);
+        storage->commit_watermark_fd =
+                directory_open_file(storage->directory.fd, DIRECTORY_COMMIT_WATERMARK);
+        commit_watermark_write(storage->commit_watermark_fd, header);
         return checkpoint_at_start(storage);
 }
 
@@ -166,15 +157,12 @@ static int sqlite_storage_lead(struct storage *base, const struct state_header *
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
         int r;
 
-        ASSERT(!storage->is_leading);
         r = start_writing(storage, header);
         if (r < 0) {
                 log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database),
                           strerror(-r), directory_remedy(r));
                 return r == -ENOMEM ? -ENOMEM : -EIO;
         }
-
-        storage->is_leading = true;
         return 0;
 }
 
@@ -231,8 +219,6 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
         int r;
 
-        ASSERT(storage->is_leading);
-
         r = try_commit(storage, change_set);
         if (r == -ENOSPC && !storage->is_checkpointed) {
                 /*
@@ -246,7 +232,7 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         if (r < 0)
                 return r;
 
-        update_watermark(storage, &change_set->header);
+        commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
         checkpoint_when_due(storage);
         return 0;
 }
