@@ -216,7 +216,7 @@ int stored_registration_read(struct slice record, struct registration_change *re
         registration.key = read_bytes(&reader);
         registration.connection = read_uint64(&reader);
         registration.user = read_bytes(&reader);
-        check(&reader, registration.client.length <= UINT16_MAX);
+        check(&reader, registration.client.length <= UINT16_MAX && registration.key.length > 0);
         if (end(&reader) < 0)
                 return -EBADMSG;
         *ret_registration = registration;

@@ -141,6 +141,11 @@ static void add_notification_ahead(struct disk *to) {
         to->clock.counter--;
 }
 
+/* An expiry of the key would be a notification without a key. */
+static void add_registration_without_key(struct disk *to) {
+        disk_watch(to, S("client"), S(""), 1);
+}
+
 static void add_value_reply(struct disk *to) {
         disk_reply(to, 1, OUTCOME_VALUE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
 }
@@ -162,6 +167,8 @@ static const struct {
         { "a reply above the clock", add_reply_ahead, "a row of the table replies is damaged" },
         { "a notification above the clock", add_notification_ahead,
           "a row of the table notifications is damaged" },
+        { "a registration without a key", add_registration_without_key,
+          "a row of the table registrations is damaged" },
         { "a reply with a value", add_value_reply, "a row of the table replies is damaged" },
         { "a reply with a page", add_page_reply, "a row of the table replies is damaged" },
         { "a negative version", add_negative_version, "a row of the table replies is damaged" },
