@@ -31,7 +31,6 @@ struct broker_connection {
         struct broker_connection_config config;
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
-        size_t n_given_up;          /* number of brokers that broker_connection_open_next() has given up */
         enum connection_state state;
         bool has_event; /* a callback has run since run_loop() began */
         uint32_t max_packet_bytes;
@@ -388,15 +387,6 @@ enum connection_result broker_connection_open(struct broker_connection *connecti
         if (result == CONNECTION_FAILED)
                 name_other_brokers(connection);
         return result;
-}
-
-enum connection_result broker_connection_open_next(struct broker_connection *connection) {
-        broker_connection_close(connection);
-        mqtt_brokers_advance(&connection->config.brokers);
-        connection->n_given_up++;
-        return connection->n_given_up < connection->config.brokers.n_endpoints
-                       ? broker_connection_open(connection)
-                       : CONNECTION_TIMED_OUT;
 }
 
 static void client_closed(void *userdata) {

@@ -60,12 +60,6 @@ struct broker_connection *broker_connection_free(struct broker_connection *conne
  */
 enum connection_result broker_connection_open(struct broker_connection *connection);
 
-/*
- * Close the connection and open one to the next broker. Returns CONNECTION_TIMED_OUT if all brokers
- * were tried.
- */
-enum connection_result broker_connection_open_next(struct broker_connection *connection);
-
 /* The broker of the latest attempt. */
 const struct endpoint *broker_connection_endpoint(const struct broker_connection *connection);
 

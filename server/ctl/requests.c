@@ -174,11 +174,7 @@ enum exit_code command_vdel(struct command_run *run) {
 /* 3. ping */
 
 enum exit_code command_ping(struct command_run *run) {
-        struct session_request request = {
-                .timeout_ms = run->options->timeout_ms / (int64_t)run->options->n_endpoints,
-        };
-        struct broker_connection *connection = session_connection(run->session);
-        enum connection_result result;
+        struct session_request request = { 0 };
         struct slice source;
         double rtt_ms;
 
@@ -188,11 +184,8 @@ enum exit_code command_ping(struct command_run *run) {
          */
         session_request_add_string(&request, "GET");
         session_request_add_string(&request, run->options->client_id);
-        do /* the store may be connected to any of the brokers */
-                result = session_request(run->session, &request, &run->reply);
-        while (result == CONNECTION_TIMED_OUT && broker_connection_open_next(connection) == CONNECTION_OK);
-        if (result != CONNECTION_OK) {
-                complain("%s", broker_connection_problem(connection));
+        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK) {
+                complain("%s", broker_connection_problem(session_connection(run->session)));
                 return EXIT_NO_REPLY;
         }
         rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;

@@ -12,7 +12,7 @@ from paho.mqtt.properties import Properties
 
 from support.broker import Broker, free_port
 from support.client import INVOKE
-from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, Ctl
+from support.ctl import ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, Ctl
 from support.process import PATIENCE, wait_until
 
 
@@ -78,21 +78,6 @@ def test_a_missing_store_is_an_error(site, arguments):
     assert (ended.returncode, ended.stdout) == (NO_REPLY, b"")
     assert "no reply within 2s" in ended.stderr.decode()
     assert f"127.0.0.1:{site.broker.port}" in ended.stderr.decode()
-    assert ended.stderr.count(b"\n") == 1
-
-
-def test_ping_finds_the_store_at_any_of_the_brokers(make_site, site):
-    elsewhere = make_site(plugin=False)
-    site.start_store()
-    hosts = f"127.0.0.1:1,127.0.0.1:{elsewhere.broker.port},127.0.0.1:{site.broker.port}"
-
-    def pinged():
-        return Ctl(1).run("ping", "--timeout", "2s", variables={"HOST": hosts})
-
-    wait_until(lambda: pinged().returncode == DONE, "ping finds the store")
-    site.store.stop()
-    ended = pinged()
-    assert ended.returncode == NO_REPLY and ended.stdout == b""
     assert ended.stderr.count(b"\n") == 1
 
 
