@@ -8,7 +8,6 @@
 #include "base/base16.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
 #include "protocol/properties.h"
@@ -208,38 +207,14 @@ enum exit_code command_ping(struct command_run *run) {
 
 /* 4. test. The words are sent as they are to the control topic: the store parses them. */
 
-/*
- * Add the timeout of wait-for, so that the store ends the wait with a reply. Returns it; 0 for
- * other requests.
- */
-static int64_t add_wait_timeout(const struct command_options *options, struct session_request *request,
-                                struct duration_text *text) {
-        int64_t timeout_ms = options->timeout_ms;
-        bool is_given = false;
-
-        if (strcmp(options->words[0], "wait-for") != 0)
-                return 0;
-
-        for (size_t i = 1; i + 1 < options->n_words; i += 2)
-                if (strcmp(options->words[i], "timeout") == 0) {
-                        is_given = true;
-                        parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms);
-                }
-        timeout_ms = timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
-        if (!is_given && request->n_words + 2 <= CONTROL_WORDS_MAX) {
-                *text = duration_text(timeout_ms);
-                session_request_add_string(request, "timeout");
-                session_request_add_string(request, text->text);
-        }
-        return timeout_ms;
-}
+/* Maximum timeout of wait-for (server/control/commands.c). The store ends the wait with a reply. */
+#define WAIT_MAX_MS 600000
 
 enum exit_code command_test(struct command_run *run) {
         const struct command_options *options = run->options;
         struct session_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         const struct resp3_item *item = &run->reply.item;
-        struct duration_text timeout;
         enum exit_code code;
 
         if (is_seed && input_read_file(options->words[1], &run->value) < 0)
@@ -247,7 +222,8 @@ enum exit_code command_test(struct command_run *run) {
         for (size_t i = 0; i < options->n_words; i++)
                 session_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)
                                                                 : slice_from_string(options->words[i]));
-        request.timeout_ms = add_wait_timeout(options, &request, &timeout) + options->timeout_ms;
+        if (strcmp(options->words[0], "wait-for") == 0)
+                request.timeout_ms = WAIT_MAX_MS + options->timeout_ms;
 
         code = session_ask(run->session, &request, &run->reply);
         if (code == EXIT_NO_REPLY)

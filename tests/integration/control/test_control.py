@@ -12,11 +12,10 @@ import pytest
 from support import resp
 from support.broker import free_port
 from support.control import CONTROL, Control, value_of
-from support.ctl import NO_REPLY, environment
+from support.ctl import environment
 from support.double import Double
-from support.fake_broker import CONNACK_ACCEPTED, PUBLISH, SUBSCRIBE
 from support.hlc import Hlc
-from support.process import CTL, PATIENCE, killed_with_parent, wait_until
+from support.process import CTL, PATIENCE, wait_until
 
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 HOUR_MS = 3600 * 1000
@@ -189,22 +188,6 @@ def test_statestorectl_sends_every_control_request(double, control, client, tmp_
     assert code == 4 and "was expected" in errors
     assert ctl("reset")[:2] == (0, "OK\n")
     assert value_of(client, "machine") is None
-
-
-def test_statestorectl_passes_its_timeout_to_wait_for(fake_broker):
-    child = subprocess.Popen(
-        killed_with_parent([CTL, "--port", fake_broker.port, "--timeout", "20s", "test", "wait-for", "key", "y"]),
-        env=environment({}), stderr=subprocess.DEVNULL)
-    fake_broker.accept()
-    fake_broker.send(CONNACK_ACCEPTED)
-    for body in fake_broker.receive_until(SUBSCRIBE):
-        fake_broker.confirm(body)
-    kind, body = fake_broker.receive()
-    fake_broker.close()
-
-    assert kind == PUBLISH
-    assert body.endswith(b"$1\r\ny\r\n$7\r\ntimeout\r\n$3\r\n20s\r\n")
-    assert child.wait(PATIENCE) == NO_REPLY
 
 
 # Without --control
