@@ -4,24 +4,14 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 
-#define PAGE      "/metrics"
+#define URL_SIZE  1024
 #define BODY_MAX  ((size_t)4 << 20)
 #define STATUS_OK 200
-
-__attribute__((format(printf, 2, 3))) static void describe(struct store_metrics_problem *problem,
-                                                           const char *format, ...) {
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(problem->text, sizeof(problem->text), format, arguments);
-        va_end(arguments);
-}
 
 CLEANUP_FUNCTION(cleanup_easy, CURL *, curl_easy_cleanup)
 
@@ -47,11 +37,6 @@ static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
         CURLcode code;
 
         buf_reset(body);
-        if (!easy) {
-                describe(ret_problem, "out of memory");
-                return -EIO;
-        }
-
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason);
         curl_easy_setopt(easy, CURLOPT_URL, url);
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -71,7 +56,7 @@ static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
                 snprintf(reason, sizeof(reason), "the page is larger than %zu bytes", BODY_MAX);
         else if (!*reason)
                 snprintf(reason, sizeof(reason), "%s", curl_easy_strerror(code));
-        describe(ret_problem,
+        snprintf(ret_problem->text, sizeof(ret_problem->text),
                  "%s: %s; does statestored run with --http-listen, or [http] listen in its file?",
                  LOG_STRING(url), LOG_STRING(reason));
         return -EIO;
@@ -79,26 +64,15 @@ static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
 
 int store_metrics_read(const struct command_options *options, struct samples *samples,
                        struct store_metrics_problem *ret_problem) {
-        struct slice base = slice_from_string(options->metrics_url);
-        CLEANUP(buf_deinit) struct buf buf = { 0 };
-        const char *url;
+        char url[URL_SIZE];
 
-        while (slice_ends_with(base, SLICE_LITERAL("/")))
-                base.length--;
-        buf_append_slice(&buf, base);
-        if (!slice_ends_with(base, SLICE_LITERAL(PAGE)))
-                buf_append_string(&buf, PAGE);
-        url = buf_text(&buf);
-        if (!url) {
-                describe(ret_problem, "out of memory");
-                return -ENOMEM;
-        }
-
+        snprintf(url, sizeof(url), "%s/metrics", options->metrics_url);
         if (http_get(url, options->timeout_ms, &samples->text, ret_problem) < 0)
                 return -EIO;
         if (samples_read(samples) == 0 &&
             samples_label(samples, "statestore_build_info", "version").length > 0)
                 return 0;
-        describe(ret_problem, "%s: not the metrics of statestored", LOG_STRING(url));
+        snprintf(ret_problem->text, sizeof(ret_problem->text), "%s: not the metrics of statestored",
+                 LOG_STRING(url));
         return -EBADMSG;
 }

@@ -11,8 +11,8 @@ struct store_metrics_problem {
 
 /*
  * Read the store's metrics from options->metrics_url. Replaces *samples. Returns 0; -EIO if the
- * page cannot be read; -EBADMSG if it is not a page of statestored, or memory is exhausted; or
- * -ENOMEM. *ret_problem is written on error only.
+ * page cannot be read; or -EBADMSG if it is not a page of statestored, or memory is exhausted.
+ * *ret_problem is written on error only.
  */
 int store_metrics_read(const struct command_options *options, struct samples *samples,
                        struct store_metrics_problem *ret_problem);

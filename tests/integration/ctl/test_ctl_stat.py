@@ -64,7 +64,7 @@ def test_the_store_has_every_metric_that_statestorectl_reads(url):
 
 
 def test_stat_prints_json(url):
-    figures = json.loads(ctl("stat", "--json", "--metrics-url", url + "/").stdout)
+    figures = json.loads(ctl("stat", "--json", "--metrics-url", url).stdout)
 
     assert (figures["keys"], figures["requests"], figures["errors"], figures["serving"]) == (2, 4, 1, True)
     assert 0 < figures["request_seconds_p50"] <= figures["request_seconds_p99"] < 30
