@@ -21,9 +21,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Another process may take the port between its reservation and the start of the broker. */
-#define PORT_ATTEMPTS_MAX 20
-
 struct dev_broker {
         struct child *child;
         struct endpoint endpoint;
@@ -31,8 +28,7 @@ struct dev_broker {
         char mosquitto[PATH_MAX];
         char plugin[PATH_MAX];
         int reserved_fd; /* the socket that reserves the port; -1: none */
-        int n_tried;     /* ports that were taken */
-        enum { DEV_STARTING, DEV_PORT_TAKEN, DEV_RUNNING } state;
+        bool is_running;
         char last_error[CHILD_LINE_MAX];
 };
 
@@ -167,21 +163,17 @@ static void on_line(void *userdata, const char *line) {
         struct dev_broker *dev = server->dev_broker;
 
         log_debug("mosquitto: %s", LOG_STRING(line));
-        if (strstr(line, "Address already in use"))
-                dev->state = DEV_PORT_TAKEN;
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
                 snprintf(dev->last_error, sizeof(dev->last_error), "%s", line);
         /* mosquitto logs "mosquitto version X running" when it accepts connections */
-        if (dev->state == DEV_RUNNING || !strstr(line, " running"))
+        if (dev->is_running || !strstr(line, " running"))
                 return;
 
-        dev->state = DEV_RUNNING;
+        dev->is_running = true;
         release_port(dev);
         if (!server->is_stopping && server_open_link(server) < 0)
                 server_stop(server, EXIT_FAILURE);
 }
-
-static int start_child(struct server *server);
 
 static void on_ended(void *userdata) {
         struct server *server = userdata;
@@ -191,11 +183,8 @@ static void on_ended(void *userdata) {
         release_port(dev);
         if (server->is_stopping)
                 return;
-        if (dev->state == DEV_PORT_TAKEN && server->config.port == 0 && ++dev->n_tried < PORT_ATTEMPTS_MAX &&
-            start_child(server) == 0)
-                return;
 
-        if (dev->state == DEV_PORT_TAKEN)
+        if (strstr(dev->last_error, "Address already in use"))
                 log_error("cannot start: port %u is in use; choose another port with --port, or a free "
                           "port with --port 0",
                           dev->endpoint.port);
@@ -211,7 +200,6 @@ static int start_child(struct server *server) {
         int conf_fd;
         int r;
 
-        dev->state = DEV_STARTING;
         dev->endpoint.port = server->config.port;
         if (server->config.port == 0) {
                 dev->reserved_fd = reserve_port(&dev->endpoint.port);
