@@ -261,7 +261,9 @@ static int create_pipeline(struct server *server) {
         int r;
 
         r = server_create_pipeline(server, &transport, &callbacks);
-        server->view = (struct store_view){ server->pipeline, server->disconnected };
+        server->view = (struct store_view){ .pipeline = server->pipeline,
+                                            .disconnected = server->disconnected,
+                                            .started_ns = system_clock_mono_ns() };
         return r;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -77,7 +76,7 @@ static const struct number numbers[] = {
         GAUGE("process_resident_memory_bytes", process.resident_bytes, "Resident memory."),
         GAUGE("process_open_fds", process.n_open_fds, "Open file descriptors."),
         GAUGE("process_max_fds", process.max_fds, "File descriptors that may be open."),
-        GAUGE("process_start_time_seconds", process.started_at_s,
+        GAUGE("process_start_time_seconds", started_at_s,
               "Start time of the process, in seconds since the Unix epoch."),
 };
 
@@ -305,31 +304,6 @@ static uint64_t to_ms(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_usec / 1000;
 }
 
-/*
- * Field 22 of /proc/self/stat: clock ticks since boot. Field 2, the name, is in parentheses and may
- * contain blanks.
- */
-static uint64_t started_at_s(void) {
-        FILE *file = fopen("/proc/self/stat", "re");
-        unsigned long long ticks = 0;
-        struct timespec wall, boot;
-
-        if (!file)
-                return 0;
-        if (fscanf(file,
-                   "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                   "%*d %llu",
-                   &ticks) != 1)
-                ticks = 0;
-        fclose(file);
-        if (ticks == 0)
-                return 0;
-
-        clock_gettime(CLOCK_REALTIME, &wall);
-        clock_gettime(CLOCK_BOOTTIME, &boot);
-        return (uint64_t)(wall.tv_sec - boot.tv_sec) + ticks / (uint64_t)sysconf(_SC_CLK_TCK);
-}
-
 void process_usage_read(struct process_usage *ret_usage) {
         struct rlimit limit = { 0 };
         struct rusage usage = { 0 };
@@ -341,6 +315,5 @@ void process_usage_read(struct process_usage *ret_usage) {
                 .n_open_fds = count_open_fds(),
                 .max_fds = limit.rlim_cur,
                 .cpu_ms = to_ms(usage.ru_utime) + to_ms(usage.ru_stime),
-                .started_at_s = started_at_s(),
         };
 }

@@ -7,8 +7,7 @@
 struct process_usage {
         uint64_t resident_bytes;
         uint64_t n_open_fds, max_fds;
-        uint64_t cpu_ms;       /* user and system, all threads */
-        uint64_t started_at_s; /* since the Unix epoch */
+        uint64_t cpu_ms; /* user and system, all threads */
 };
 void process_usage_read(struct process_usage *ret_usage);
 
@@ -17,6 +16,7 @@ struct metrics_source {
         struct counters counters;
         struct gauges gauges;
         struct process_usage process;
+        uint64_t started_at_s; /* since the Unix epoch */
 };
 
 /* Append all metrics in the text format of Prometheus, version 0.0.4. Does no I/O. */

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "http/metrics.h"
 
 #define OK          200
@@ -11,7 +12,11 @@
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
-        struct metrics_source source = { .counters = *pipeline_counters(view->pipeline) };
+        int64_t up_ms = (system_clock_mono_ns() - view->started_ns) / NS_PER_MS;
+        struct metrics_source source = {
+                .counters = *pipeline_counters(view->pipeline),
+                .started_at_s = (uint64_t)((system_clock_wall_ms() - up_ms) / MS_PER_S),
+        };
 
         pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);

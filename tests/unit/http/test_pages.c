@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <stdio.h>
+#include <time.h>
 
+#include "base/system_clock.h"
 #include "http/pages.h"
 #include "unit/pipeline/fake_broker.h"
 
@@ -20,18 +23,23 @@ static void teardown(void) {
 
 TestSuite(pages, .init = setup, .fini = teardown);
 
-/* Whether /readyz has this status and text. */
-static bool is_readiness(unsigned int status, const char *expected) {
-        struct store_view view = { broker.pipeline, disconnected };
+/* Replace the text by the page. Returns its status. */
+static unsigned int render(const char *path) {
+        struct store_view view = { .pipeline = broker.pipeline,
+                                   .disconnected = disconnected,
+                                   .started_ns = system_clock_mono_ns() };
         struct http_pages shown = store_pages(&view);
 
+        buf_reset(&text);
         for (size_t i = 0; i < shown.n_pages; i++)
-                if (strcmp(shown.pages[i].path, "/readyz") == 0) {
-                        buf_reset(&text);
-                        return shown.pages[i].render(shown.userdata, &text) == status &&
-                               slice_equal(buf_slice(&text), slice_from_string(expected));
-                }
-        return false;
+                if (strcmp(shown.pages[i].path, path) == 0)
+                        return shown.pages[i].render(shown.userdata, &text);
+        return 404;
+}
+
+/* Whether /readyz has this status and text. */
+static bool is_readiness(unsigned int status, const char *expected) {
+        return render("/readyz") == status && slice_equal(buf_slice(&text), slice_from_string(expected));
 }
 
 Test(pages, readiness_names_what_the_store_waits_for) {
@@ -70,4 +78,18 @@ Test(pages, readiness_names_a_failed_commit) {
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
         broker_flush(&broker);
         cr_expect(is_readiness(503, "the last commit failed: see the log\n"));
+}
+
+Test(pages, metrics_have_the_time_of_the_start) {
+        static const char name[] = "\nprocess_start_time_seconds ";
+        time_t before = time(NULL);
+        const char *line;
+        long long started_s = 0;
+
+        cr_assert_eq(render("/metrics"), 200);
+        line = strstr(buf_text(&text), name);
+        cr_assert_not_null(line);
+        sscanf(line + strlen(name), "%lld", &started_s);
+        cr_expect_geq(started_s, before - 1);
+        cr_expect_leq(started_s, time(NULL));
 }
