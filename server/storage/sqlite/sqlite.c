@@ -9,6 +9,9 @@
  * would recover after a crash. For example the sync may have failed, or the memory for the index of
  * the log after the sync. Only without room on the disk is the transaction certainly incomplete in
  * the log: then SQLite could not write all of it.
+ *
+ * SQLite checkpoints the log after a commit that leaves 1,000 frames or more in it (4 MiB), and
+ * ignores errors: the log stays valid, and the next commit tries again.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -27,57 +30,28 @@
 #include "storage/sqlite/schema.h"
 #include "storage/sqlite/write.h"
 
-/* 4 MiB */
-#define CHECKPOINT_FRAMES 1000
-
 struct sqlite_storage {
         struct storage storage;
         struct directory directory;
         sqlite3 *db;
         struct sqlite_writer writer;
         int commit_watermark_fd;
-        int checkpoint_frames;
-        int n_log_frames;           /* after the last commit */
-        int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
-        bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
-        bool is_empty;              /* storage_lead() creates the tables */
+        bool is_empty; /* storage_lead() creates the tables */
         struct log_limit log_limit;
 };
 
-static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames) {
-        struct sqlite_storage *storage = userdata;
-
-        (void)db;
-        (void)name;
-        storage->n_log_frames = n_frames;
-        return SQLITE_OK;
-}
-
 /*
- * Copy the log into the database. Returns as database_errno(). After an error the log stays valid,
- * and a later checkpoint copies all of it.
+ * Copy the log into the database. Returns 0 if all of it is copied: SQLite can restart the log.
+ * Else -EBUSY or as database_errno(). Then the log stays valid, and a later checkpoint copies the
+ * rest.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
-        int n_frames = -1, n_checkpointed = -1;
-        int code, r;
+        int n_frames = 0, n_checkpointed = 0;
+        int code;
 
         errno = 0;
         code = sqlite3_wal_checkpoint_v2(storage->db, NULL, mode, &n_frames, &n_checkpointed);
-        storage->n_frames_at_checkpoint = storage->n_log_frames;
-        storage->is_checkpointed = code == SQLITE_OK && n_frames == n_checkpointed;
-        r = database_errno(code);
-        if (r < 0 && r != -EBUSY && r != -ENOSPC)
-                log_limited(&storage->log_limit, LOG_WARNING,
-                            "checkpoint of \"%s\" failed, and its write-ahead log grows: %s",
-                            LOG_STRING(storage->directory.database), sqlite3_errmsg(storage->db));
-        return r;
-}
-
-static void checkpoint_when_due(struct sqlite_storage *storage) {
-        if (storage->n_log_frames < storage->n_frames_at_checkpoint)
-                storage->n_frames_at_checkpoint = 0; /* SQLite has restarted the log */
-        if (storage->n_log_frames - storage->n_frames_at_checkpoint >= storage->checkpoint_frames)
-                checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
+        return code == SQLITE_OK && n_checkpointed < n_frames ? -EBUSY : database_errno(code);
 }
 
 /*
@@ -131,8 +105,7 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
                                        "PRAGMA synchronous = FULL;"
                                        "PRAGMA cache_spill = OFF;"
                                        "PRAGMA cache_size = -8192;"
-                                       "PRAGMA secure_delete = FAST;"
-                                       "PRAGMA wal_autocheckpoint = 0;";
+                                       "PRAGMA secure_delete = FAST;";
         int r;
 
         errno = 0;
@@ -146,7 +119,6 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
                 return r;
 
         database_keep_log(storage->db, false);
-        sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd =
                 directory_open_file(storage->directory.fd, DIRECTORY_COMMIT_WATERMARK);
         commit_watermark_write(storage->commit_watermark_fd, header);
@@ -210,8 +182,6 @@ static int try_commit(struct sqlite_storage *storage, const struct change_set *c
         code = sqlite_writer_run(&storage->writer, WRITE_COMMIT);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, true);
-
-        storage->is_checkpointed = false;
         return 0;
 }
 
@@ -220,20 +190,13 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         int r;
 
         r = try_commit(storage, change_set);
-        if (r == -ENOSPC && !storage->is_checkpointed) {
-                /*
-                 * After a checkpoint SQLite overwrites the log from its start, which needs no more
-                 * room.
-                 */
-                checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
-                if (storage->is_checkpointed)
-                        r = try_commit(storage, change_set);
-        }
+        /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
+        if (r == -ENOSPC && checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
+                r = try_commit(storage, change_set);
         if (r < 0)
                 return r;
 
         commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
-        checkpoint_when_due(storage);
         return 0;
 }
 
@@ -328,10 +291,6 @@ static const struct storage_operations operations = {
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {
-        return storage_sqlite_open_with(ret_storage, path, CHECKPOINT_FRAMES);
-}
-
-int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int checkpoint_frames) {
         struct sqlite_storage *storage = calloc(1, sizeof(*storage));
         int r;
 
@@ -340,7 +299,6 @@ int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int
 
         storage->storage.operations = &operations;
         storage->commit_watermark_fd = -1;
-        storage->checkpoint_frames = checkpoint_frames;
         r = directory_open_or_create(&storage->directory, path);
         if (r < 0)
                 log_error("cannot open the data directory \"%s\": %s%s", LOG_STRING(path), strerror(-r),

@@ -15,9 +15,3 @@
  *     other       the error of opening the directory or the database
  */
 int storage_sqlite_open(struct storage **ret_storage, const char *directory);
-
-/*
- * Like storage_sqlite_open(), with the number of log frames after which the log is checkpointed.
- * For tests, which pass a small number.
- */
-int storage_sqlite_open_with(struct storage **ret_storage, const char *directory, int checkpoint_frames);

@@ -86,6 +86,15 @@ static int take(void *userdata, const struct change_set *change_set) {
         return 0;
 }
 
+static sqlite3 *last_connection;
+
+static int note_connection(sqlite3 *db, const char **ret_error, const struct sqlite3_api_routines *api) {
+        (void)ret_error;
+        (void)api;
+        last_connection = db;
+        return SQLITE_OK;
+}
+
 int disk_load(struct disk *disk) {
         struct storage_sink sink = { .apply = take, .userdata = disk };
         int r;
@@ -93,13 +102,13 @@ int disk_load(struct disk *disk) {
         cr_assert_null(disk->storage);
         content_reset(&disk->loaded);
         disk->n_loaded = disk->last_reply = disk->last_notification = 0;
-        r = disk->checkpoint_frames
-                    ? storage_sqlite_open_with(&disk->storage, disk->directory, disk->checkpoint_frames)
-                    : storage_sqlite_open(&disk->storage, disk->directory);
+        sqlite3_auto_extension((void (*)(void))note_connection);
+        r = storage_sqlite_open(&disk->storage, disk->directory);
         if (r < 0) {
                 disk->storage = NULL;
                 return r;
         }
+        disk->db = last_connection;
 
         r = storage_load(disk->storage, &sink);
         if (r < 0) {
@@ -122,6 +131,8 @@ int disk_open(struct disk *disk) {
         r = storage_lead(disk->storage, &disk->header);
         if (r < 0)
                 disk_close(disk);
+        else if (disk->checkpoint_frames)
+                sqlite3_wal_autocheckpoint(disk->db, disk->checkpoint_frames);
         return r;
 }
 

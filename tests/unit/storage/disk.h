@@ -2,6 +2,7 @@
 #pragma once
 
 #include <criterion/criterion.h>
+#include <sqlite3.h>
 
 #include "storage/storage.h"
 #include "unit/storage/content.h"
@@ -20,7 +21,8 @@
 
 struct disk {
         char directory[64];
-        int checkpoint_frames;   /* 0: the default */
+        int checkpoint_frames;   /* sqlite3_wal_autocheckpoint(); 0: the default */
+        sqlite3 *db;             /* of the storage */
         struct storage *storage; /* NULL: closed */
         bool is_stale;           /* a commit returned -ESTALE: nothing may be called on the storage */
         struct now now;
