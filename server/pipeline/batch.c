@@ -32,7 +32,6 @@ void batch_reset(struct batch *batch) {
                 batch->texts = NULL;
                 batch->texts_capacity = 0;
         }
-        batch->is_publishable = false;
         batch->n_track_changes_published = 0;
 }
 

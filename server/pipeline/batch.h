@@ -56,7 +56,6 @@ struct batch {
         size_t n_messages; /* executed in the batch, of all kinds */
         size_t n_bytes;    /* the cost of the batch: see above */
         struct effects effects;
-        bool is_publishable; /* its commit has succeeded or failed, or is not needed */
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
         uint8_t *texts; /* of each reply: response topic, NUL, correlation data, NUL */
