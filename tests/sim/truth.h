@@ -143,6 +143,9 @@ void truth_notify(struct truth *truth, const struct message *notification);
 /* A client has received a notification from the plugin. */
 void truth_receive(struct truth *truth, const struct message *notification);
 
+/* Return whether every client whose connection is open has received its notifications. */
+bool truth_is_notified(const struct truth *truth, const uint64_t *connections);
+
 /*
  * Nothing is in flight: check that every notification was published. With the plugin, also check
  * that a client whose registering connection is still open has received it. connections: the
