@@ -174,6 +174,8 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
 
 /* 3. --help */
 
+#define HELP_LINE_LENGTH_MAX 96
+
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right) {
         buf_append_format(help, "  %-*s %s", (int)column - 1, left, right);
 }

@@ -109,5 +109,3 @@ void help_append_row(struct buf *help, size_t column, const char *left, const ch
 
 /* Append the lines of --help for an option, with their newlines. */
 void help_append_option(struct buf *help, size_t column, const struct option *option);
-
-#define HELP_LINE_LENGTH_MAX 96

@@ -221,24 +221,6 @@ static const char tail[] =
         "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or\n"
         "no reply in time; 4 an error of the store or of its data directory, printed on stderr.\n";
 
-static void append_common_flags(struct buf *text) {
-        size_t column = 1;
-
-        for (size_t i = 0; i < n_ctl_options; i++) {
-                size_t length = strlen(" ") + strlen(ctl_options[i].flag);
-
-                if (ctl_options[i].commands != OPTION_FOR_ALL)
-                        continue;
-                if (column + length > HELP_LINE_LENGTH_MAX) {
-                        buf_append_string(text, "\n ");
-                        column = 1;
-                }
-                buf_append_format(text, " %s", ctl_options[i].flag);
-                column += length;
-        }
-        buf_append_string(text, "\n");
-}
-
 static void append_command(struct buf *text, const struct command *command) {
         const char *heading = "\nOptions:\n";
 
@@ -253,8 +235,7 @@ static void append_command(struct buf *text, const struct command *command) {
                 heading = "";
         }
 
-        buf_append_string(text, "\nOptions of every command, see statestorectl --help:\n ");
-        append_common_flags(text);
+        buf_append_string(text, "\nFor the options of every command see statestorectl --help.\n");
 }
 
 static void append_overview(struct buf *text) {

@@ -42,10 +42,8 @@ COMMANDS = re.findall(r"^  ([a-z]+)", re.search(r"^Commands;.*?\n\n", help_of(),
 
 def options_of(command):
     """Return the options of this command, with the common options."""
-    text = help_of(command)
-    own = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text.partition("\nOptions:")[2], re.MULTILINE)
-    common = re.search(r"^Options of every command, .*:\n((?:  --.*\n)+)", text, re.MULTILINE)[1].split()
-    return {*own, *common}
+    listed = help_of(command).partition("\nOptions:")[2] + help_of().partition("\nOptions of every command:")[2]
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", listed, re.MULTILINE))
 
 
 def test_bash_proposes_the_commands():
