@@ -110,7 +110,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_
 const struct pending_reply *batch_next_reply(struct batch *batch);
 
 /*
- * Call after a failed commit and engine_undo(). Replace every reply of the batch by this outcome,
+ * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,
  * and remove all effects.
  */
 void batch_fail(struct batch *batch, enum outcome outcome);

@@ -305,32 +305,33 @@ static void serve_plain(struct pipeline *pipeline, struct now now) {
 /*
  * Kick the clients that the plugin tracks and for which the store has no registrations: the
  * registrations ended while the store served another broker, or while the plugin did not reply.
- * Remove their connections from the list. Returns the new length of the list.
+ * Call after EVENT_CONNECTIONS_RETAINED: before it, a client may have registrations of a former
+ * connection, too, and then only one of its connections is found.
  */
-static size_t kick_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
+static void kick_stale(struct pipeline *pipeline, const struct companion_welcome *welcome) {
         struct effects *effects = &pipeline->cycle.batch.effects;
-        size_t n_retained = 0;
 
-        for (size_t i = 0; i < n_connections; i++) {
-                if (engine_registration_of_connection(pipeline->state->engine, connections[i]))
-                        connections[n_retained++] = connections[i];
-                else if (effects_reserve_track(effects) == 0)
-                        effects_track(effects, connections[i], KICK_CONNECTION);
+        for (size_t i = 0; i < welcome->n_connections; i++) {
+                if (engine_registration_of_connection(pipeline->state->engine, welcome->connections[i]))
+                        continue;
+                if (effects_reserve_track(effects) == 0)
+                        effects_track(effects, welcome->connections[i], KICK_CONNECTION);
                 else
                         publisher_count_out_of_memory(&pipeline->publisher);
         }
-        return n_retained;
 }
 
 void cycle_serve_plugin(struct pipeline *pipeline, const struct companion_welcome *welcome, struct now now) {
-        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
+        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED,
+                                  .connections = welcome->connections,
+                                  .n_connections = welcome->n_connections };
 
         if (session_set_mac_key(&pipeline->session, welcome->mac_key))
                 pipeline->cycle.work |= CYCLE_WORK_COMMIT;
         pipeline->session.is_guarded = welcome->is_guarded;
         delivery_skip_to(&pipeline->delivery, welcome->delivered);
-        retained.n_connections = kick_stale(pipeline, welcome->connections, welcome->n_connections);
         cycle_step(pipeline, &retained, now);
+        kick_stale(pipeline, welcome);
         serve(pipeline, BROKER_WITH_PLUGIN);
         /* the early messages are verified now: their sequences are at most that of WELCOME */
         verification_skip_to(&pipeline->session.key_states, welcome->sequence);
@@ -483,7 +484,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         if (must_repeat_hello(pipeline)) {
                 delivery_pause(&pipeline->delivery);
-                session_connected(&pipeline->session, pipeline->session.is_session_present);
+                session_restart(&pipeline->session);
                 cycle_flush(pipeline, now);
                 return;
         }

@@ -35,7 +35,8 @@ enum message_kind {
 static enum message_kind kind_of(const struct pipeline *pipeline, const struct message *message) {
         if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
                 return MESSAGE_REQUEST;
-        if (pipeline->hooks && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
+        if (pipeline->hooks && pipeline->hooks->control &&
+            slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
                 return MESSAGE_CONTROL;
         return MESSAGE_OTHER;
 }

@@ -12,7 +12,7 @@
 struct hooks {
         /*
          * Execute a message on the control topic. The batch is empty, and all earlier requests have
-         * their replies.
+         * their replies. NULL: such messages are ignored.
          */
         void (*control)(void *userdata, const struct message *message, struct now now);
 

@@ -87,10 +87,10 @@ int inbox_add_early(struct inbox *inbox, const struct message *message, int64_t 
 struct message *inbox_first_early(const struct inbox *inbox);
 
 /*
- * Move the oldest early message to the client's queue, without a copy. client and errors as for
+ * Move the oldest early message, which must exist, to the client's queue, without a copy. client and errors as for
  * inbox_add().
  */
 int inbox_admit_early(struct inbox *inbox, struct slice client, size_t n_bytes_max);
 
-/* Free the oldest early message. */
+/* Free the oldest early message, which must exist. */
 void inbox_drop_early(struct inbox *inbox);

@@ -32,7 +32,7 @@
 enum cycle_state {
         CYCLE_OPEN,
         CYCLE_COMMITTING, /* the worker thread uses the storage, `change_set` and `commit_result` */
-        CYCLE_PUBLISHING, /* the transport has no room for the rest of the batch */
+        CYCLE_PUBLISHING, /* left when all is published; the transport may have no room for long */
 };
 
 /* Work for OPEN. SESSION_NEW is such work, too: session_identify() waits for an empty batch. */

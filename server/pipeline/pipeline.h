@@ -33,11 +33,15 @@ struct transport {
          * pipeline_acknowledged(). Returns 0; -EAGAIN if too many messages are not acknowledged;
          * -EMSGSIZE if the message is larger than the broker accepts; -EINVAL if the topic or a
          * property is not valid in MQTT; or -ENOMEM. After an error the message is not sent.
-         * Without a connection, the message is sent after the store has reconnected.
+         * Without a connection, the message is sent after the store has reconnected. Topics and the
+         * texts of properties are followed by NUL. Must not call the pipeline.
          */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
 
-        /* Return false if the broker does not keep up: publishing stops until this returns true. */
+        /*
+         * Return false if the broker does not keep up: publishing stops until this returns true and
+         * the caller reports an event, such as pipeline_wakeup_ended().
+         */
         bool (*has_room)(void *userdata);
 
         /*
@@ -112,7 +116,7 @@ struct pipeline_config {
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
                  struct storage *storage);
 
-/* Accepts NULL, returns NULL. */
+/* Accepts NULL, returns NULL. No work of transport.run_worker() may be in flight. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
 
 /* 1. Events */
@@ -137,7 +141,10 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
 /* Count and log one dropped message: memory is too short to pass it on or to publish it. */
 void pipeline_count_out_of_memory(struct pipeline *pipeline);
 
-/* The broker has acknowledged the message to which transport.publish() gave this id. */
+/*
+ * The broker has acknowledged the message to which transport.publish() gave this id. Report each
+ * published message once, in the order of publishing, also across connections: they are counted.
+ */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
@@ -190,9 +197,9 @@ void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
 
 /*
- * Replace the policy; the pipeline takes ownership. NULL allows everything. A batch in flight
- * delays the change. Registrations that the new policy does not grant end once the broker kind is
- * known. If there are many, several ticks end them.
+ * Replace the policy; the pipeline takes ownership. NULL allows everything. The new policy takes
+ * effect when the batch in flight has ended and a broker is served; until then no request is
+ * executed. Registrations that it does not grant end. If there are many, several ticks end them.
  */
 void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
 

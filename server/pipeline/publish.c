@@ -65,6 +65,7 @@ static void count_durations(struct pipeline *pipeline, size_t first) {
 }
 
 static bool publish_notifications(struct pipeline *pipeline, uint64_t sequence) {
+        /* execution_start_ns: the last reading of the clock, which may be newer than `now` */
         return delivery_publish(&pipeline->delivery, sequence, pipeline->cycle.execution_start_ns);
 }
 

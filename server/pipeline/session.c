@@ -44,6 +44,10 @@ void session_connected(struct session *session, bool session_present) {
         enter(session, SESSION_NEW, INT64_MAX);
 }
 
+void session_restart(struct session *session) {
+        enter(session, SESSION_NEW, INT64_MAX);
+}
+
 void session_disconnected(struct session *session) {
         session->is_plugin_detected = false;
         enter(session, SESSION_DOWN, INT64_MAX);

@@ -79,6 +79,9 @@ enum broker_kind session_broker_kind(const struct session *session);
 void session_connected(struct session *session, bool session_present);
 void session_disconnected(struct session *session);
 
+/* Identify the broker again, although the connection has not ended. */
+void session_restart(struct session *session);
+
 /*
  * In SESSION_NEW, when all replies and TRACK messages of earlier batches are published: send HELLO
  * if the plugin was detected; wait if the required plugin was not detected; else return true: serve
@@ -119,7 +122,7 @@ void session_acknowledged(struct session *session, uint16_t id, struct now now);
  */
 void session_extend_timeout(struct session *session, struct now now);
 
-/* If the deadline for WELCOME, or for repeating a dropped HELLO, has passed, repeat HELLO. */
+/* If the deadline for WELCOME, or for repeating a dropped HELLO, has passed, enter SESSION_NEW. */
 void session_tick(struct session *session, struct now now);
 
 /*

@@ -52,7 +52,8 @@ int state_new(struct state **ret_state, const struct engine_config *config,
 struct state *state_free(struct state *state);
 
 /*
- * Apply a change set of another state: its changes, and its header. now: to convert its times.
+ * Apply a change set of another state: its changes, and its header. Nothing may be staged. now: to
+ * convert its times.
  * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
  * After an error the state has a part of the changes: free it.
  */
@@ -66,17 +67,22 @@ int state_stage(struct state *state, const struct effects *effects);
 
 /*
  * Make the change set of the effects and of the staged notifications. It borrows from the effects
- * and the state: change neither until state_commit() or state_undo(). Returns 0 or -ENOMEM.
+ * and the state: change neither until state_commit() or state_undo(), except by state_deliver() up
+ * to a sequence that was pending before. Returns 0 or -ENOMEM.
  */
 int state_change_set(struct state *state, const struct effects *effects, struct now now,
                      struct change_set *ret_change_set);
 
-/* The change set is stored. NULL: there is no storage. The staged notifications become pending. */
+/*
+ * The change set is stored. NULL: none was made, because there is no storage, or nothing to store.
+ * The staged notifications become pending.
+ */
 void state_commit(struct state *state, const struct change_set *change_set);
 
 /*
  * The change set is not stored, or was not made: drop the staged notifications, then engine_undo().
- * The clock is not set back, and forgotten replies stay forgotten: the next change set has them.
+ * The clock is not set back, and forgotten replies stay forgotten: the next change set has those
+ * that state_change_set() has taken; the others are stored until their time.
  * Returns 0 or -ENOMEM: then the state is inconsistent, and the process must end.
  */
 int state_undo(struct state *state, const struct effects *effects);

@@ -62,7 +62,7 @@ static int create_state(struct state_load *load, const struct state_header *head
 static int apply_loaded(void *userdata, const struct change_set *change_set) {
         struct state_load *load = userdata;
 
-        if (!load->state)
+        if (!load->state) /* the first change set has only the header */
                 return create_state(load, &change_set->header);
 
         load->n_change_sets++;

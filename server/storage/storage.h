@@ -27,12 +27,13 @@ struct storage_sink {
  * Limits of a change set. The caller ends a batch at n_changes or n_bytes; a change set may exceed
  * them by one step of the engine.
  */
-struct storage_limits {
+struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
         uint64_t entry_bytes; /* of a key and its value together */
         size_t n_changes;     /* of entries, registrations, replies and notifications */
         size_t n_bytes;       /* of keys, values, names and recipients */
 };
 
+/* As the functions below. */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink);
         int (*lead)(struct storage *storage, const struct state_header *header);
@@ -50,7 +51,7 @@ struct storage {
 
 /*
  * Pass everything that is stored to the sink. Changes nothing that is stored. The cause of an error
- * other than -ENOMEM is logged. Returns:
+ * is logged, but not of -ENOMEM and of an error of the sink. Returns:
  *
  *     0           loaded
  *     -ENOMEM     out of memory

@@ -818,6 +818,23 @@ Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
         cr_expect_eq(gauges.n_pending_notifications, 0);
 }
 
+/* After a crash, registrations of a former connection may be stored beside those of the present one. */
+Test(with_plugin, client_with_stored_registrations_of_two_connections_is_not_kicked) {
+        struct engine *engine = broker.pipeline->state->engine;
+
+        cr_assert_eq(engine_put_registration(engine, S("c"), (struct slice){ 0 }, S("a"), 7), 0);
+        cr_assert_eq(engine_put_registration(engine, S("c"), (struct slice){ 0 }, S("b"), 8), 0);
+        pipeline_disconnected(broker.pipeline);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
+        broker_connect(&broker, true);
+        broker_forget(&broker);
+        broker_welcome(&broker, KEY, ALL "8\n");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        cr_expect_null(engine_find_registration(engine, S("c"), S("a")));
+        cr_expect_not_null(engine_find_registration(engine, S("c"), S("b")));
+}
+
 Test(with_plugin, recipients_of_an_unpublishable_notification_are_kicked) {
         register_many(2);
         broker_forget(&broker);
