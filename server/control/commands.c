@@ -253,33 +253,6 @@ static void end_wait(struct control *control, struct request_wait **place) {
         free(wait);
 }
 
-/*
- * Add a wait. Returns 0, -ENOSPC or -ENOMEM. After 0, *wanted has no selection any more: the wait
- * owns it.
- */
-static int add_wait(struct control *control, const struct message *message, struct request_wait *wanted) {
-        struct request_wait *wait;
-
-        if (control->n_waits == WAITS_MAX)
-                return -ENOSPC;
-
-        wait = malloc(sizeof(*wait));
-        if (!wait)
-                return -ENOMEM;
-        *wait = *wanted;
-        wait->message = message_copy(message);
-        if (!wait->message) {
-                free(wait);
-                return -ENOMEM;
-        }
-
-        wanted->selection = (struct selection){ 0 };
-        wait->next = control->waits;
-        control->waits = wait;
-        control->n_waits++;
-        return 0;
-}
-
 void control_notify_waits(struct control *control, uint64_t number, const struct request *request) {
         uint64_t budget = SELECTION_STEPS_MAX;
 
@@ -316,8 +289,9 @@ int64_t control_next_wait_deadline(const struct control *control) {
 /* Requests that arrived earlier also count, so a test may send them before it waits. */
 static int wait_for(struct control_call *call) {
         CLEANUP(query_deinit) struct journal_query query = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
+        CLEANUP(cleanup_free) struct message *message = NULL;
         struct control *control = call->control;
-        struct request_wait wanted;
+        struct request_wait *wait;
         uint64_t n;
         int r;
 
@@ -331,19 +305,26 @@ static int wait_for(struct control_call *call) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
         }
-        wanted = (struct request_wait){
+        if (control->n_waits == WAITS_MAX)
+                return call_refuse(call, "too many wait-for requests are pending");
+
+        message = message_copy(call->message);
+        wait = message ? malloc(sizeof(*wait)) : NULL;
+        if (!wait)
+                return -ENOMEM;
+        *wait = (struct request_wait){
+                .next = control->waits,
                 .selection = query.selection,
                 .after = query.after,
                 .n_remaining = query.count - n,
                 .deadline_ns = control->real.mono_ns + query.timeout_ms * NS_PER_MS,
+                .message = take_ptr(&message),
         };
-        query.selection = (struct selection){ 0 };
-        r = add_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* empty if add_wait() has succeeded */
-        if (r == -ENOSPC)
-                return call_refuse(call, "too many wait-for requests are pending");
-        call->is_waiting = r == 0;
-        return r;
+        query.selection = (struct selection){ 0 }; /* the wait owns it */
+        control->waits = wait;
+        control->n_waits++;
+        call->is_waiting = true;
+        return 0;
 }
 
 /* Execution */
