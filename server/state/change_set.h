@@ -86,7 +86,8 @@ void change_buffer_deinit(struct change_buffer *buffer);
 
 /*
  * Replace the content of the buffer by the changes of the rows: entries, registrations and replies.
- * They borrow from the rows. Returns 0 or -ENOMEM; then the content is undefined.
+ * They borrow from the effects. hash_key: of hash tables. Returns 0 or -ENOMEM; then the content is
+ * undefined.
  */
 int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
                        const struct hash_key *hash_key, struct timescale timescale);
