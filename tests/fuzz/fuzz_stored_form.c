@@ -76,6 +76,8 @@ static void make_header(struct slice *input, struct buf *buf) {
 static void make_registration(struct slice *input, struct buf *buf) {
         struct registration_change stored = { .client = input_text(input), .key = input_text(input) };
 
+        if (stored.key.length == 0)
+                stored.key = SLICE_LITERAL("key");
         stored.connection = input_number(input, 8);
         stored.user = input_text(input);
         stored_registration_append(buf, &stored);
