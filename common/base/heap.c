@@ -100,27 +100,6 @@ int64_t heap_first_deadline(const struct heap *heap) {
         return heap->n_nodes > 0 ? heap->nodes[0].deadline : INT64_MAX;
 }
 
-/*
- * *at is 1 more than the index of the last node visited; the root is the first one. Visit a node
- * before its children, and the left child before the right one. The children of a node that is not
- * due are not due either: skip them.
- */
-void *heap_next_due(const struct heap *heap, uint64_t *at, int64_t deadline) {
-        uint64_t i = 0;
-
-        if (*at > 0)
-                i = 2 * (*at - 1) + 1; /* the left child */
-        while (i >= heap->n_nodes || heap->nodes[i].deadline > deadline) {
-                while (i > 0 && i % 2 == 0) /* a right child: its parent is done */
-                        i = (i - 1) / 2;
-                if (i == 0)
-                        return NULL;
-                i++; /* the right sibling */
-        }
-        *at = i + 1;
-        return heap->nodes[i].item;
-}
-
 int64_t heap_deadline(const struct heap *heap, void *item) {
         uint32_t at = *heap->position(item);
 

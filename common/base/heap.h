@@ -51,12 +51,5 @@ void *heap_first(const struct heap *heap);
 /* The earliest deadline; INT64_MAX if the heap is empty. */
 int64_t heap_first_deadline(const struct heap *heap);
 
-/*
- * Iterate over the items whose deadline is at or before `deadline`, in no particular order, without
- * visiting other items. *at: the position of the iteration; initialize it with 0. Returns NULL
- * after the last. Do not change the heap meanwhile.
- */
-void *heap_next_due(const struct heap *heap, uint64_t *at, int64_t deadline);
-
 /* The deadline of an item that is in the heap. */
 int64_t heap_deadline(const struct heap *heap, void *item);
