@@ -7,7 +7,6 @@
 
 #include "config/config.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -317,15 +316,6 @@ static void check_dev(struct config_reading *reading) {
                 if (!config->dev && strcmp(config_options[i].flag, "--dev-listen") == 0)
                         config_report(reading, config_options[i].flag, "only with --dev");
         }
-        if (!config->dev)
-                return;
-
-        for (const char *at = config->client_id; *at; at++)
-                if (iscntrl((unsigned char)*at)) {
-                        config_report(reading, "--client-id",
-                                      "control characters are not allowed with --dev");
-                        return;
-                }
 }
 
 /* Derive the endpoints and whether to use TLS. */

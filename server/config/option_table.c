@@ -3,6 +3,7 @@
 #include "config/config.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,7 +20,11 @@ static int set_dev_listen(void *config, const struct option *option, const char 
         return inet_pton(AF_INET, value, &address) == 1 ? option_set_text(config, option, value) : -EINVAL;
 }
 
+/* libmosquitto refuses control characters. */
 static int config_set_client_id(void *config, const struct option *option, const char *value) {
+        for (const char *at = value; *at; at++)
+                if (iscntrl((unsigned char)*at))
+                        return -EINVAL;
         return strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value))
                        ? option_set_text(config, option, value)
                        : -EINVAL;
@@ -134,8 +139,9 @@ const struct option config_options[] = {
                 "an IPv4 address, or 0.0.0.0 for all addresses of this machine",
                 "address of the private mosquitto", set_dev_listen, FIELD(dev_listen), RESTART),
         SETTING("broker", "client-id", "--client-id", "ID", COMPANION_CLIENT_ID_DEFAULT,
-                "1 to 65535 bytes of UTF-8", "MQTT client id of the store; see CLIENT ID in statestored(8)",
-                config_set_client_id, FIELD(client_id), RESTART),
+                "1 to 65535 bytes of UTF-8 without control characters",
+                "MQTT client id of the store; see CLIENT ID in statestored(8)", config_set_client_id,
+                FIELD(client_id), RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "a duration from 5s to 65535s",
                 "MQTT keep alive interval", set_keepalive, FIELD(keepalive_ms), RESTART),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",

@@ -167,9 +167,10 @@ int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_co
         CLEANUP(cleanup_library) struct mosquitto *library = NULL;
         int r;
 
+        errno = 0; /* mosquitto_new() does not set it for a client id with control characters */
         library = mosquitto_new(config->client_id, config->session_expiry_s == 0, userdata);
         if (!library)
-                return -errno;
+                return errno == ENOMEM ? -ENOMEM : -EINVAL;
 
         r = library_set_options(library, config);
         if (r == 0)

@@ -56,6 +56,15 @@ def test_refused_credentials_end_the_start(broker_of, store_of):
     assert not store.is_ready()
 
 
+def test_a_client_id_that_mqtt_does_not_allow_ends_the_start(broker_of, store_of):
+    store = store_of(broker_of().port)
+    store.flags = ("--client-id", "a\u0080b")
+    store.launch()
+
+    assert store.wait() == 1
+    assert "--client-id" in store.log()
+
+
 def test_a_broker_without_mqtt_5_ends_the_start(fake_broker, store_of):
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()

@@ -209,7 +209,7 @@ static const struct {
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n",
-          ":2: 1 to 65535 bytes of UTF-8 was expected, not \"\"" },
+          ":2: 1 to 65535 bytes of UTF-8 without control characters was expected, not \"\"" },
         { "a repeated option", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
           ":4: [broker] port is given twice, first in line 2" },
         { "a line without =", "[broker]\nport\n", ":2: [section], name = value or a comment was expected" },
