@@ -143,7 +143,7 @@ void notification_queue_roll_back(struct notification_queue *queue) {
 const struct pending_notification *notification_queue_staged(const struct notification_queue *queue,
                                                              size_t *ret_n) {
         *ret_n = n_staged(queue);
-        return queue->items + queue->first + queue->n_pending;
+        return *ret_n > 0 ? &queue->items[queue->first + queue->n_pending] : NULL;
 }
 
 /* 3. Pending notifications */
@@ -186,11 +186,14 @@ void notification_queue_remove(struct notification_queue *queue, uint64_t sequen
 
 const struct pending_notification *notification_queue_after(const struct notification_queue *queue,
                                                             uint64_t sequence) {
-        const struct pending_notification *first = queue->items + queue->first;
-        uint64_t index;
+        const struct pending_notification *first;
+        uint64_t index = 0;
 
-        if (queue->n_pending == 0 || sequence < first->sequence)
-                return queue->n_pending > 0 ? first : NULL;
-        index = sequence - first->sequence + 1;
-        return index < queue->n_pending ? first + index : NULL;
+        if (queue->n_pending == 0)
+                return NULL;
+
+        first = &queue->items[queue->first];
+        if (sequence >= first->sequence)
+                index = sequence - first->sequence + 1;
+        return index < queue->n_pending ? &first[index] : NULL;
 }

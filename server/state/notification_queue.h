@@ -43,7 +43,7 @@ void notification_queue_commit(struct notification_queue *queue);
 /* Drop the staged notifications. Their sequences are assigned again. */
 void notification_queue_roll_back(struct notification_queue *queue);
 
-/* Return the staged notifications in order. They are valid until the next call that changes the queue. */
+/* Return the staged notifications in order, valid until the next call that changes the queue; NULL: none. */
 const struct pending_notification *notification_queue_staged(const struct notification_queue *queue,
                                                              size_t *ret_n);
 
