@@ -31,10 +31,24 @@ struct world {
         size_t n_notified, n_versions;
 };
 
+/*
+ * Store the time before a start, as disk_store_clock(), but at a whole millisecond. Then all
+ * timescales are the same function of the monotonic clock, and a restart rounds only deadlines of
+ * keys, and only once.
+ */
+static void store_clock(struct world *world) {
+        struct state_header *header = &world->disk.state->header;
+        struct now *now = &world->around.now;
+
+        now->mono_ns = (now->mono_ns + NS_PER_MS - 1) / NS_PER_MS * NS_PER_MS;
+        header->reading_ms = timescale_read(world->disk.state->timescale, *now);
+        header->shift_ms = now->wall_ms - header->reading_ms;
+}
+
 /* The model does not notify of keys that a restart may have lost. */
 static void load(struct world *world) {
         world->disk.state->header.keys_may_be_lost = false;
-        disk_store_clock(&world->disk, world->around.now);
+        store_clock(world);
         ASSERT(storage_load_state(&world->state, &world->disk.storage, &world->config, world->around.now) ==
                0);
         world->both.engine = world->state->engine;
@@ -44,7 +58,7 @@ static void world_init(struct world *world, struct slice *input) {
         static const uint64_t max_keys[] = { 1000, 2, 4 }, max_bytes[] = { 1 << 20, 700, 1200, 70000 };
 
         *world = (struct world){
-                .around = { .now = { .wall_ms = WALL_MS, .mono_ns = 5000 } },
+                .around = { .now = { .wall_ms = WALL_MS, .mono_ns = NS_PER_MS } },
                 .config = { .node_id = SLICE_LITERAL("StateStore") },
         };
         world->config.max_keys = max_keys[input_below(input, 3)];
@@ -277,26 +291,19 @@ static void restore_registrations(struct world *world) {
         }
 }
 
-static int64_t round_deadline(int64_t deadline_ns, struct timescale before, struct timescale after) {
-        return timescale_to_deadline(after, timescale_from_deadline(before, deadline_ns));
-}
+/* A restart rounds the deadlines of keys up to milliseconds. */
+static void round_deadlines(struct model *model, struct timescale timescale) {
+        for (size_t i = 0; i < model->n_keys; i++) {
+                int64_t *deadline_ns = &model->keys[i].deadline_ns;
 
-/* A restart rounds deadlines up: of keys to milliseconds, of remembered replies to seconds. */
-static void round_deadlines(struct model *model, struct timescale before, struct timescale after) {
-        for (size_t i = 0; i < model->n_keys; i++)
-                if (model->keys[i].deadline_ns != DEADLINE_NEVER)
-                        model->keys[i].deadline_ns =
-                                round_deadline(model->keys[i].deadline_ns, before, after);
-        for (size_t i = 0; i < model->n_replies; i++) {
-                int64_t deadline_ns = round_deadline(model->replies[i].until_ns, before, after);
-
-                model->replies[i].until_ns = (deadline_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S;
+                if (*deadline_ns != DEADLINE_NEVER)
+                        *deadline_ns = timescale_to_deadline(
+                                timescale, timescale_from_deadline(timescale, *deadline_ns));
         }
 }
 
 /* The process is killed: uncommitted changes are lost. */
 static void restart(struct world *world) {
-        struct timescale before = world->state->timescale;
         struct model *model = &world->both.model;
 
         reply_deinit(&world->both.reply);
@@ -312,7 +319,7 @@ static void restart(struct world *world) {
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];
-        round_deadlines(model, before, world->state->timescale);
+        round_deadlines(model, world->state->timescale);
         restore_registrations(world);
         save(world);
         compare_disk(world);
