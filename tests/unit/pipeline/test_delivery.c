@@ -6,7 +6,7 @@
 
 #include "engine/internal.h"
 #include "pipeline/delivery.h"
-#include "unit/support/secrets.h"
+#include "unit/support/watched_changes.h"
 
 #define S SLICE_LITERAL
 
@@ -61,23 +61,6 @@ static void teardown(void) {
 
 TestSuite(delivery, .init = setup, .fini = teardown);
 
-static void add_watcher(struct slice client, struct slice key, uint64_t connection) {
-        cr_assert(registrations_add(&table, registrations_names(&table, client, key), (struct slice){ 0 },
-                                    connection));
-}
-
-/* value absent: the key is deleted. */
-static void change(struct slice key, struct slice value) {
-        struct version version = { 1000, (uint32_t)effects.n_changes };
-        struct registration *watchers = registrations_of_key(&table, hash_bytes(HASH_KEY(1), key), key);
-        struct row row = { .type = ROW_ENTRY };
-
-        if (value.data)
-                cr_assert_eq(entry_new(&row.entry.after, key, value, version, NULL), 0);
-        cr_assert_eq(effects_reserve_change(&effects, watchers), 0);
-        effects_change(&effects, row, watchers, version);
-}
-
 static void commit(void) {
         cr_assert_eq(state_stage(&state, &effects), 0);
         state_commit(&state, NULL);
@@ -86,7 +69,7 @@ static void commit(void) {
 
 static void commit_changes(size_t n) {
         while (n-- > 0)
-                change(S("k"), S("v"));
+                change_key(&effects, &table, S("k"), S("v"));
         commit();
 }
 
@@ -96,7 +79,7 @@ static void publish(uint64_t sequence) {
 }
 
 Test(delivery, keeps_published_changes_until_they_are_delivered) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(3);
         publish(2);
         cr_expect_eq(n_sent, 2);
@@ -121,7 +104,7 @@ Test(delivery, keeps_published_changes_until_they_are_delivered) {
 Test(delivery, does_not_publish_again_if_no_broker_has_the_plugin) {
         delivery_serve(&delivery, BROKER_PLAIN);
         delivery_serve(&delivery, BROKER_PLAIN);
-        add_watcher(S("c"), S("k"), 0);
+        add_watcher(&table, S("c"), S("k"), 0);
         commit_changes(2);
         publish(UINT64_MAX);
         cr_expect_eq(n_sent, 2);
@@ -137,7 +120,7 @@ Test(delivery, does_not_publish_again_if_no_broker_has_the_plugin) {
 }
 
 Test(delivery, known_from_an_earlier_process_counts_and_sequences_continue_above_it) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(2);
         delivery.n_recipients_published = 1;
         delivery_skip_to(&delivery, 1);
@@ -157,7 +140,7 @@ Test(delivery, known_from_an_earlier_process_counts_and_sequences_continue_above
 }
 
 Test(delivery, requests_delivered_again_after_the_deadline) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(1);
         publish(1);
         cr_expect_neq(delivery.deadline_ns, INT64_MAX);
@@ -173,7 +156,7 @@ Test(delivery, is_full_by_number_or_by_bytes) {
         static char value[1 << 20];
         struct slice large = { (const uint8_t *)value, sizeof(value) };
 
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(DELIVERY_PENDING_MAX - 1);
         cr_expect_not(delivery_is_full(&delivery));
         commit_changes(1);
@@ -184,7 +167,7 @@ Test(delivery, is_full_by_number_or_by_bytes) {
 
         for (size_t i = 0; i < DELIVERY_PENDING_BYTES_MAX / sizeof(value); i++) {
                 cr_expect_not(delivery_is_full(&delivery));
-                change(S("k"), large);
+                change_key(&effects, &table, S("k"), large);
                 commit();
         }
         cr_expect(delivery_is_full(&delivery));

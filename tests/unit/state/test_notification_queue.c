@@ -6,7 +6,7 @@
 
 #include "state/notification_queue.h"
 #include "state/recipients.h"
-#include "unit/support/secrets.h"
+#include "unit/support/watched_changes.h"
 
 #define S SLICE_LITERAL
 
@@ -26,23 +26,6 @@ static void teardown(void) {
 
 TestSuite(notification_queue, .init = setup, .fini = teardown);
 
-static void add_watcher(struct slice client, struct slice key, uint64_t connection) {
-        cr_assert(registrations_add(&table, registrations_names(&table, client, key), (struct slice){ 0 },
-                                    connection));
-}
-
-/* value absent: the key is deleted. */
-static void change(struct slice key, struct slice value) {
-        struct version version = { 1000, (uint32_t)effects.n_changes };
-        struct registration *watchers = registrations_of_key(&table, hash_bytes(HASH_KEY(1), key), key);
-        struct row row = { .type = ROW_ENTRY };
-
-        if (value.data)
-                cr_assert_eq(entry_new(&row.entry.after, key, value, version, NULL), 0);
-        cr_assert_eq(effects_reserve_change(&effects, watchers), 0);
-        effects_change(&effects, row, watchers, version);
-}
-
 static void commit(void) {
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
         notification_queue_commit(&queue);
@@ -51,7 +34,7 @@ static void commit(void) {
 
 static void commit_changes(size_t n) {
         while (n-- > 0)
-                change(S("k"), S("v"));
+                change_key(&effects, &table, S("k"), S("v"));
         commit();
 }
 
@@ -70,12 +53,12 @@ Test(notification_queue, stages_each_change_once_with_all_recipients) {
         struct slice recipients;
         size_t n;
 
-        add_watcher(S("c"), S("k"), 7);
-        add_watcher(S("d\0\xFF"), S("k"), UINT64_MAX);
-        add_watcher(S("c"), S("l"), 7);
-        change(S("k"), S("v"));
-        change(S("l"), (struct slice){ 0 });
-        change(S("without watchers"), S("v"));
+        add_watcher(&table, S("c"), S("k"), 7);
+        add_watcher(&table, S("d\0\xFF"), S("k"), UINT64_MAX);
+        add_watcher(&table, S("c"), S("l"), 7);
+        change_key(&effects, &table, S("k"), S("v"));
+        change_key(&effects, &table, S("l"), (struct slice){ 0 });
+        change_key(&effects, &table, S("without watchers"), S("v"));
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
 
         staged = notification_queue_staged(&queue, &n);
@@ -105,9 +88,9 @@ Test(notification_queue, client_id_of_a_known_connection_is_not_stored) {
         memset(client, 'c', sizeof(client));
         for (uint64_t i = 0; i < 3; i++) {
                 client[0] = (uint8_t)i;
-                add_watcher((struct slice){ client, sizeof(client) }, S("k"), 7 + i);
+                add_watcher(&table, (struct slice){ client, sizeof(client) }, S("k"), 7 + i);
         }
-        change(S("k"), S("v"));
+        change_key(&effects, &table, S("k"), S("v"));
         registrations_remove(&table, registrations_of_key(&table, hash_bytes(HASH_KEY(1), S("k")), S("k")));
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
 
@@ -125,11 +108,11 @@ Test(notification_queue, client_id_is_stored_if_the_connection_is_unknown) {
         struct slice recipients;
         size_t n;
 
-        add_watcher(S("c"), S("k"), 7);
-        add_watcher(S("\0\xFF"), S("k"), 0);
-        add_watcher(S(""), S("k"), 0);
-        add_watcher(S("e"), S("k"), 8);
-        change(S("k"), S("v"));
+        add_watcher(&table, S("c"), S("k"), 7);
+        add_watcher(&table, S("\0\xFF"), S("k"), 0);
+        add_watcher(&table, S(""), S("k"), 0);
+        add_watcher(&table, S("e"), S("k"), 8);
+        change_key(&effects, &table, S("k"), S("v"));
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
 
         staged = notification_queue_staged(&queue, &n);
@@ -144,8 +127,8 @@ Test(notification_queue, client_id_is_stored_if_the_connection_is_unknown) {
 }
 
 Test(notification_queue, staged_changes_are_published_after_the_commit) {
-        add_watcher(S("c"), S("k"), 7);
-        change(S("k"), S("v"));
+        add_watcher(&table, S("c"), S("k"), 7);
+        change_key(&effects, &table, S("k"), S("v"));
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
         cr_expect_null(notification_queue_after(&queue, 0));
         cr_expect_eq(queue.n_pending, 0);
@@ -157,10 +140,10 @@ Test(notification_queue, staged_changes_are_published_after_the_commit) {
 Test(notification_queue, failed_commit_drops_its_changes_and_reuses_their_sequences) {
         const struct pending_notification *second;
 
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(1);
-        change(S("k"), S("lost"));
-        change(S("k"), S("lost"));
+        change_key(&effects, &table, S("k"), S("lost"));
+        change_key(&effects, &table, S("k"), S("lost"));
         cr_assert_eq(notification_queue_stage(&queue, &effects), 0);
         notification_queue_roll_back(&queue);
         effects_reset(&effects);
@@ -174,7 +157,7 @@ Test(notification_queue, failed_commit_drops_its_changes_and_reuses_their_sequen
 }
 
 Test(notification_queue, after_returns_the_next_pending_notification) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         cr_expect_null(notification_queue_after(&queue, 0));
         commit_changes(3);
         notification_queue_remove(&queue, 1);
@@ -186,7 +169,7 @@ Test(notification_queue, after_returns_the_next_pending_notification) {
 }
 
 Test(notification_queue, sequences_continue_above_what_was_removed) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(2);
         notification_queue_remove(&queue, 40);
         cr_expect_eq(queue.n_pending, 0);
@@ -220,7 +203,7 @@ Test(notification_queue, added_notifications_must_ascend_without_a_gap) {
 }
 
 Test(notification_queue, room_of_removed_changes_is_reused) {
-        add_watcher(S("c"), S("k"), 7);
+        add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(4);
         for (uint64_t i = 1; i <= 1000; i++) {
                 notification_queue_remove(&queue, i);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <criterion/criterion.h>
+
+#include "engine/effects.h"
+#include "unit/support/secrets.h"
+
+/* Changes of watched keys, without an engine. The table is initialized with HASH_KEY(1). */
+
+static inline void add_watcher(struct registrations *table, struct slice client, struct slice key,
+                               uint64_t connection) {
+        cr_assert(registrations_add(table, registrations_names(table, client, key), (struct slice){ 0 },
+                                    connection));
+}
+
+/* value absent: the key is deleted. */
+static inline void change_key(struct effects *effects, struct registrations *table, struct slice key,
+                              struct slice value) {
+        struct version version = { 1000, (uint32_t)effects->n_changes };
+        struct registration *watchers = registrations_of_key(table, hash_bytes(HASH_KEY(1), key), key);
+        struct row row = { .type = ROW_ENTRY };
+
+        if (value.data)
+                cr_assert_eq(entry_new(&row.entry.after, key, value, version, NULL), 0);
+        cr_assert_eq(effects_reserve_change(effects, watchers), 0);
+        effects_change(effects, row, watchers, version);
+}
