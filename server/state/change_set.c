@@ -91,6 +91,15 @@ struct entry_change entry_change_of(const struct entry *entry, int64_t deadline_
         return change;
 }
 
+struct registration_change registration_change_of(const struct registration *registration) {
+        return (struct registration_change){
+                .client = registration->client_name,
+                .key = registration->key_name,
+                .connection = registration->connection,
+                .user = registration->user,
+        };
+}
+
 struct reply_change reply_change_of(const struct reply_row *row, struct timescale timescale) {
         return (struct reply_change){
                 .number = row->number,
@@ -129,15 +138,12 @@ static int fill_entries(struct change_buffer *buffer, const struct effects *effe
 }
 
 static void append_registration(struct change_buffer *buffer, const struct row *row) {
-        const struct registration *registration = row->registration.registration;
-        struct registration_change change = { .client = registration->client_name,
-                                              .key = registration->key_name,
-                                              .is_removed = !row->registration.is_added };
+        struct registration_change change = registration_change_of(row->registration.registration);
 
-        if (!change.is_removed) {
-                change.connection = registration->connection;
-                change.user = registration->user;
-        }
+        if (!row->registration.is_added)
+                change = (struct registration_change){ .client = change.client,
+                                                       .key = change.key,
+                                                       .is_removed = true };
         buffer->registrations[buffer->n_registrations++] = change;
 }
 

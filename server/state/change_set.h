@@ -96,5 +96,8 @@ int change_buffer_fill(struct change_buffer *buffer, const struct effects *effec
 struct entry_change entry_change_of(const struct entry *entry, int64_t deadline_ns,
                                     struct timescale timescale);
 
+/* The change that adds this registration. Borrows from the registration. */
+struct registration_change registration_change_of(const struct registration *registration);
+
 /* The change that adds this reply. */
 struct reply_change reply_change_of(const struct reply_row *row, struct timescale timescale);

@@ -19,6 +19,18 @@ static size_t item_bytes(const struct pending_notification *item) {
                (item->entry ? entry_value(item->entry).length : 0);
 }
 
+struct notification_change notification_change_of(const struct pending_notification *notification) {
+        const struct entry *entry = notification->entry;
+
+        return (struct notification_change){
+                .sequence = notification->sequence,
+                .version = notification->version,
+                .key = notification->key,
+                .value = entry ? entry_value(entry) : (struct slice){ 0 },
+                .recipients = notification->recipients,
+        };
+}
+
 /* Append a copy of the notification, with its own reference to the entry. Returns 0 or -ENOMEM. */
 static int append_item(struct notification_queue *queue, const struct pending_notification *notification) {
         struct pending_notification item = *notification;

@@ -21,6 +21,9 @@ struct pending_notification {
         struct slice recipients; /* see state/recipients.h */
 };
 
+/* The change that adds this notification. Borrows from it and its entry. */
+struct notification_change notification_change_of(const struct pending_notification *notification);
+
 struct notification_queue {
         struct pending_notification *items; /* owned */
         size_t first, n_items, capacity;    /* the items [0, first) are removed */

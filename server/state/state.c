@@ -164,13 +164,7 @@ static int gather_staged(struct state *state, size_t *ret_n) {
                 return r;
 
         for (size_t i = 0; i < *ret_n; i++)
-                state->staged[i] = (struct notification_change){
-                        .sequence = items[i].sequence,
-                        .version = items[i].version,
-                        .key = items[i].key,
-                        .value = items[i].entry ? entry_value(items[i].entry) : (struct slice){ 0 },
-                        .recipients = items[i].recipients,
-                };
+                state->staged[i] = notification_change_of(&items[i]);
         return 0;
 }
 

@@ -62,10 +62,7 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
-                const struct registration_change change = { .client = registration->client_name,
-                                                            .key = registration->key_name,
-                                                            .user = registration->user,
-                                                            .connection = registration->connection };
+                struct registration_change change = registration_change_of(registration);
 
                 r = apply(disk, sink, (struct change_set){ .registrations = &change, .n_registrations = 1 });
         }
@@ -94,13 +91,7 @@ static int load_notifications(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (next = notification_queue_after(&disk->state->notifications, sequence))) {
-                struct notification_change change = {
-                        .sequence = next->sequence,
-                        .version = next->version,
-                        .key = next->key,
-                        .value = next->entry ? entry_value(next->entry) : (struct slice){ 0 },
-                        .recipients = next->recipients,
-                };
+                struct notification_change change = notification_change_of(next);
 
                 sequence = next->sequence;
                 r = apply(disk, sink, (struct change_set){ .notifications = &change, .n_notifications = 1 });
