@@ -470,11 +470,6 @@ static bool must_repeat_hello(const struct pipeline *pipeline) {
 }
 
 /* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
-static bool is_welcome_awaited(const struct pipeline *pipeline) {
-        return pipeline->session.state == SESSION_HELLO_SENT ||
-               pipeline->session.state == SESSION_HELLO_ACKNOWLEDGED;
-}
-
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         struct cycle *cycle = &pipeline->cycle;
         bool is_needed;
@@ -492,7 +487,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         is_needed = state_needs_commit(pipeline->state, now);
         if (cycle->has_commit_failed && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
-        if (!is_needed || cycle->state != CYCLE_OPEN || is_welcome_awaited(pipeline))
+        if (!is_needed || cycle->state != CYCLE_OPEN || session_awaits_welcome(&pipeline->session))
                 return;
 
         cycle->work |= CYCLE_WORK_COMMIT;

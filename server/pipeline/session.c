@@ -39,6 +39,10 @@ enum broker_kind session_broker_kind(const struct session *session) {
         }
 }
 
+bool session_awaits_welcome(const struct session *session) {
+        return session->state == SESSION_HELLO_SENT || session->state == SESSION_HELLO_ACKNOWLEDGED;
+}
+
 void session_connected(struct session *session, bool session_present) {
         session->is_session_present = session_present;
         enter(session, SESSION_NEW, INT64_MAX);
@@ -181,7 +185,7 @@ static void receive_welcome(struct session *session, const struct message *messa
                             struct session_event *event) {
         int r;
 
-        if ((session->state != SESSION_HELLO_SENT && session->state != SESSION_HELLO_ACKNOWLEDGED) ||
+        if (!session_awaits_welcome(session) ||
             !slice_equal(message->correlation_data, hello_correlation(session)))
                 return;
 

@@ -76,6 +76,9 @@ struct session {
 /* BROKER_UNKNOWN unless a broker is served. */
 enum broker_kind session_broker_kind(const struct session *session);
 
+/* Return true if HELLO is sent and WELCOME has not arrived. */
+bool session_awaits_welcome(const struct session *session);
+
 void session_connected(struct session *session, bool session_present);
 void session_disconnected(struct session *session);
 
