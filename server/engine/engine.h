@@ -248,8 +248,9 @@ struct entry_fields {
 
 /*
  * Apply changes that an earlier run or another store has executed: see state/state.h. At any time;
- * nobody is notified. What is put replaces what has the same key, or the same client and key; what
- * is removed may be absent. Deadlines are monotonic nanoseconds and may have passed.
+ * nobody is notified. An entry replaces the entry of the same key, and a registration that of the
+ * same client and key. Removing an absent one does nothing. Deadlines are monotonic nanoseconds and
+ * may have passed.
  *
  * Each `put` returns 0 or -ENOMEM. Put replies in ascending order of numbers: engine_put_reply()
  * returns -EBADMSG if it detects another order.

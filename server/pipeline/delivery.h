@@ -66,7 +66,10 @@ bool delivery_is_full(const struct delivery *delivery);
  */
 void delivery_serve(struct delivery *delivery, enum broker_kind broker_kind);
 
-/* No broker is served: notifications wait, except those that a reply must not precede. */
+/*
+ * No broker is served any more. Notifications wait for delivery_serve(), except those that must
+ * precede a reply: see delivery_publish().
+ */
 void delivery_pause(struct delivery *delivery);
 
 /*
