@@ -123,39 +123,19 @@ static struct cell bytes_text(double n_bytes) {
         return cell;
 }
 
+/* Format a duration in its largest unit. */
 static struct cell seconds_text(double seconds) {
-        struct cell cell;
-
-        if (seconds < 1e-3)
-                snprintf(cell.text, sizeof(cell.text), "%.*f us", seconds < 1e-5 ? 1 : 0, seconds * 1e6);
-        else if (seconds < 1)
-                snprintf(cell.text, sizeof(cell.text), "%.*f ms", seconds < 0.1 ? 1 : 0, seconds * 1e3);
-        else
-                snprintf(cell.text, sizeof(cell.text), "%.1f s", seconds);
-        return cell;
-}
-
-/* Format a duration in its two largest units. */
-static struct cell age_text(double seconds) {
         static const struct {
                 const char *name;
                 double seconds;
-        } units[] = { { "d", 86400 }, { "h", 3600 }, { "min", 60 }, { "s", 1 } };
+        } units[] = { { "d", 86400 }, { "h", 3600 },  { "min", 60 },
+                      { "s", 1 },     { "ms", 1e-3 }, { "us", 1e-6 } };
         struct cell cell;
         size_t i = 0;
 
-        if (!(seconds >= 1) || seconds > 1e11) {
-                snprintf(cell.text, sizeof(cell.text), "0 s");
-                return cell;
-        }
-        while (seconds < units[i].seconds)
+        while (i + 1 < ARRAY_LENGTH(units) && !(seconds >= units[i].seconds))
                 i++;
-        if (units[i].seconds == 1)
-                snprintf(cell.text, sizeof(cell.text), "%.0f s", seconds);
-        else
-                snprintf(cell.text, sizeof(cell.text), "%.0f %s %.0f %s", floor(seconds / units[i].seconds),
-                         units[i].name, floor(fmod(seconds, units[i].seconds) / units[i + 1].seconds),
-                         units[i + 1].name);
+        snprintf(cell.text, sizeof(cell.text), "%.1f %s", seconds / units[i].seconds, units[i].name);
         return cell;
 }
 
@@ -214,7 +194,7 @@ static void append_state(struct buf *text, const struct samples *samples, double
 
         buf_append_string(text, "statestored ");
         append_printable(text, samples_label(samples, "statestore_build_info", "version"), false);
-        buf_append_format(text, ", up %s: ", age_text(now_s - started_s).text);
+        buf_append_format(text, ", up %s: ", seconds_text(fmax(now_s - started_s, 0)).text);
         if (is_set(samples, "statestore_storage_failing", NULL))
                 buf_append_string(text, "COMMITS FAIL; ");
         if (!is_set(samples, "statestore_broker_connected", NULL))

@@ -135,7 +135,7 @@ Test(report, prints_the_state_then_totals) {
 
         cr_assert_eq(read_into(&samples, slice_from_string(page)), 0);
         printed = report(1000 + 2 * 86400 + 3 * 3600);
-        cr_expect_not_null(strstr(printed, "up 2 d 3 h: COMMITS FAIL; serving; identity verified, "
+        cr_expect_not_null(strstr(printed, "up 2.1 d: COMMITS FAIL; serving; identity verified, "
                                            "delivery by subscription, presence guessed\n"),
                            "%s", printed);
         cr_expect_not_null(strstr(printed, " 1,234,582\n"), "%s", printed);
@@ -148,8 +148,8 @@ Test(report, begins_with_the_missing_broker) {
         cr_assert_eq(read_into(&samples,
                                S("statestore_build_info{version=\"1\"} 1\nstatestore_broker_connected 0\n")),
                      0);
-        cr_expect_eq(strncmp(report(0), "statestored 1, up 0 s: NOT CONNECTED to a broker\n", 49), 0, "%s",
-                     (const char *)text.data);
+        cr_expect_eq(strncmp(report(0), "statestored 1, up 0.0 us: NOT CONNECTED to a broker\n", 52), 0,
+                     "%s", (const char *)text.data);
 }
 
 Test(report, accepts_extreme_numbers) {
