@@ -53,6 +53,7 @@ LIBC = {
 # room: the rooms, and the libraries, whose headers it includes beside its own. A room includes only rooms above its row.
 ROOMS = {
     "base": ("", ""),
+    "fair_queue": ("base", "uthash.h utlist.h"),
     "protocol": ("base", "sodium.h"),
     "policy": ("base", ""),
     "engine": ("base protocol policy", "sodium.h uthash.h utlist.h"),
@@ -61,7 +62,7 @@ ROOMS = {
     "storage": ("base protocol engine state", ""),
     "storage/sqlite": ("base protocol state storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),
-    "pipeline": ("base protocol engine codec state storage records", "sodium.h uthash.h utlist.h"),
+    "pipeline": ("base fair_queue protocol engine codec state storage records", "sodium.h"),
     "config": ("base protocol policy engine codec", ""),
     "control": ("base protocol engine records pipeline", ""),
     "http": ("base pipeline", "microhttpd.h uv.h"),

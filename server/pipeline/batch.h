@@ -25,7 +25,7 @@
  * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were
  * executed and the changes of watched keys: each change is published as one message or more. A step
  * (one message, or one tick) that exceeds the limit is completed. Then the batch ends, and the next
- * batch begins with the request of the next client: see pipeline/inbox.h.
+ * batch begins with the request of the next client: see fair_queue/fair_queue.h.
  */
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
 #define BATCH_ITEM_BYTES 100

@@ -331,7 +331,7 @@ static int admit(struct pipeline *pipeline, const struct message *message, enum 
                 verified.is_verified = true;
                 message = &verified;
         }
-        if (pipeline->inbox.n_bytes > 0 || execute_is_quantum_over(pipeline) ||
+        if (pipeline->inbox.queues.n_bytes > 0 || execute_is_quantum_over(pipeline) ||
             !can_execute_now(pipeline, kind))
                 return inbox_add(&pipeline->inbox, queue_of(pipeline, message, kind), message, now.mono_ns,
                                  PIPELINE_INBOX_MAX);
@@ -427,6 +427,6 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
          * Publish the reply now, so that the broker forwards it while the pipeline reads the next
          * request.
          */
-        if (!pipeline->storage && pipeline->inbox.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
+        if (!pipeline->storage && pipeline->inbox.queues.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
                 cycle_advance(pipeline, now);
 }

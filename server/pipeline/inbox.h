@@ -1,50 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "fair_queue/fair_queue.h"
 #include "protocol/message.h"
 
 /*
- * Messages that have arrived and wait for execution: one FIFO queue per client, served round-robin.
- *
- * Order: messages of one client are executed in the order in which they were added. Each round
- * executes one message of each client that has waiting messages. The queue of a further client
- * joins at the end of the present round. So a message that is alone in its client's queue waits for
- * at most one message of each other queue.
- *
- * Limits: the argument n_bytes_max of inbox_add() is the size of the inbox. Each queue may always
- * hold INBOX_RESERVED_BYTES. Beyond that, a queue may use INBOX_SHARE times the part of n_bytes_max
- * that remains free afterwards. So one client alone can fill 4/5 of n_bytes_max. If n clients fill
- * their queues, the size of each queue approaches 4/(4n+1) of n_bytes_max. (Choudhury and Hahne,
- * "Dynamic queue length thresholds for shared-memory packet switches".) If a client sends too many
- * messages, the inbox refuses messages of this client only. All messages together are bounded by
- * n_bytes_max + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
- *
- * At most INBOX_QUEUES_MAX clients have a queue of their own. Further clients share one additional
- * queue, so a round has at most INBOX_QUEUES_MAX + 1 messages, even if a peer sends under many
- * client ids. A client stays in the additional queue until this queue is empty, even if the client
- * could have a queue of its own earlier: this keeps the order of its messages.
+ * Messages that have arrived and wait for execution, in the queues of their clients.
+ * fair_queue/fair_queue.h defines the order and the limits.
  *
  * Early messages: the broker kind (enum broker_kind: with or without the plugin) determines whether
- * requests must be verified. While the broker kind is unknown, messages wait in one more queue, in
- * the order of arrival. The inbox does not serve this queue: the caller moves each of its messages
- * to the queue of its client, or drops it.
+ * messages are executed. While the broker kind is unknown, messages wait in one more queue, in the
+ * order of arrival. The inbox does not serve this queue: the caller moves each of its messages to
+ * the queue of its client, or drops it.
  *
  * Pure: no clock, no event loop; the order depends only on the calls. Not thread-safe. All zeros is
  * an empty inbox.
  */
-#define INBOX_QUEUES_MAX     1024
-#define INBOX_RESERVED_BYTES ((size_t)64 << 10)
-#define INBOX_SHARE          4
 
 struct inbox_item;
-struct inbox_queue;
 
 struct inbox {
-        struct inbox_queue *by_client;  /* uthash */
-        struct inbox_queue *shared;     /* shared by the clients without a queue of their own; NULL: empty */
-        struct inbox_queue *next_queue; /* the queue that is served next; NULL: the inbox is empty */
-        size_t n_bytes;                 /* of the messages in queues of clients, with their overhead */
-
+        struct fair_queues queues; /* queues.n_bytes: of the messages in it, with their overhead */
         struct inbox_item *first_early, *last_early;
         size_t n_early_bytes; /* early messages, with their overhead */
 };
@@ -53,10 +29,9 @@ struct inbox {
 void inbox_deinit(struct inbox *inbox);
 
 /*
- * Append a copy of the message to the client's queue. client is any text that identifies the
- * client, and is copied; equal texts share a queue; absent is the same as empty. Returns 0,
- * -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an error the
- * inbox is unchanged.
+ * Append a copy of the message to the client's queue. client is as for fair_queues_open(). Returns
+ * 0, -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an error
+ * the inbox is unchanged.
  */
 int inbox_add(struct inbox *inbox, struct slice client, const struct message *message, int64_t arrived_ns,
               size_t n_bytes_max);

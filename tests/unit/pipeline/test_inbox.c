@@ -43,7 +43,7 @@ static void expect_next(const char *payload) {
 
 static void expect_empty(void) {
         cr_expect(inbox_is_empty(&inbox));
-        cr_expect_eq(inbox.n_bytes, 0);
+        cr_expect_eq(inbox.queues.n_bytes, 0);
 }
 
 static void client_name(char *name, size_t size, int i) {
@@ -57,7 +57,7 @@ static size_t size_of_one(void) {
         size_t size;
 
         cr_assert_eq(inbox_add(&one, S("a"), &message, 0, SIZE_MAX), 0);
-        size = one.n_bytes;
+        size = one.queues.n_bytes;
         cr_assert_gt(size, message_size(&message));
         inbox_deinit(&one);
         return size;
@@ -147,7 +147,7 @@ Test(inbox, messages_without_client_id_have_their_own_queue) {
 
 /* A message that is larger than the minimum that each queue is guaranteed. */
 static int add_large(const char *client, size_t n_bytes_max) {
-        static uint8_t bytes[INBOX_RESERVED_BYTES];
+        static uint8_t bytes[FAIR_QUEUES_RESERVED_BYTES];
         struct message message = message_of((struct slice){ bytes, sizeof(bytes) });
 
         return inbox_add(&inbox, slice_from_string(client), &message, 0, n_bytes_max);
@@ -157,8 +157,8 @@ static size_t size_of_one_large(void) {
         size_t size;
 
         cr_assert_eq(add_large("a", SIZE_MAX), 0);
-        size = inbox.n_bytes;
-        cr_assert_gt(size, INBOX_RESERVED_BYTES);
+        size = inbox.queues.n_bytes;
+        cr_assert_gt(size, FAIR_QUEUES_RESERVED_BYTES);
         inbox_drop(&inbox);
         return size;
 }
@@ -169,7 +169,7 @@ Test(inbox, one_client_can_use_four_fifths_of_the_bytes) {
         for (int i = 0; i < 8; i++)
                 cr_assert_eq(add_large("a", 10 * size), 0);
         cr_expect_eq(add_large("a", 10 * size), -ENOBUFS);
-        cr_expect_eq(inbox.n_bytes, 8 * size);
+        cr_expect_eq(inbox.queues.n_bytes, 8 * size);
 }
 
 Test(inbox, only_messages_of_flooding_clients_are_refused) {
@@ -182,16 +182,16 @@ Test(inbox, only_messages_of_flooding_clients_are_refused) {
                 n_refused += add_large("y", max) == -ENOBUFS;
         cr_expect_eq(n_refused, 400 - 80 - 16); /* y can use 4/5 of the bytes that x does not use */
         cr_expect_eq(add_large("b", max), 0);
-        cr_expect_leq(inbox.n_bytes, max);
+        cr_expect_leq(inbox.queues.n_bytes, max);
 }
 
 Test(inbox, each_client_has_a_guaranteed_minimum) {
-        size_t n_reserved = INBOX_RESERVED_BYTES / size_of_one();
+        size_t n_reserved = FAIR_QUEUES_RESERVED_BYTES / size_of_one();
         char name[20];
 
         while (add_large("x", 1 << 20) == 0)
                 ;
-        for (size_t i = 1; i < INBOX_QUEUES_MAX; i++) {
+        for (size_t i = 1; i < FAIR_QUEUES_MAX; i++) {
                 client_name(name, sizeof(name), (int)i);
                 for (size_t k = 0; k < n_reserved; k++)
                         cr_assert_eq(add(name, "a1", 1 << 20), 0);
@@ -199,7 +199,7 @@ Test(inbox, each_client_has_a_guaranteed_minimum) {
         cr_expect_eq(add_large(name, 1 << 20), -ENOBUFS);
         for (int i = 0; i < 10000; i++) /* as many messages as one client could send */
                 add(name, "a1", 1 << 20);
-        cr_expect_leq(inbox.n_bytes, (1 << 20) + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES);
+        cr_expect_leq(inbox.queues.n_bytes, (1 << 20) + (FAIR_QUEUES_MAX + 1) * FAIR_QUEUES_RESERVED_BYTES);
 }
 
 Test(inbox, message_larger_than_the_inbox_is_refused) {
@@ -224,17 +224,17 @@ Test(inbox, messages_are_copied) {
 Test(inbox, clients_beyond_the_queue_limit_share_one_queue) {
         char name[20];
 
-        for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
+        for (int i = 0; i < FAIR_QUEUES_MAX; i++) {
                 client_name(name, sizeof(name), i);
                 add_to(name, "own");
         }
         for (int i = 0; i < 10000; i++) {
-                client_name(name, sizeof(name), INBOX_QUEUES_MAX + i);
+                client_name(name, sizeof(name), FAIR_QUEUES_MAX + i);
                 add_to(name, "shared");
         }
         add_to("client-0", "own again");
 
-        for (int i = 0; i < INBOX_QUEUES_MAX; i++)
+        for (int i = 0; i < FAIR_QUEUES_MAX; i++)
                 expect_next("own");
         expect_next("shared");
         expect_next("own again");
@@ -246,13 +246,13 @@ Test(inbox, clients_beyond_the_queue_limit_share_one_queue) {
 Test(inbox, client_of_the_shared_queue_stays_in_order_when_queues_are_free) {
         char name[20];
 
-        for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
+        for (int i = 0; i < FAIR_QUEUES_MAX; i++) {
                 client_name(name, sizeof(name), i);
                 add_to(name, "own");
         }
         add_to("a", "a1");
         add_to("a", "a2");
-        for (int i = 0; i < INBOX_QUEUES_MAX; i++)
+        for (int i = 0; i < FAIR_QUEUES_MAX; i++)
                 expect_next("own");
         add_to("a", "a3"); /* queues are free again */
         expect_next("a1");
@@ -284,7 +284,7 @@ Test(inbox, early_messages_are_separate_until_admitted) {
         cr_assert_eq(add_early("e1", SIZE_MAX), 0);
         cr_assert_eq(add_early("e2", SIZE_MAX), 0);
         cr_expect(inbox_is_empty(&inbox));
-        cr_expect_eq(inbox.n_bytes, 0);
+        cr_expect_eq(inbox.queues.n_bytes, 0);
         cr_expect_eq(inbox.n_early_bytes, 2 * size_of_one());
 
         add_to("a", "a1");
@@ -325,7 +325,7 @@ Test(inbox, early_messages_count_against_the_limit) {
 }
 
 Test(inbox, early_message_beyond_its_clients_share_is_not_admitted) {
-        static uint8_t large[2 * INBOX_RESERVED_BYTES];
+        static uint8_t large[2 * FAIR_QUEUES_RESERVED_BYTES];
         struct message message = message_of((struct slice){ large, sizeof(large) });
 
         cr_assert_eq(inbox_add_early(&inbox, &message, 0, SIZE_MAX), 0);

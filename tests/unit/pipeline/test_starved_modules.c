@@ -186,7 +186,7 @@ Test(starved, inbox_keeps_its_messages) {
 
         cr_assert_eq(inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX), 0);
         for (uint64_t n = 1;; n++) {
-                size_t before = inbox.n_bytes;
+                size_t before = inbox.queues.n_bytes;
                 int r;
 
                 memory_starve(n, 1);
@@ -194,7 +194,7 @@ Test(starved, inbox_keeps_its_messages) {
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
-                cr_expect_eq(inbox.n_bytes, before);
+                cr_expect_eq(inbox.queues.n_bytes, before);
         }
         inbox_first(&inbox, &arrived_ns);
         cr_expect_eq(arrived_ns, 1);
@@ -217,7 +217,7 @@ Test(starved, failed_addition_leaves_the_inbox_empty) {
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect(inbox_is_empty(&inbox));
-                cr_expect_eq(inbox.n_bytes, 0);
+                cr_expect_eq(inbox.queues.n_bytes, 0);
         }
         inbox_deinit(&inbox);
 }
