@@ -6,31 +6,14 @@
 
 /*
  * The companion protocol between statestored (the store) and mosquitto_statestore.so (the plugin in
- * the broker). This header specifies the messages, common/protocol/companion_mac.h the
- * cryptography, common/protocol/companion_hello.h the payloads of HELLO and WELCOME,
- * common/protocol/companion_frame.h the payload of DELIVER. common/protocol/THREATS.md states what
- * the protocol protects against which client.
+ * the broker). This header specifies it. common/protocol/session.h has the payloads of HELLO and
+ * WELCOME, common/protocol/frame.h those of frames, common/protocol/companion_box.h the
+ * cryptography. common/protocol/THREATS.md states what the protocol protects against which client.
  *
- * Client 1 watches a key, client 2 sets it, the store restarts with its data, client 1 disconnects:
+ * The plugin takes each request of a client out of the broker, keeps it, and sends it to the store
+ * in a frame. The store sends replies and notifications to the plugin in frames, and the plugin
+ * publishes them. A request is kept until the store has reported its end.
  *
- *     client 1       client 2         broker and plugin              store
- *         |              |                   | <------- HELLO ------- |  connects
- *         |              |                   | ------- WELCOME -----> |  starts to execute requests
- *         | -------- KEYNOTIFY ------------> | -- KEYNOTIFY + MAC --> |  commits the registration
- *         |              |                   | <------- TRACK ------- |
- *         | <---------- +OK ---------------- | <-------- +OK -------- |
- *         |              | ------ SET -----> | ----- SET + MAC -----> |  commits the change
- *         | <--------- NOTIFY -------------- | <------ DELIVER ------ |
- *         |              | <----- +OK ------ | <-------- +OK -------- |
- *         |              |                   | ------ DELIVERED ----> |  forgets the notification
- *         |              |                   |                        |  restarts
- *         |              |                   | <------- HELLO ------- |
- *         |              |                   | ------- WELCOME -----> |  repeats pending changes
- *         | ------- DISCONNECT ------------> | ---- DISCONNECTED ---> |  ends the registration
- *         |              |                   | <------ UNTRACK ------ |  acknowledges DISCONNECTED
- *
- * All messages are MQTT 5 PUBLISH packets at QoS 1. Only the banner is retained. Numbers are
- * decimal text without sign or padding, unless the description of a message states another format.
  *
  * Terms
  *
@@ -39,10 +22,10 @@
  * the number at the first request over the connection, and uses each number once: the numbers grow
  * while the broker runs, and start at a random number when the broker starts.
  *
- * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin reports the end of
- * such a connection to the store.
+ * A *tracked* connection has registrations (KEYNOTIFY) at the store.
  *
- * The *run* of a store is a random number below 2^64, drawn when its process starts.
+ * The *run* of a store is a random number below 2^64, drawn when its process starts. The *broker
+ * run* is a random number below 2^64, drawn when the broker loads the plugin.
  *
  * The *instance* of a store is the set of its registrations. The store draws a new instance id when
  * it starts without the registrations of its former run, and keeps the instance id as long as it
@@ -52,21 +35,112 @@
  * instance. Sequences start at 1 and grow, also when the store restarts and keeps its instance.
  * There may be gaps.
  *
- * A store *with data* keeps its keys on disk (option --data-dir), so they outlive its process.
+ * A *record* to the store is a request or the end of a connection (struct frame_to_store_record).
+ * It gets its *number* when the plugin first puts it into a frame. The numbers of a broker run start
+ * at 1 and have no gaps. The store executes the records in the order of their numbers. So a broker
+ * run and a number name one request for ever.
  *
- * The *MAC key* is drawn by the plugin when the broker loads it. It proves to the store that the
- * plugin has processed a request. The plugin sends it only in WELCOME, encrypted. The store keeps
- * the last two MAC keys with its data. With them it verifies requests that wait in its session
- * while the broker, the store, or both restart.
+ * A record is *kept* until it has ended: the plugin can send it again. The store reports the end of
+ * a request after it has sent the reply, so after the commit.
+ *
+ *
+ * A request, and the end of a connection
+ *
+ *   client            mosquitto + plugin                               statestored
+ *     |                       |  <-------------- HELLO --------------------  |
+ *     |                       |  --------------- WELCOME ----------------->  |
+ *     | -- KEYNOTIFY -------> |                                              |
+ *     | <----------- PUBACK - |  -- frame 1: request 1 ------------------->  |
+ *     | -- SET, GET --------> |  (queued: a frame is outstanding)            | executes, commits
+ *     |                       |  <-- reply 1, tracked; end 1 --------------  |
+ *     | <------- reply to 1 - |                                              |
+ *     |                       |  -- frame 2: requests 2, 3; ended 1 ------>  |
+ *     |                       |  <-- notification of change 1;               |
+ *     |                       |      reply 2; reply 3; end 3 --------------  |
+ *     | <----- notification - |                                              |
+ *     | <---------- replies - |  -- frame 3: ended 3, delivered 1 -------->  |
+ *     | -- DISCONNECT ------> |  -- frame 4: disconnected 4 -------------->  |
+ *     |                       |  <-- end 4 --------------------------------  |
+ *
+ * The plugin sends a record at once if nothing is outstanding: no sent record without an end. Else
+ * the record waits in the queue of its client (common/fair_queue). When a frame of the store has
+ * arrived, the plugin first publishes its replies, and then fills frames with waiting records, by
+ * turns between the clients, until COMPANION_FRAMES_MAX frames are outstanding.
+ *
+ * The end of a connection is reported if the connection is tracked, or has requests that have not
+ * ended. Its record waits behind all requests of this connection, in the queue of its client.
+ *
+ *
+ * After the loss of a frame
+ *
+ * Frames have QoS 0. The broker drops one if the store's session is full, and the loss of the
+ * store's connection drops some. Frames to the store have numbers without gaps, from 1 with each
+ * HELLO. A store that misses a number ignores all later frames, and sends HELLO. After each WELCOME
+ * the plugin sends all kept records again, with the same numbers and in the same order, before new
+ * ones; the number of the frame starts at 1 again. The store
+ *
+ * - does not execute a request again if it remembers (broker run, number): it repeats the reply;
+ * - executes reads and requests that ended with an error again.
+ *
+ * If COMPANION_FRAME_TIMEOUT_NS have passed without an end although records are outstanding, the
+ * plugin sends a frame without records: the store notices a missing number. A store that waits for
+ * `delivered` too long sends a frame without records. The plugin answers each frame that has no
+ * records with a frame.
+ *
+ *   plugin                                                  store
+ *     | -- frame 7: request 41 ---------- dropped             |
+ *     |    ... 5 s                                            |
+ *     | -- frame 8: no records ---------------------------->  | 7 is missing
+ *     | <---------------------------------------- HELLO ----  |
+ *     | -- WELCOME ---------------------------------------->  |
+ *     | -- frame 1: request 41 ---------------------------->  |
+ *
+ * After the end of the store's process: the same, with HELLO of the next process. A store with data
+ * remembers what it has committed. A store without data has a new instance: the plugin disconnects
+ * the tracked clients, and the store executes the kept records on its empty state.
+ *
+ * After the end of the broker's process: all kept records are lost, and all connections have ended.
+ * Clients send requests without a PUBACK again, and repeat or time out the others.
+ *
+ *
+ * Who may send what
+ *
+ * The plugin accepts HELLO from a client with the store's user name and client id (options of the
+ * plugin), and frames only over the connection that sent the last HELLO. Frames to the plugin are
+ * not encrypted: the broker passes messages under $CONTROL to no client.
+ *
+ * The plugin sends its messages only to the client id that sent the last HELLO, without a
+ * subscription. WELCOME is encrypted under the key in HELLO. Frames are encrypted under a key that
+ * is derived from it for this purpose only, with the frame's number as nonce: a client that has
+ * taken over the store's session reads and forges nothing. The store ignores a frame that it cannot
+ * decrypt: it belongs to an earlier HELLO. The store executes only requests in frames, so no will,
+ * no copy, and nothing that came through a listener without the plugin.
+ *
+ * The plugin publishes a reply only for a request that is kept, only once, and only to the Response
+ * Topic of this request. A plugin's publish needs no WRITE permission. So it publishes replies only
+ * to topics that begin with "clients/" or with plugin_opt_statestored_reply_prefix; a flag of the
+ * request says so. The store publishes all other replies itself, as an ordinary client.
  */
 
 /*
- * The version of this protocol, in the banner. A store that reads another version does not use the
- * plugin.
+ * The version of this protocol. It is in the banner, in the topic of the probe, and in the first
+ * byte of HELLO, WELCOME and frames. A store that reads another version does not use the plugin.
+ *
+ * The plugin recognizes a store of another version by its subscription to another probe. While such
+ * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary way,
+ * until a valid HELLO.
  */
-#define COMPANION_VERSION "6"
+#define COMPANION_VERSION        "7"
+#define COMPANION_VERSION_NUMBER 7
 
-/* Size in bytes of the MAC key, and of the key in HELLO. */
+/* Limits of frames to the store. One request may exceed the first and the third. */
+#define COMPANION_FRAME_BYTES_MAX   ((size_t)256 << 10)
+#define COMPANION_FRAME_RECORDS_MAX 64
+#define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of execution, estimated from the last frames */
+#define COMPANION_FRAMES_MAX        2                /* with records without an end */
+#define COMPANION_FRAME_TIMEOUT_NS  INT64_C(5000000000)
+
+/* Size in bytes of the key in HELLO. */
 #define COMPANION_KEY_SIZE 32
 
 /* The store's client id if the operator configures none. */
@@ -82,16 +156,14 @@
 #define COMPANION_RANDOM_ID_LENGTH (sizeof(COMPANION_RANDOM_ID_PREFIX) - 1 + COMPANION_RANDOM_ID_DIGITS)
 bool companion_client_id_is_random(struct slice client_id);
 
-/* From the store to the plugin */
+/* 1. From the store to the plugin */
 
 #define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * HELLO, the first message on each connection of the store. The plugin sends its messages only to
- * the client id that sent the last HELLO, and accepts other messages only from this client id.
- * Correlation Data: run ":" number, with a different number for each HELLO of the run.
- *
- * Payload: struct companion_hello. Each HELLO has another key (companion_hello_key()).
+ * HELLO, the first message on each connection of the store, at QoS 1. Correlation Data: run ":"
+ * number, with a different number for each HELLO of the run. Payload: struct session_hello. Each
+ * HELLO has another key (companion_hello_key()).
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
  * most one store serves.
@@ -101,93 +173,64 @@ bool companion_client_id_is_random(struct slice client_id);
  * notifications that it has not published, and resets the sequence of the last delivered change to
  * 0.
  *
- * If no WELCOME arrives in time, send HELLO again: the plugin may have been out of memory, or the
- * queue of the store's session was full. A store that knows that the plugin is loaded executes no
- * request from HELLO to WELCOME: WELCOME would not list a connection whose TRACK is sent in
- * between.
+ * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
+ * have been out of memory, or the queue of the store's session was full. After HELLO the store sends
+ * no frame and executes nothing until WELCOME; it drops the records that it has not executed.
  *
- * A store with data also sends HELLO when commits succeed again, if a failed commit has ended
- * registrations or has dropped messages to the plugin. The store has restored these registrations,
- * and WELCOME lists the connections that still exist.
+ * A store with data also sends HELLO when commits succeed again after a failed commit that ended
+ * registrations. The store has restored these registrations, and WELCOME lists the connections that
+ * still exist.
  */
 #define COMPANION_HELLO        COMPANION_CONTROL "hello"
 #define COMPANION_INSTANCE_MAX 64
 
 /*
- * TRACK. Payload: the number of a connection that now has registrations. Repeating it has no
- * effect. If the connection has ended, the plugin replies with DISCONNECTED.
+ * A frame to the plugin, at QoS 0 (struct frame_to_plugin_record). The plugin processes the records
+ * in their order. If the plugin has no memory to receive a frame, it disconnects the store.
  *
- * The store sends TRACK before it replies to KEYNOTIFY. Otherwise, after a crash between the two,
- * the client would believe that it is registered, and the plugin would not disconnect it when the
- * next instance starts.
- */
-#define COMPANION_TRACK COMPANION_CONTROL "track"
-
-/*
- * UNTRACK. Payload: the number of a connection that has no registrations any more. No DISCONNECTED
- * follows its end.
+ * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no more.
+ * A reply without a message only says the latter: the store publishes the reply itself, or there is
+ * none.
  *
- * The store also sends UNTRACK after it has executed DISCONNECTED, even if it had no registrations
- * of the connection.
- */
-#define COMPANION_UNTRACK COMPANION_CONTROL "untrack"
-
-/*
- * DELIVER, a notification of one change to many connections. Payload: a frame
- * (common/protocol/companion_frame.h). Payload Format Indicator, Content Type and user properties
- * are those of the notification. There is no Message Expiry Interval: mosquitto 2.0 does not pass
- * it to plugins.
+ * NOTIFICATION, of one change to many connections. For each connection in the record, the plugin
+ * publishes the notification to the client of this connection only, at QoS 1, with or without a
+ * subscription. The topic is the client's notify topic for the key (topic_append_notify()). The
+ * plugin skips a number that it has not assigned, and a connection that has ended.
  *
- * For each connection in the frame, the plugin publishes the notification to the client of this
- * connection only, at QoS 1, with or without a subscription. The topic is the client's notify topic
- * for the key (topic_append_notify()). The plugin skips a number that it has not assigned, and a
- * connection that has ended.
+ * If the recipients of a change do not fit in one frame, it has several records: same sequence,
+ * growing index, and a flag in the last one. Three limits apply to the recipients of one frame: the
+ * broker's maximum packet size; the memory that the broker needs to queue one copy of the
+ * notification for each recipient; and the time for which the broker reads no other packet, because
+ * it writes these copies.
  *
- * If the recipients of a change do not fit in one frame, it has several frames: same sequence,
- * growing index, and a flag in the last one. Three limits apply to a frame: the broker's maximum
- * packet size; the memory that the broker needs to queue one copy of the notification for each
- * recipient; and the time for which the broker reads no other packet, because it writes these
- * copies.
+ * Frames to the store say up to which change everything is delivered. The plugin sends a frame after
+ * each frame with notifications, if need be without records. After WELCOME the store repeats the
+ * changes above the `delivered` of WELCOME. The plugin remembers a position: the sequence of the
+ * last notification, and the number of recipients in this and all earlier records of the change. It
+ * skips recipients up to this position, so no client gets a notification twice. The store sends
+ * notifications in the order of their sequences, so the plugin also drops one with a lower sequence
+ * than the position.
  *
- * If a flag of the frame requests it, the plugin acknowledges with DELIVERED. The PUBACK does not
- * acknowledge a frame: mosquitto sends it even if no plugin is loaded. A store with data requests
- * an acknowledgement for every frame, and after WELCOME repeats the changes that the plugin has not
- * acknowledged.
+ * KICK: the plugin disconnects the client of this connection, and the broker publishes the client's
+ * will. The store kicks a connection in these cases:
  *
- * The plugin may receive a frame twice: when an MQTT library reconnects, it repeats all messages
- * without a PUBACK, in the same order and before new ones. So the plugin remembers a position: the
- * sequence of the last frame, and the number of recipients in this and all earlier frames of the
- * change. It skips recipients up to this position, so no client gets a notification twice. The
- * store sends frames in the order of their sequences, so the plugin also drops a frame with a lower
- * sequence than the position.
- *
- * If the plugin has no memory for a frame, it drops the frame, and the broker or the plugin closes
- * the store's connection. When the store reconnects, its MQTT library repeats the frames without a
- * PUBACK before the store sends HELLO. The dropped frame may be missing from them, because
- * mosquitto sends a PUBACK for it, too. Delivering later frames would move the position beyond it.
- * So between a dropped frame and HELLO, and on each new connection until HELLO, the plugin drops
- * all frames that request an acknowledgement. The store sends them again after WELCOME.
- */
-#define COMPANION_DELIVER COMPANION_CONTROL "deliver"
-
-/*
- * KICK. Payload: the number of a connection. The plugin closes this connection, and the broker
- * publishes the client's will. If the connection is tracked, DISCONNECTED follows. The store kicks
- * a connection in these cases:
- *
- * - WELCOME lists the connection, but the store has no registrations of the connection. The
- *   registrations ended while the store served another broker, or while the plugin did not reply.
+ * - WELCOME lists the connection as tracked, without requests that have not ended, and the store has
+ *   no registrations of the connection. The registrations ended while the store served another
+ *   broker, or by a new policy.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
+ *
+ * END: all records up to this number have ended. It follows their replies. It also says how long
+ * their execution took, without commits: the plugin sizes the next frames from it.
  */
-#define COMPANION_KICK COMPANION_CONTROL "kick"
+#define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 
-/* From the plugin to the store */
+/* 2. From the plugin to the store */
 
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * The banner. Payload: COMPANION_VERSION. It is retained and readable by every client, and means
+ * The banner. Payload: COMPANION_VERSION. QoS 1, retained and readable by every client. It means
  * that the plugin is loaded. Of the plugin's topics, the store subscribes only to this one and to
  * COMPANION_PROBE. The plugin's other messages arrive without a subscription. With a subscription,
  * the store would also receive messages that a bridge publishes to their topics.
@@ -199,136 +242,74 @@ bool companion_client_id_is_random(struct slice client_id);
  * banner. So a store that subscribes to both learns from the SUBACKs whether the plugin is loaded.
  * The banner itself may arrive too late: it waits behind the messages in the store's session.
  */
-#define COMPANION_PROBE COMPANION_SYS "probe/" COMPANION_VERSION
+#define COMPANION_PROBES COMPANION_SYS "probe/"
+#define COMPANION_PROBE  COMPANION_PROBES COMPANION_VERSION
 
 /*
- * WELCOME, the reply to HELLO. Correlation Data: that of HELLO. Payload: a box
- * (companion_box_seal()), encrypted under the key from HELLO. It contains the text of struct
- * companion_welcome.
+ * WELCOME, the reply to HELLO, at QoS 0. Correlation Data: that of HELLO. Payload: struct
+ * session_welcome, encrypted (companion_box_seal()) under the key in HELLO. Only the reply to the
+ * last HELLO is valid.
  *
- * A new MAC key means that the broker was restarted and every connection has ended, or that this is
- * another broker.
+ * A new broker run means that the broker was restarted and every connection has ended, or that this
+ * is another broker.
  *
- * Only the reply to the last HELLO is valid. The broker keeps the order of QoS 1 messages. So a
- * request that its client publishes, and that arrives after WELCOME with a MAC under this key, has
- * a higher sequence number than the one in WELCOME. A request whose number is not higher is a copy
- * that was published as a will: the store does not execute it. Requests that arrive before WELCOME
- * waited in the store's session.
- *
- * If a connection is not listed, it has ended, or the store's process ended before it sent TRACK.
- * In the second case the client has no reply to KEYNOTIFY and repeats the request. The store must
- * execute it again instead of sending a remembered reply, because the plugin does not track the
- * connection yet.
+ * If a connection is not listed, it has ended: the store ends its registrations. A listed connection
+ * is tracked, or has requests that have not ended, or both: the store keeps its registrations.
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this
  * sequence and above all sequences that it has used. If the store was restored from an older copy
  * of its data, the sequence in WELCOME is higher than all sequences that the store knows.
+ *
+ * A flag says that a run sends HELLO again after another run has sent HELLO: two stores take over
+ * each other's session repeatedly.
  */
 #define COMPANION_WELCOME COMPANION_SYS "welcome"
 
 /*
- * DISCONNECTED. Payload: the number of a tracked connection that has ended. It arrives after all
- * requests of this connection. Requests of the client's next connection may arrive before it.
+ * A frame to the store, at QoS 0: companion_frame_seal() of a frame of common/protocol/frame.h.
  *
- * The broker drops DISCONNECTED if the queue of the store's session is full. So the plugin repeats
- * it until UNTRACK acknowledges it, or until the next HELLO: WELCOME does not list the connection.
- * At most once a second, the plugin repeats DISCONNECTED for the 100 connections that ended first.
- * If no acknowledgement has arrived since the last repetition, the messages may still wait in the
- * store's queue: then the plugin repeats DISCONNECTED only for the connection that ended first. It
- * repeats nothing while the store is not connected. mosquitto before 2.0.15 with
- * per_listener_settings sends no ticks (MOSQ_EVT_TICK) to plugins, so there DISCONNECTED is not
- * repeated.
- */
-#define COMPANION_DISCONNECTED COMPANION_SYS "disconnected"
-
-/*
- * SLOW_WATCHER. Payload: a client id. The plugin disconnects the client: the broker has dropped a
- * message for its tracked connection. DISCONNECTED follows. The plugin disconnects the client at a
- * tick. mosquitto before 2.0.15 with per_listener_settings sends no ticks to plugins, so there the
- * plugin disconnects no slow watcher.
+ * REQUEST: the identity of the sender, which the broker vouches for, and what the client has
+ * published. The Message Expiry Interval is missing: mosquitto does not pass it to plugins. A
+ * request at QoS 0 or 2 has no payload and no user properties: the store replies with an error.
+ *
+ * DISCONNECTED: the end of a connection. A flag says that the plugin has disconnected the client as
+ * a slow watcher: the broker has dropped a message for its tracked connection. It does so at a tick.
+ * mosquitto before 2.0.15 with per_listener_settings sends no ticks to plugins, so there the plugin
+ * disconnects no slow watcher.
  *
  * mosquitto does not report to plugins what it drops, but it logs the first drop of each connection
  * (protocol/broker_log.h). The plugin reads the log when the broker asks it whether the store may
  * read the line. So the store subscribes to BROKER_LOG_NOTICE, and gets none of the lines while the
- * plugin is loaded. This requires log_dest topic in mosquitto.conf.
- *
- * The log does not tell which messages are dropped, and later drops of the connection are not
- * logged. So the plugin also disconnects a client that has lost messages but no notification, and a
- * client that registers after a drop.
- *
- * The plugin knows a connection from its first request on, so it does not notice earlier drops:
- * mosquitto 2.0 does not tell plugins that a client has connected. mosquitto 2.1 does, but the
- * plugin does not use it.
+ * plugin is loaded. This requires log_dest topic in mosquitto.conf. The log does not tell which
+ * messages are dropped, and later drops of the connection are not logged. So the plugin also
+ * disconnects a client that has lost messages but no notification, and a client that registers after
+ * a drop. The plugin knows a connection from its first request on, so it does not notice earlier
+ * drops: mosquitto 2.0 does not tell plugins that a client has connected. mosquitto 2.1 does, but
+ * the plugin does not use it.
  */
-#define COMPANION_SLOW_WATCHER COMPANION_SYS "slow-watcher"
+#define COMPANION_FRAME_TO_STORE COMPANION_SYS "frame"
+
+/* 3. Requests in the plugin */
 
 /*
- * DELIVERED. Payload: the sequence of the last change that was delivered completely. This
- * acknowledges all earlier changes, too. The plugin sends DELIVERED only if a frame requests it,
- * and after it has published the notifications of all frames that have arrived. One DELIVERED can
- * acknowledge several frames.
+ * Replies of the plugin itself. They have the user properties of a reply of the store, with
+ * COMPANION_SOURCE_ID in place of the store's node id, which the plugin does not know. To a Response
+ * Topic where the plugin may not publish replies, it sends none.
  *
- * The broker drops DELIVERED if the queue of the store's session is full. So a store that waits for
- * DELIVERED too long sends one more frame of the last change, without recipients and marked as the
- * last frame. The plugin replies with DELIVERED.
+ * TOO_MANY: the request exceeds its client's share of the queues (common/fair_queue),
+ * plugin_opt_statestored_queue_bytes together.
+ *
+ * UNAVAILABLE: the request was not sent to a store within plugin_opt_statestored_wait seconds.
  */
-#define COMPANION_DELIVERED COMPANION_SYS "delivered"
+#define COMPANION_SOURCE_ID         "StateStore"
+#define COMPANION_ERROR_TOO_MANY    "too many requests are waiting"
+#define COMPANION_ERROR_UNAVAILABLE "the state store is not available"
+
+#define COMPANION_WAIT_S_DEFAULT      10 /* the published clients' time-out */
+#define COMPANION_QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 
 /*
- * TAKEOVER. No payload. Sent before WELCOME if a run sends HELLO again after another run has sent
- * HELLO: two stores take over each other's session repeatedly.
- */
-#define COMPANION_TAKEOVER COMPANION_SYS "takeover"
-
-/*
- * The identity properties: user properties that the plugin appends to a PUBLISH at QoS 1 to
- * TOPIC_INVOKE. From every PUBLISH to TOPIC_INVOKE it removes the retain flag and all user
- * properties whose names begin with COMPANION_PROPERTY. A request at QoS 0 or 2 gets no identity
- * properties, so the store refuses it.
- *
- * The MAC (struct companion_request) covers the identity, the connection, a sequence number that
- * grows with each request while the broker runs, Response Topic, Correlation Data, payload, and all
- * other user properties in their order. It does not cover the Message Expiry Interval, which
- * mosquitto does not pass to plugins, nor properties that the store does not read.
- *
- * While the store serves a broker with the plugin, it executes no request at QoS 1 with an invalid
- * MAC, or with a sequence number that it has accepted before. With each commit it stores a sequence
- * number up to which the broker has acknowledged all replies. After a restart it accepts higher
- * sequence numbers again, because the broker may redeliver these requests. The store accepts a
- * copy, published as a will, in three cases:
- *
- * - A client that can read requests (THREATS.md) copied one just before a crash of the store, and
- *   the copy is published before the store has restarted. The store treats it as a redelivery:
- *   because of the remembered replies it does not execute the request twice.
- * - A store without data has no sequence number after a restart. It executes a copy that was
- *   published while it was down.
- * - The store has lost the MAC key or its sequence number: it has served two other brokers since,
- *   or its data was restored from an older copy. It accepts a copy that arrives before WELCOME, and
- *   executes it if it does not remember the reply.
- */
-#define COMPANION_PROPERTY           "statestore-"
-#define COMPANION_PROPERTY_MAC       COMPANION_PROPERTY "mac" /* connection ":" sequence ":" MAC in hexadecimal */
-#define COMPANION_PROPERTY_CLIENT_ID COMPANION_PROPERTY "client-id"
-#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent if the client has no user name */
-
-/*
- * A MAC key, and the last sequence number that the store accepted from requests with a MAC under
- * this key.
- */
-struct companion_key_state {
-        bool is_known; /* false: there is no such key */
-        uint8_t key[COMPANION_KEY_SIZE];
-        uint64_t sequence;
-};
-
-/* present: the MAC key of the last WELCOME. former: the MAC key before it. */
-struct companion_key_states {
-        struct companion_key_state present, former;
-};
-
-/*
- * Two numbers with ":" between them, and a NUL: the Correlation Data of HELLO and WELCOME, and the
- * beginning of COMPANION_PROPERTY_MAC.
+ * Two numbers with ":" between them, and a NUL: the Correlation Data of HELLO and WELCOME.
  */
 struct companion_number_pair {
         char text[2 * UINT64_DIGITS_MAX + 2];
@@ -338,3 +319,5 @@ struct companion_number_pair companion_number_pair(uint64_t first, uint64_t seco
 
 /* Parse a pair. Returns 0 or -EINVAL. */
 int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);
+
+#include "protocol/companion_former.h"

@@ -8,10 +8,6 @@
 /* The length that stands for an absent slice. */
 #define LENGTH_ABSENT UINT64_MAX
 
-int companion_mac_init(void) {
-        return sodium_init() < 0 ? -EIO : 0;
-}
-
 /* Write 8 bytes, little endian. Returns the address behind them. */
 static uint8_t *write_number(uint8_t *at, uint64_t number) {
         for (size_t i = 0; i < sizeof(number); i++)
@@ -120,27 +116,4 @@ bool companion_mac_is_valid(struct slice mac, const struct companion_request *re
         struct companion_mac expected = companion_mac_compute(request, key);
 
         return mac.length == expected.length && sodium_memcmp(mac.data, expected.text, expected.length) == 0;
-}
-
-void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
-                         uint8_t ret_key[COMPANION_KEY_SIZE]) {
-        crypto_generichash(ret_key, COMPANION_KEY_SIZE, correlation_data.data, correlation_data.length,
-                           secret, COMPANION_KEY_SIZE);
-}
-
-void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
-                        const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box) {
-        memcpy(ret_box, nonce, COMPANION_NONCE_SIZE);
-        crypto_secretbox_easy(ret_box + COMPANION_NONCE_SIZE, text.data, text.length, nonce, key);
-}
-
-int companion_box_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
-                       size_t *ret_length) {
-        if (box.length < COMPANION_BOX_EXTRA ||
-            crypto_secretbox_open_easy(ret_text, box.data + COMPANION_NONCE_SIZE,
-                                       box.length - COMPANION_NONCE_SIZE, box.data, key) < 0)
-                return -EBADMSG;
-
-        *ret_length = box.length - COMPANION_BOX_EXTRA;
-        return 0;
 }

@@ -4,10 +4,11 @@
 #include <sodium.h>
 
 #include "protocol/companion.h"
+#include "protocol/companion_box.h"
 
 /*
- * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and
- * the plugin, with the primitives of libsodium. Each key has one purpose.
+ * The MAC of requests in version 6 of the companion protocol. This header goes when the store sends
+ * and receives frames.
  *
  * The MAC of a request is Poly1305 with a one-time key: the first bytes of the XSalsa20 stream
  * whose key is the MAC key and whose nonce is the connection and the sequence. crypto_secretbox
@@ -20,25 +21,13 @@
  * before each MAC, for all connections, and resets it only when it draws a new MAC key, at each
  * start of the broker. HELLO and a reload change neither.
  *
- * Authenticated encryption is XSalsa20-Poly1305 (crypto_secretbox), the digest of user properties
- * BLAKE2b.
+ * The digest of user properties is BLAKE2b.
  *
  * No function allocates, logs, or draws random bytes.
  */
 
 #define COMPANION_MAC_SIZE    crypto_onetimeauth_BYTES
 #define COMPANION_DIGEST_SIZE 32
-
-#define COMPANION_NONCE_SIZE crypto_secretbox_NONCEBYTES
-
-/* Bytes that companion_box_seal() adds to the text: nonce and authentication tag. */
-#define COMPANION_BOX_EXTRA (COMPANION_NONCE_SIZE + crypto_secretbox_MACBYTES)
-
-/*
- * Initialize libsodium. Call before any other function of this header; repeated calls are harmless.
- * Returns 0, or -EIO if the system has no source of randomness.
- */
-int companion_mac_init(void);
 
 /*
  * The digest of a request's user properties, in order. Properties whose names begin with
@@ -89,25 +78,3 @@ int companion_mac_read(struct slice mac, struct companion_request *request);
  */
 bool companion_mac_is_valid(struct slice mac, const struct companion_request *request,
                             const uint8_t key[COMPANION_KEY_SIZE]);
-
-/*
- * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws
- * when its process starts. Each HELLO of the process has other Correlation Data, and so another
- * key.
- */
-void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
-                         uint8_t ret_key[COMPANION_KEY_SIZE]);
-
-/*
- * Encrypt and authenticate text. Use a new random nonce for each box: two boxes with the same key
- * and nonce reveal their texts. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
- */
-void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
-                        const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box);
-
-/*
- * Verify and decrypt a box. ret_text must have room for box.length bytes; *ret_length is the length
- * of the text. Returns 0, or -EBADMSG if the box was not made with this key.
- */
-int companion_box_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
-                       size_t *ret_length);

@@ -93,7 +93,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         CLEANUP(cleanup_state) struct state *state = NULL;
         int r;
 
-        r = companion_mac_init();
+        r = companion_box_init();
         if (r < 0) {
                 log_error("cannot start: the system has no source of randomness");
                 return r;

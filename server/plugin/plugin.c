@@ -147,7 +147,7 @@ static void unregister_all(struct plugin_load *load) {
 static int plugin_init(struct plugin *plugin) {
         int r;
 
-        r = companion_mac_init();
+        r = companion_box_init();
         if (r < 0)
                 return r;
 

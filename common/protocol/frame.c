@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/frame.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+#include "protocol/wire.h"
+
+/* 1. User properties */
+
+void frame_property_append(struct buf *properties, struct slice name, struct slice value) {
+        wire_append_text(properties, name);
+        wire_append_text(properties, value);
+}
+
+static int read_property(struct slice *properties, struct user_property *ret_property) {
+        struct wire_reader reader = { .rest = *properties };
+
+        ret_property->name = wire_read_text(&reader);
+        ret_property->value = wire_read_text(&reader);
+        *properties = reader.rest;
+        return reader.has_failed ? -EBADMSG : 0;
+}
+
+bool frame_property_next(struct slice *properties, struct user_property *ret_property) {
+        return properties->length > 0 && read_property(properties, ret_property) == 0;
+}
+
+/* Read a blob of user properties, and check each of them. */
+static struct slice read_properties(struct wire_reader *reader) {
+        struct slice properties = wire_read_blob(reader), rest = properties;
+        struct user_property property;
+
+        while (rest.length > 0 && !reader->has_failed)
+                reader->has_failed = read_property(&rest, &property) < 0;
+        return properties;
+}
+
+static uint8_t read_flags(struct wire_reader *reader, uint8_t known) {
+        uint8_t flags = (uint8_t)wire_read_number(reader, 1);
+
+        if (flags & ~known)
+                reader->has_failed = true;
+        return flags;
+}
+
+/* Read a number that must not be 0. */
+static uint64_t read_positive(struct wire_reader *reader) {
+        uint64_t number = wire_read_number(reader, 8);
+
+        if (number == 0)
+                reader->has_failed = true;
+        return number;
+}
+
+/* 2. A frame to the store */
+
+#define REQUEST_QOS            3
+#define REQUEST_USERNAME       4
+#define REQUEST_RESPONSE_TOPIC 8
+#define REQUEST_CORRELATION    16
+#define REQUEST_REPLIED        32
+#define REQUEST_FLAGS          63
+
+#define DISCONNECTED_SLOW_WATCHER 1
+
+void frame_to_store_append(struct buf *buf, const struct frame_to_store *header) {
+        wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
+        wire_append_number(buf, header->first, 8);
+        wire_append_number(buf, header->ended, 8);
+        wire_append_number(buf, header->delivered, 8);
+}
+
+static uint8_t request_flags(const struct frame_request *request) {
+        uint8_t flags = request->qos & REQUEST_QOS;
+
+        if (request->username.data)
+                flags |= REQUEST_USERNAME;
+        if (request->response_topic.data)
+                flags |= REQUEST_RESPONSE_TOPIC;
+        if (request->correlation_data.data)
+                flags |= REQUEST_CORRELATION;
+        if (request->is_replied_by_plugin)
+                flags |= REQUEST_REPLIED;
+        return flags;
+}
+
+void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record) {
+        const struct frame_request *request = &record->request;
+        bool is_request = record->kind == FRAME_REQUEST;
+        uint8_t flags = is_request ? request_flags(request)
+                                   : (record->is_slow_watcher ? DISCONNECTED_SLOW_WATCHER : 0);
+
+        wire_append_number(buf, record->kind, 1);
+        wire_append_number(buf, flags, 1);
+        wire_append_number(buf, record->connection, 8);
+        wire_append_text(buf, record->client_id);
+        if (!is_request)
+                return;
+
+        wire_append_text(buf, request->username);
+        wire_append_text(buf, request->response_topic);
+        wire_append_text(buf, request->correlation_data);
+        wire_append_blob(buf, request->properties);
+        wire_append_blob(buf, request->payload);
+}
+
+/* An absent text is empty on the wire. */
+static struct slice read_optional(struct wire_reader *reader, bool is_present) {
+        struct slice text = wire_read_text(reader);
+
+        if (is_present)
+                return text;
+        if (text.length > 0)
+                reader->has_failed = true;
+        return (struct slice){ 0 };
+}
+
+static struct frame_request read_request(struct wire_reader *reader, uint8_t flags) {
+        struct frame_request request = {
+                .qos = flags & REQUEST_QOS,
+                .is_replied_by_plugin = flags & REQUEST_REPLIED,
+        };
+
+        if (request.qos > 2)
+                reader->has_failed = true;
+        request.username = read_optional(reader, flags & REQUEST_USERNAME);
+        request.response_topic = read_optional(reader, flags & REQUEST_RESPONSE_TOPIC);
+        request.correlation_data = read_optional(reader, flags & REQUEST_CORRELATION);
+        request.properties = read_properties(reader);
+        request.payload = wire_read_blob(reader);
+        return request;
+}
+
+static int read_record_to_store(struct slice *records, struct frame_to_store_record *ret_record) {
+        struct wire_reader reader = { .rest = *records };
+        struct frame_to_store_record record = { .kind = (uint8_t)wire_read_number(&reader, 1) };
+        uint8_t flags;
+
+        if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
+                return -EBADMSG;
+
+        flags = read_flags(&reader,
+                           record.kind == FRAME_REQUEST ? REQUEST_FLAGS : DISCONNECTED_SLOW_WATCHER);
+        record.connection = read_positive(&reader);
+        record.client_id = wire_read_text(&reader);
+        if (record.kind == FRAME_REQUEST)
+                record.request = read_request(&reader, flags);
+        else
+                record.is_slow_watcher = flags & DISCONNECTED_SLOW_WATCHER;
+        if (reader.has_failed)
+                return -EBADMSG;
+
+        *records = reader.rest;
+        *ret_record = record;
+        return 0;
+}
+
+int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
+        struct wire_reader reader = { .rest = bytes };
+        struct frame_to_store frame = { 0 };
+        struct frame_to_store_record record;
+
+        if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
+                return -EBADMSG;
+        frame.first = read_positive(&reader);
+        frame.ended = wire_read_number(&reader, 8);
+        frame.delivered = wire_read_number(&reader, 8);
+        frame.records = reader.rest;
+        for (; reader.rest.length > 0; frame.n_records++)
+                if (read_record_to_store(&reader.rest, &record) < 0)
+                        return -EBADMSG;
+        if (reader.has_failed || frame.first <= frame.ended || frame.n_records > UINT64_MAX - frame.first)
+                return -EBADMSG;
+
+        *ret_frame = frame;
+        return 0;
+}
+
+bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record) {
+        return records->length > 0 && read_record_to_store(records, ret_record) == 0;
+}
+
+/* 3. A frame to the plugin */
+
+#define REPLY_TRACKED   1
+#define REPLY_UNTRACKED 2
+#define REPLY_MESSAGE   4
+#define REPLY_FLAGS     7
+
+#define NOTIFICATION_LAST 1
+
+void frame_to_plugin_append(struct buf *buf) {
+        wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
+}
+
+static void append_kind(struct buf *buf, enum frame_to_plugin_kind kind, uint8_t flags) {
+        wire_append_number(buf, kind, 1);
+        wire_append_number(buf, flags, 1);
+}
+
+static void append_reply(struct buf *buf, const struct frame_reply *reply) {
+        uint8_t flags = 0;
+
+        if (reply->is_tracked)
+                flags |= REPLY_TRACKED;
+        if (reply->is_untracked)
+                flags |= REPLY_UNTRACKED;
+        if (reply->has_message)
+                flags |= REPLY_MESSAGE;
+
+        append_kind(buf, FRAME_REPLY, flags);
+        wire_append_number(buf, reply->number, 8);
+        wire_append_blob(buf, reply->properties);
+        wire_append_blob(buf, reply->payload);
+}
+
+static void append_notification(struct buf *buf, const struct frame_notification *notification) {
+        append_kind(buf, FRAME_NOTIFICATION, notification->is_last ? NOTIFICATION_LAST : 0);
+        wire_append_number(buf, notification->sequence, 8);
+        wire_append_number(buf, notification->index, 4);
+        wire_append_blob(buf, notification->key);
+        wire_append_blob(buf, notification->recipients);
+        wire_append_blob(buf, notification->properties);
+        wire_append_blob(buf, notification->payload);
+}
+
+void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin_record *record) {
+        switch (record->kind) {
+        case FRAME_REPLY:
+                append_reply(buf, &record->reply);
+                return;
+        case FRAME_NOTIFICATION:
+                append_notification(buf, &record->notification);
+                return;
+        case FRAME_KICK:
+                append_kind(buf, FRAME_KICK, 0);
+                wire_append_number(buf, record->connection, 8);
+                return;
+        case FRAME_END:
+                append_kind(buf, FRAME_END, 0);
+                wire_append_number(buf, record->end.number, 8);
+                wire_append_number(buf, record->end.execution_ns, 8);
+                return;
+        }
+}
+
+void frame_recipient_append(struct buf *recipients, uint64_t connection) {
+        wire_append_number(recipients, connection, FRAME_RECIPIENT_SIZE);
+}
+
+size_t frame_n_recipients(const struct frame_notification *notification) {
+        return notification->recipients.length / FRAME_RECIPIENT_SIZE;
+}
+
+uint64_t frame_recipient(const struct frame_notification *notification, size_t i) {
+        struct wire_reader reader;
+
+        ASSERT(i < frame_n_recipients(notification));
+        reader = (struct wire_reader){ .rest = slice_skip(notification->recipients,
+                                                          i * FRAME_RECIPIENT_SIZE) };
+        return wire_read_number(&reader, FRAME_RECIPIENT_SIZE);
+}
+
+static struct frame_reply read_reply(struct wire_reader *reader) {
+        uint8_t flags = read_flags(reader, REPLY_FLAGS);
+        struct frame_reply reply = {
+                .is_tracked = flags & REPLY_TRACKED,
+                .is_untracked = flags & REPLY_UNTRACKED,
+                .has_message = flags & REPLY_MESSAGE,
+        };
+
+        reply.number = read_positive(reader);
+        reply.properties = read_properties(reader);
+        reply.payload = wire_read_blob(reader);
+        if ((reply.is_tracked && reply.is_untracked) ||
+            (!reply.has_message && reply.properties.length + reply.payload.length > 0))
+                reader->has_failed = true;
+        return reply;
+}
+
+static struct frame_notification read_notification(struct wire_reader *reader) {
+        struct frame_notification notification = { .is_last = read_flags(reader, NOTIFICATION_LAST) };
+
+        notification.sequence = read_positive(reader);
+        notification.index = (uint32_t)wire_read_number(reader, 4);
+        notification.key = wire_read_blob(reader);
+        notification.recipients = wire_read_blob(reader);
+        notification.properties = read_properties(reader);
+        notification.payload = wire_read_blob(reader);
+        if (notification.recipients.length % FRAME_RECIPIENT_SIZE != 0 ||
+            frame_n_recipients(&notification) > UINT32_MAX - notification.index)
+                reader->has_failed = true;
+        return notification;
+}
+
+static int read_record_to_plugin(struct slice *records, struct frame_to_plugin_record *ret_record) {
+        struct wire_reader reader = { .rest = *records };
+        struct frame_to_plugin_record record = { .kind = (uint8_t)wire_read_number(&reader, 1) };
+
+        switch (record.kind) {
+        case FRAME_REPLY:
+                record.reply = read_reply(&reader);
+                break;
+        case FRAME_NOTIFICATION:
+                record.notification = read_notification(&reader);
+                break;
+        case FRAME_KICK:
+                read_flags(&reader, 0);
+                record.connection = read_positive(&reader);
+                break;
+        case FRAME_END:
+                read_flags(&reader, 0);
+                record.end.number = read_positive(&reader);
+                record.end.execution_ns = wire_read_number(&reader, 8);
+                break;
+        default:
+                return -EBADMSG;
+        }
+        if (reader.has_failed)
+                return -EBADMSG;
+
+        *records = reader.rest;
+        *ret_record = record;
+        return 0;
+}
+
+int frame_to_plugin_read(struct slice bytes, struct slice *ret_records) {
+        struct wire_reader reader = { .rest = bytes };
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
+                return -EBADMSG;
+        records = reader.rest;
+        while (reader.rest.length > 0)
+                if (read_record_to_plugin(&reader.rest, &record) < 0)
+                        return -EBADMSG;
+
+        *ret_records = records;
+        return 0;
+}
+
+bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *ret_record) {
+        return records->length > 0 && read_record_to_plugin(records, ret_record) == 0;
+}

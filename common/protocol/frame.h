@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "protocol/companion.h"
+#include "protocol/message.h"
+
+/*
+ * Frames between store and plugin (protocol/companion.h defines their meaning). No I/O. Reading does
+ * not allocate: all slices of what is read borrow from the frame. Integers are in big endian;
+ * protocol/wire.h defines blob and text. Unknown flags, kinds and versions are errors.
+ *
+ * Reading a frame checks all its records. So a frame is processed whole or not at all, and
+ * frame_..._next() cannot fail afterwards.
+ */
+
+/* 1. User properties: for each property its name and value, two texts, in their order. */
+
+void frame_property_append(struct buf *properties, struct slice name, struct slice value);
+
+/* Remove the first property from the bytes and return true; false: there is none left. */
+bool frame_property_next(struct slice *properties, struct user_property *ret_property);
+
+/*
+ * 2. A frame to the store:
+ *
+ *   bytes
+ *      1  COMPANION_VERSION_NUMBER
+ *      8  first: the number of the first record
+ *      8  ended: all records up to this number have ended; the store may forget them
+ *      8  delivered: all changes up to this sequence are delivered
+ *         records, with ascending numbers without gaps
+ *
+ *   a record:
+ *      1  FRAME_REQUEST                       1  FRAME_DISCONNECTED
+ *      1  flags                               1  flags: 1 slow watcher
+ *      8  connection                          8  connection
+ *   text  client id                        text  client id
+ *   text  user name
+ *   text  Response Topic
+ *   text  Correlation Data
+ *   blob  user properties
+ *   blob  payload
+ *
+ * Flags of a request: 3 the QoS; 4 user name, 8 Response Topic, 16 Correlation Data is present (an
+ * absent one is empty); 32 the plugin publishes the reply.
+ */
+
+enum frame_to_store_kind {
+        FRAME_REQUEST = 1,
+        FRAME_DISCONNECTED = 2,
+};
+
+struct frame_request {
+        uint8_t qos;
+        bool is_replied_by_plugin;
+        struct slice username, response_topic, correlation_data; /* data NULL: absent */
+        struct slice properties;                                 /* frame_property_next() */
+        struct slice payload;
+};
+
+struct frame_to_store_record {
+        enum frame_to_store_kind kind;
+        uint64_t connection; /* above 0 */
+        struct slice client_id;
+        union {
+                struct frame_request request;
+                bool is_slow_watcher; /* FRAME_DISCONNECTED: the plugin has disconnected the client */
+        };
+};
+
+struct frame_to_store {
+        uint64_t first, ended, delivered;
+        struct slice records; /* frame_to_store_next() */
+        size_t n_records;
+};
+
+#define FRAME_TO_STORE_HEADER_SIZE 25
+
+/* Append a header, or a record. The caller ensures the limits of text and blob. */
+void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);
+void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
+
+/*
+ * Parse a frame. Returns 0, or -EBADMSG if it is malformed, `first` is not above `ended`, or the
+ * number of a record would exceed UINT64_MAX.
+ */
+int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
+
+/* Remove the first record from the bytes and return true; false: there is none left. */
+bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record);
+
+/*
+ * 3. A frame to the plugin:
+ *
+ *   bytes
+ *      1  COMPANION_VERSION_NUMBER
+ *         records
+ *
+ *   a record:
+ *      1  FRAME_REPLY                  1  FRAME_NOTIFICATION       1  FRAME_KICK     1  FRAME_END
+ *      1  flags                        1  flags: 1 last            1  flags: 0       1  flags: 0
+ *      8  number                       8  sequence                 8  connection     8  number
+ *   blob  user properties              4  index                                      8  execution_ns
+ *   blob  payload                   blob  key
+ *                                   blob  recipients, 8 bytes each
+ *                                   blob  user properties
+ *                                   blob  payload
+ *
+ * Flags of a reply: 1 the connection is tracked from now on, 2 it is not tracked any more (not both);
+ * 4 the plugin publishes the message (otherwise the blobs are empty).
+ */
+
+enum frame_to_plugin_kind {
+        FRAME_REPLY = 1,
+        FRAME_NOTIFICATION = 2,
+        FRAME_KICK = 3,
+        FRAME_END = 4,
+};
+
+struct frame_reply {
+        uint64_t number; /* of the request; above 0 */
+        bool is_tracked, is_untracked;
+        bool has_message;
+        struct slice properties; /* user properties, in their order; the plugin adds all other properties */
+        struct slice payload;
+};
+
+/* The recipients `index` and following of a change. */
+struct frame_notification {
+        uint64_t sequence; /* of the change; above 0 */
+        uint32_t index;    /* the number of recipients in the earlier records of this change */
+        bool is_last;      /* no further record of this change follows */
+        struct slice key;
+        struct slice recipients; /* frame_recipient() */
+        struct slice properties;
+        struct slice payload;
+};
+
+struct frame_to_plugin_record {
+        enum frame_to_plugin_kind kind;
+        union {
+                struct frame_reply reply;
+                struct frame_notification notification;
+                uint64_t connection; /* FRAME_KICK */
+                struct {
+                        uint64_t number;       /* FRAME_END: all records up to this number have ended */
+                        uint64_t execution_ns; /* of these records, without commits */
+                } end;
+        };
+};
+
+/* Append what precedes the records, or a record. The caller ensures the limits of blob. */
+void frame_to_plugin_append(struct buf *buf);
+void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin_record *record);
+
+/* Append a recipient to the bytes for frame_notification.recipients. */
+#define FRAME_RECIPIENT_SIZE 8
+void frame_recipient_append(struct buf *recipients, uint64_t connection);
+
+size_t frame_n_recipients(const struct frame_notification *notification);
+
+/* Return the connection of recipient i, which is below frame_n_recipients(). */
+uint64_t frame_recipient(const struct frame_notification *notification, size_t i);
+
+/*
+ * Parse a frame. *ret_records: the bytes of its records. Returns 0, or -EBADMSG if the frame is
+ * malformed, a number or sequence is 0, or an index plus number of recipients exceeds UINT32_MAX.
+ */
+int frame_to_plugin_read(struct slice bytes, struct slice *ret_records);
+
+/* Remove the first record from the bytes and return true; false: there is none left. */
+bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *ret_record);

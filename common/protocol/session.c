@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/session.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+#include "protocol/wire.h"
+
+/* 1. HELLO */
+
+size_t session_hello_write(const struct session_hello *hello, uint8_t ret_payload[SESSION_HELLO_MAX]) {
+        ASSERT(hello->instance_id.length > 0 && hello->instance_id.length <= COMPANION_INSTANCE_MAX);
+
+        ret_payload[0] = COMPANION_VERSION_NUMBER;
+        memcpy(ret_payload + 1, hello->key, COMPANION_KEY_SIZE);
+        memcpy(ret_payload + 1 + COMPANION_KEY_SIZE, hello->instance_id.data, hello->instance_id.length);
+        return 1 + COMPANION_KEY_SIZE + hello->instance_id.length;
+}
+
+int session_hello_read(struct slice payload, struct session_hello *ret_hello) {
+        if (payload.length <= 1 + COMPANION_KEY_SIZE || payload.length > SESSION_HELLO_MAX ||
+            payload.data[0] != COMPANION_VERSION_NUMBER)
+                return -EBADMSG;
+
+        memcpy(ret_hello->key, payload.data + 1, COMPANION_KEY_SIZE);
+        ret_hello->instance_id = slice_skip(payload, 1 + COMPANION_KEY_SIZE);
+        return 0;
+}
+
+/* 2. WELCOME */
+
+#define WELCOME_GUARDED  1
+#define WELCOME_TAKEOVER 2
+
+#define CONNECTION_TRACKED 1
+#define CONNECTION_PENDING 2
+#define CONNECTION_SIZE    9
+
+void session_connection_append(struct buf *connections, const struct session_connection *connection) {
+        uint8_t flags = (uint8_t)((connection->is_tracked ? CONNECTION_TRACKED : 0) |
+                                  (connection->is_pending ? CONNECTION_PENDING : 0));
+
+        wire_append_number(connections, flags, 1);
+        wire_append_number(connections, connection->number, 8);
+}
+
+void session_welcome_append(struct buf *text, const struct session_welcome *welcome) {
+        uint8_t flags = (uint8_t)((welcome->is_guarded ? WELCOME_GUARDED : 0) |
+                                  (welcome->is_takeover ? WELCOME_TAKEOVER : 0));
+
+        wire_append_number(text, COMPANION_VERSION_NUMBER, 1);
+        wire_append_number(text, flags, 1);
+        wire_append_number(text, welcome->broker_run, 8);
+        wire_append_number(text, welcome->delivered, 8);
+        buf_append_slice(text, welcome->connections);
+}
+
+static int read_connection(struct slice *connections, struct session_connection *ret_connection) {
+        struct wire_reader reader = { .rest = *connections };
+        uint64_t flags = wire_read_number(&reader, 1), number = wire_read_number(&reader, 8);
+
+        if (reader.has_failed || flags == 0 || flags > (CONNECTION_TRACKED | CONNECTION_PENDING) ||
+            number == 0)
+                return -EBADMSG;
+
+        *ret_connection = (struct session_connection){ .number = number,
+                                                       .is_tracked = flags & CONNECTION_TRACKED,
+                                                       .is_pending = flags & CONNECTION_PENDING };
+        *connections = reader.rest;
+        return 0;
+}
+
+int session_welcome_read(struct slice text, struct session_welcome *ret_welcome) {
+        struct wire_reader reader = { .rest = text };
+        uint64_t version = wire_read_number(&reader, 1), flags = wire_read_number(&reader, 1);
+        struct session_welcome welcome = { .is_guarded = flags & WELCOME_GUARDED,
+                                           .is_takeover = flags & WELCOME_TAKEOVER };
+        struct session_connection connection;
+
+        welcome.broker_run = wire_read_number(&reader, 8);
+        welcome.delivered = wire_read_number(&reader, 8);
+        if (reader.has_failed || version != COMPANION_VERSION_NUMBER ||
+            flags > (WELCOME_GUARDED | WELCOME_TAKEOVER))
+                return -EBADMSG;
+        welcome.connections = reader.rest;
+        while (reader.rest.length > 0)
+                if (read_connection(&reader.rest, &connection) < 0)
+                        return -EBADMSG;
+
+        *ret_welcome = welcome;
+        return 0;
+}
+
+bool session_next_connection(struct slice *connections, struct session_connection *ret_connection) {
+        return connections->length > 0 && read_connection(connections, ret_connection) == 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "protocol/companion.h"
+
+/*
+ * The payload of COMPANION_HELLO, and the text in its reply COMPANION_WELCOME
+ * (protocol/companion.h). No I/O, no allocation in the readers. Integers are in big endian.
+ */
+
+/*
+ * HELLO:
+ *
+ *   offset  bytes
+ *        0      1  COMPANION_VERSION_NUMBER
+ *        1     32  key
+ *       33         up to the end: instance id
+ */
+struct session_hello {
+        uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
+        struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
+};
+
+#define SESSION_HELLO_MAX (1 + COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
+
+/* Write the payload, and return its length. */
+size_t session_hello_write(const struct session_hello *hello, uint8_t ret_payload[SESSION_HELLO_MAX]);
+
+/*
+ * Parse the payload. The instance id borrows from it. Returns 0, or -EBADMSG for another version or
+ * an instance id whose length is not valid.
+ */
+int session_hello_read(struct slice payload, struct session_hello *ret_hello);
+
+/*
+ * The text that WELCOME contains in encrypted form:
+ *
+ *   offset  bytes
+ *        0      1  COMPANION_VERSION_NUMBER
+ *        1      1  flags: 1 guarded, 2 takeover; the others are 0
+ *        2      8  broker run
+ *       10      8  delivered
+ *       18         then for each connection, in any order:
+ *                  1  flags: 1 tracked, 2 pending; the others are 0, not both are 0
+ *                  8  number, above 0
+ */
+struct session_welcome {
+        /*
+         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT
+         * with the store's client id by another user.
+         *
+         * The plugin has not checked it in three cases. Its options contain no user name. The
+         * store's listener has use_identity_as_username or use_subject_as_username. Another plugin
+         * has accepted the CONNECT before.
+         */
+        bool is_guarded;
+        bool is_takeover; /* another run has sent HELLO between two HELLOs of this run */
+        uint64_t broker_run;
+        uint64_t
+                delivered; /* the sequence of the last change that was delivered completely; 0: none of this instance */
+        struct slice connections; /* session_next_connection() */
+};
+
+/* A connection that is open, in WELCOME. */
+struct session_connection {
+        uint64_t number;
+        bool is_tracked;
+        bool is_pending; /* it has requests that have not ended */
+};
+
+/* Append a connection to the bytes for session_welcome.connections. */
+void session_connection_append(struct buf *connections, const struct session_connection *connection);
+
+/* Append the text. Check buf_failed() for lack of memory. */
+void session_welcome_append(struct buf *text, const struct session_welcome *welcome);
+
+/*
+ * Parse and check the whole text. The connections borrow from it. Returns 0, or -EBADMSG for
+ * another version or a malformed text.
+ */
+int session_welcome_read(struct slice text, struct session_welcome *ret_welcome);
+
+/* Remove the first connection from the slice and return true; false: there is none left. */
+bool session_next_connection(struct slice *connections, struct session_connection *ret_connection);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Frames to the store, frames to the plugin, and WELCOME. What can be read, encoded again, must give
+ * the same bytes. So each byte means something, and no reader passes the end.
+ */
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "fuzz/fuzz.h"
+#include "protocol/frame.h"
+#include "protocol/session.h"
+
+static void check_properties(struct slice properties) {
+        CLEANUP(buf_deinit) struct buf again = { 0 };
+        struct slice rest = properties;
+        struct user_property property;
+
+        while (frame_property_next(&rest, &property))
+                frame_property_append(&again, property.name, property.value);
+        ASSERT(!buf_failed(&again));
+        ASSERT(slice_equal(buf_slice(&again), properties));
+}
+
+static void check_to_store(struct slice input) {
+        CLEANUP(buf_deinit) struct buf again = { 0 };
+        struct frame_to_store_record record;
+        struct frame_to_store frame;
+        int r = frame_to_store_read(input, &frame);
+        size_t n = 0;
+
+        if (r < 0) {
+                ASSERT(r == -EBADMSG);
+                return;
+        }
+        ASSERT(frame.first > frame.ended);
+        frame_to_store_append(&again, &frame);
+        for (; frame_to_store_next(&frame.records, &record); n++) {
+                if (record.kind == FRAME_REQUEST)
+                        check_properties(record.request.properties);
+                frame_to_store_append_record(&again, &record);
+        }
+        ASSERT(n == frame.n_records);
+        ASSERT(slice_equal(buf_slice(&again), input));
+}
+
+static void check_notification(const struct frame_notification *notification) {
+        CLEANUP(buf_deinit) struct buf recipients = { 0 };
+
+        check_properties(notification->properties);
+        ASSERT(notification->sequence > 0);
+        ASSERT(notification->index + (uint64_t)frame_n_recipients(notification) <= UINT32_MAX);
+        for (size_t i = 0; i < frame_n_recipients(notification); i++)
+                frame_recipient_append(&recipients, frame_recipient(notification, i));
+        ASSERT(slice_equal(buf_slice(&recipients), notification->recipients));
+}
+
+static void check_to_plugin(struct slice input) {
+        CLEANUP(buf_deinit) struct buf again = { 0 };
+        struct frame_to_plugin_record record;
+        struct slice records;
+        int r = frame_to_plugin_read(input, &records);
+
+        if (r < 0) {
+                ASSERT(r == -EBADMSG);
+                return;
+        }
+        frame_to_plugin_append(&again);
+        while (frame_to_plugin_next(&records, &record)) {
+                if (record.kind == FRAME_REPLY)
+                        check_properties(record.reply.properties);
+                else if (record.kind == FRAME_NOTIFICATION)
+                        check_notification(&record.notification);
+                frame_to_plugin_append_record(&again, &record);
+        }
+        ASSERT(slice_equal(buf_slice(&again), input));
+}
+
+static void check_welcome(struct slice input) {
+        CLEANUP(buf_deinit) struct buf again = { 0 }, connections = { 0 };
+        struct session_connection connection;
+        struct session_welcome welcome;
+        struct slice rest;
+
+        if (session_welcome_read(input, &welcome) < 0)
+                return;
+        rest = welcome.connections;
+        while (session_next_connection(&rest, &connection))
+                session_connection_append(&connections, &connection);
+        ASSERT(slice_equal(buf_slice(&connections), welcome.connections));
+        session_welcome_append(&again, &welcome);
+        ASSERT(slice_equal(buf_slice(&again), input));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        struct slice input = text_copy((struct slice){ data, size });
+
+        check_to_store(input);
+        check_to_plugin(input);
+        check_welcome(input);
+        text_free(&input);
+        return 0;
+}
