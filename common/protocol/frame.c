@@ -70,6 +70,9 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
         wire_append_number(buf, header->first, 8);
         wire_append_number(buf, header->ended, 8);
         wire_append_number(buf, header->delivered, 8);
+        wire_append_number(buf, header->counters.n_too_many, 8);
+        wire_append_number(buf, header->counters.n_unavailable, 8);
+        wire_append_number(buf, header->counters.n_dropped, 8);
 }
 
 static uint8_t request_flags(const struct frame_request *request) {
@@ -167,6 +170,9 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         frame.first = read_positive(&reader);
         frame.ended = wire_read_number(&reader, 8);
         frame.delivered = wire_read_number(&reader, 8);
+        frame.counters.n_too_many = wire_read_number(&reader, 8);
+        frame.counters.n_unavailable = wire_read_number(&reader, 8);
+        frame.counters.n_dropped = wire_read_number(&reader, 8);
         frame.records = reader.rest;
         for (; reader.rest.length > 0; frame.n_records++)
                 if (read_record_to_store(&reader.rest, &record) < 0)

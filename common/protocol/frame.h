@@ -28,6 +28,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *      8  first: the number of the first record
  *      8  ended: all records up to this number have ended; the store may forget them
  *      8  delivered: all changes up to this sequence are delivered
+ *      8  n_too_many, 8 n_unavailable, 8 n_dropped: see struct frame_counters
  *         records, with ascending numbers without gaps
  *
  *   a record:
@@ -68,13 +69,22 @@ struct frame_to_store_record {
         };
 };
 
+/* What the plugin has counted since the broker was started. */
+struct frame_counters {
+        uint64_t n_too_many;    /* requests that exceeded their client's share (COMPANION_ERROR_TOO_MANY) */
+        uint64_t n_unavailable; /* requests that waited too long (COMPANION_ERROR_UNAVAILABLE) */
+        uint64_t
+                n_dropped; /* messages on the invoke topic that the plugin has not taken: wills, and those through a listener without the plugin */
+};
+
 struct frame_to_store {
         uint64_t first, ended, delivered;
+        struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
         size_t n_records;
 };
 
-#define FRAME_TO_STORE_HEADER_SIZE 25
+#define FRAME_TO_STORE_HEADER_SIZE 49
 
 /* Append a header, or a record. The caller ensures the limits of text and blob. */
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);

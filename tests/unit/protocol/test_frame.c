@@ -27,7 +27,8 @@
 
 /* 1. To the store */
 
-#define HEADER "\x07" N7 N2 BIG
+#define COUNTERS N1 N2 N7
+#define HEADER   "\x07" N7 N2 BIG COUNTERS
 
 static const struct {
         const char *name;
@@ -72,7 +73,9 @@ static const struct {
           { .kind = FRAME_DISCONNECTED, .connection = 2, .client_id = S("id"), .is_slow_watcher = true } },
 };
 
-static const struct frame_to_store header = { .first = 7, .ended = 2, .delivered = 0x0102030405060708 };
+static const struct frame_to_store header = {
+        .first = 7, .ended = 2, .delivered = 0x0102030405060708, .counters = { 1, 2, 7 }
+};
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
         cr_expect_eq(!actual.data, !expected.data, "%s", name);
@@ -124,6 +127,9 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         cr_expect_eq(frame.first, header.first);
         cr_expect_eq(frame.ended, header.ended);
         cr_expect_eq(frame.delivered, header.delivered);
+        cr_expect_eq(frame.counters.n_too_many, 1);
+        cr_expect_eq(frame.counters.n_unavailable, 2);
+        cr_expect_eq(frame.counters.n_dropped, 7);
         cr_expect_eq(frame.n_records, N_ROWS(to_store));
         for (size_t i = 0; i < N_ROWS(to_store); i++) {
                 cr_assert(frame_to_store_next(&frame.records, &record), ROW(to_store, i));
@@ -153,10 +159,10 @@ static const struct {
         const char *name;
         struct slice bytes;
 } malformed_to_store[] = {
-        { "an earlier version", S("\x06" N1 N0 N0) },
-        { "a later version", S("\x08" N1 N0 N0) },
-        { "first is 0", S("\x07" N0 N0 N0) },
-        { "first has ended", S("\x07" N2 N2 N0) },
+        { "an earlier version", S("\x06" N1 N0 N0 COUNTERS) },
+        { "a later version", S("\x08" N1 N0 N0 COUNTERS) },
+        { "first is 0", S("\x07" N0 N0 N0 COUNTERS) },
+        { "first has ended", S("\x07" N2 N2 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
         { "an unknown flag of a request", S(HEADER "\x01\x40" N1 "\0\0"
@@ -187,7 +193,7 @@ static const struct {
                                                "\0\0"
                                                "\0\0" NONE "\xFF\xFF\xFF\xFF") },
         { "an unknown flag of an end", S(HEADER "\x02\x02" N1 "\0\0") },
-        { "a number of a record that exceeds 64 bits", S("\x07" MAX N0 N0 "\x02\0" N1 "\0\0") },
+        { "a number of a record that exceeds 64 bits", S("\x07" MAX N0 N0 COUNTERS "\x02\0" N1 "\0\0") },
 };
 
 Test(frame, to_the_store_that_is_malformed_is_rejected) {
