@@ -67,7 +67,7 @@ ROOMS = {
     "control": ("base protocol engine records pipeline", ""),
     "http": ("base pipeline", "microhttpd.h uv.h"),
     "mqtt": ("base protocol", "mosquitto.h mqtt_protocol.h uv.h"),
-    "plugin": ("base protocol",
+    "plugin": ("base fair_queue protocol",
                "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),
     "app": ("base protocol engine codec storage/sqlite pipeline config control http mqtt",
             "systemd/sd-daemon.h uv.h"),

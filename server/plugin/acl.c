@@ -82,7 +82,7 @@ static enum rule find_rule(int access, const char *topic) {
         switch (access) {
         case MOSQ_ACL_READ:
         case MOSQ_ACL_SUBSCRIBE:
-                if (strcmp(topic, TOPIC_INVOKE) == 0)
+                if (strcmp(topic, TOPIC_INVOKE) == 0 || strcmp(topic, COMPANION_FRAME_TO_STORE) == 0)
                         return RULE_ONLY_STORE;
                 if (access == MOSQ_ACL_SUBSCRIBE &&
                     (strcmp(topic, COMPANION_PROBE) == 0 || is_shared_with_store(topic)))
@@ -185,6 +185,16 @@ static bool reads_own_notification(const struct mosquitto_evt_acl_check *check) 
         return check->access == MOSQ_ACL_READ && client_id && topic_is_notify_of(check->topic, client_id);
 }
 
+/*
+ * A store of another version subscribes to another probe. Until a valid HELLO, it gets requests in
+ * the broker's ordinary way.
+ */
+static void note_version(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
+        if (check->access == MOSQ_ACL_SUBSCRIBE && STARTS_WITH(check->topic, COMPANION_PROBES) &&
+            strcmp(check->topic, COMPANION_PROBE) != 0 && acl_is_store(load, check->client))
+                load->plugin->is_other_version = true;
+}
+
 /* The broker also calls this for each delivery to each subscriber. */
 static int on_acl_check(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_acl_check *check = event_data;
@@ -194,6 +204,16 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
         (void)event;
         if (!broker_is_2_1() && !load->is_order_valid)
                 register_last(load);
+        if (check->access == MOSQ_ACL_READ && strcmp(check->topic, TOPIC_INVOKE) == 0)
+                return acl_is_store(load, check->client) ? requests_check_read(load->plugin, check)
+                                                         : MOSQ_ERR_ACL_DENIED;
+        /*
+         * Other READ checks may belong to the delivery of the staged message: a line of the log that
+         * another plugin or a full queue causes.
+         */
+        if (check->access != MOSQ_ACL_READ)
+                requests_drop_staged(load->plugin);
+        note_version(load, check);
 
         if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS) &&
             is_log_line_denied(load, check))

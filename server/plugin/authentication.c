@@ -90,6 +90,7 @@ static int on_basic_auth(int event, void *event_data, void *userdata) {
         const char *client_id = mosquitto_client_id(connect->client);
 
         (void)event;
+        requests_drop_staged(load->plugin);
         if (is_same(connect->username, load->username)) {
                 if (add_checked(load->plugin, connect->client) < 0)
                         return MOSQ_ERR_NOMEM;
@@ -101,10 +102,12 @@ static int on_basic_auth(int event, void *event_data, void *userdata) {
 
 static int on_enhanced_auth(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_extended_auth *connect = event_data;
+        const struct plugin_load *load = userdata;
         const char *client_id = mosquitto_client_id(connect->client);
 
         (void)event;
-        if (is_store_client_id(userdata, client_id))
+        requests_drop_staged(load->plugin);
+        if (is_store_client_id(load, client_id))
                 return refuse(client_id, mosquitto_client_username(connect->client));
         return broker_no_decision();
 }

@@ -23,14 +23,20 @@ void connections_init(struct connections *connections) {
         *connections = (struct connections){ .last_number = number >> (64 - FIRST_NUMBER_BITS) };
 }
 
-void connections_deinit(struct connections *connections) {
+void connection_free(struct plugin *plugin, struct connection *connection) {
+        fair_queues_close(&plugin->records.queues, connection->queue);
+        free(connection);
+}
+
+void connections_deinit(struct plugin *plugin) {
+        struct connections *connections = &plugin->connections;
         struct connection *connection, *next;
 
         HASH_CLEAR(by_client_id, connections->by_client_id);
         HASH_CLEAR(by_number, connections->by_number);
         HASH_ITER(by_client, connections->by_client, connection, next) {
                 HASH_DELETE(by_client, connections->by_client, connection);
-                free(connection);
+                connection_free(plugin, connection);
         }
 }
 
@@ -46,7 +52,8 @@ static void unschedule_kick(struct connections *connections, struct connection *
         connection->scheduled_prev = NULL;
 }
 
-static void connection_remove(struct connections *connections, struct connection *connection) {
+/* Remove the connection from the tables of open connections. */
+static void remove_open(struct connections *connections, struct connection *connection) {
         unschedule_kick(connections, connection);
         if (is_added(&connection->by_client))
                 HASH_DELETE(by_client, connections->by_client, connection);
@@ -54,17 +61,22 @@ static void connection_remove(struct connections *connections, struct connection
                 HASH_DELETE(by_client_id, connections->by_client_id, connection);
         if (is_added(&connection->by_number))
                 HASH_DELETE(by_number, connections->by_number, connection);
-        free(connection);
 }
 
-static int connection_add(struct connections *connections, const struct mosquitto *client,
-                          const char *client_id, struct connection **ret_connection) {
+static int connection_add(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                          struct connection **ret_connection) {
+        struct connections *connections = &plugin->connections;
         struct connection *connection;
         size_t id_size = strlen(client_id) + 1;
 
         connection = calloc(1, sizeof(*connection) + id_size);
         if (!connection)
                 return -ENOMEM;
+        if (fair_queues_open(&plugin->records.queues, slice_from_string(client_id), &connection->queue) <
+            0) {
+                free(connection);
+                return -ENOMEM;
+        }
         connection->client = client;
         connection->number = ++connections->last_number;
         memcpy(connection->client_id, client_id, id_size);
@@ -75,7 +87,8 @@ static int connection_add(struct connections *connections, const struct mosquitt
                         connection);
         if (!is_added(&connection->by_client) || !is_added(&connection->by_number) ||
             !is_added(&connection->by_client_id)) {
-                connection_remove(connections, connection);
+                remove_open(connections, connection);
+                connection_free(plugin, connection);
                 return -ENOMEM;
         }
 
@@ -84,13 +97,8 @@ static int connection_add(struct connections *connections, const struct mosquitt
 }
 
 static void connection_close(struct plugin *plugin, struct connection *connection) {
-        /*
-         * Ignore an error: the store then still sends notifications for this connection, and the
-         * plugin drops them.
-         */
-        if (connection->is_tracked)
-                (void)disconnected_report(plugin, connection->number);
-        connection_remove(&plugin->connections, connection);
+        remove_open(&plugin->connections, connection);
+        records_add_end(plugin, connection);
 }
 
 int connections_open(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
@@ -111,7 +119,7 @@ int connections_open(struct plugin *plugin, const struct mosquitto *client, cons
         HASH_FIND(by_client_id, connections->by_client_id, client_id, strlen(client_id), connection);
         if (connection)
                 connection_close(plugin, connection);
-        return connection_add(connections, client, client_id, ret_connection);
+        return connection_add(plugin, client, client_id, ret_connection);
 }
 
 void connections_close(struct plugin *plugin, const struct mosquitto *client) {
@@ -133,6 +141,17 @@ void connections_append_tracked(const struct connections *connections, struct bu
         for (const struct connection *c = connections->by_client; c; c = c->by_client.next)
                 if (c->is_tracked)
                         buf_append(numbers, &c->number, sizeof(c->number));
+}
+
+void connections_append_welcome(const struct connections *connections, struct buf *bytes) {
+        for (const struct connection *c = connections->by_client; c; c = c->by_client.next) {
+                struct session_connection connection = { .number = c->number,
+                                                         .is_tracked = c->is_tracked,
+                                                         .is_pending = c->n_kept > 0 };
+
+                if (connection.is_tracked || connection.is_pending)
+                        session_connection_append(bytes, &connection);
+        }
 }
 
 static bool is_slow(const struct connection *connection) {
@@ -173,13 +192,8 @@ void connections_kick_scheduled(struct plugin *plugin) {
          */
         while ((connection = plugin->connections.scheduled)) {
                 unschedule_kick(&plugin->connections, connection);
-                /*
-                 * Ignore an error: its only effect is that the store does not count this
-                 * disconnect.
-                 */
-                if (is_slow(connection))
-                        (void)send_slow_watcher(plugin, slice_from_string(connection->client_id));
-                if (is_slow(connection) || connection->is_refused)
+                connection->is_slow_watcher = is_slow(connection);
+                if (connection->is_slow_watcher || connection->is_refused)
                         mosquitto_kick_client_by_clientid(connection->client_id, true);
         }
 }

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * HELLO, and frames of the store.
+ *
+ * The broker queues each message that a plugin publishes, and looks up the client id when it
+ * processes this queue. If the client reconnected in between, the new connection would get a
+ * notification for the old one. So the plugin keeps frames with notifications, and those behind
+ * them, until the tick, and looks up the connections then. mosquitto 2.0 processes its queue
+ * directly after the tick, before it reads any packet.
+ *
+ * mosquitto 2.1 reads packets after the tick, so there the plugin publishes at once. If a client
+ * with a persistent session disconnects in the same iteration of the broker's loop, it gets the
+ * notification when it reconnects.
+ */
+
 #include <errno.h>
 #include <sodium.h>
+#include <utlist.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "plugin/internal.h"
 
+/* 1. HELLO */
+
 /*
  * Kick the tracked clients, except the sender of HELLO: the broker is processing its packet.
- * The store's new instance does not know these connections, so no DISCONNECTED is sent.
+ * The store's new instance does not know these connections.
  */
 static int kick_tracked(struct plugin *plugin, const struct mosquitto *sender) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
@@ -42,7 +59,7 @@ static int read_hello(struct hello *hello, const struct plugin *plugin,
                       const struct mosquitto_evt_control *message) {
         int r;
 
-        r = companion_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
+        r = session_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
         if (r < 0)
                 return r;
 
@@ -75,26 +92,26 @@ static int set_instance(struct plugin *plugin, struct slice instance, const stru
         if (r < 0)
                 return r;
 
-        deliver_reset(plugin);
+        plugin->position = (struct notification_position){ 0 };
         memcpy(plugin->instance, instance.data, instance.length);
         plugin->instance_length = instance.length;
         return 0;
 }
 
-/* Send TAKEOVER if a run returns after another run: two stores take over each other's session. */
-static int set_run(struct plugin *plugin, uint64_t run) {
+/* Return whether the run returns after another run: two stores take over each other's session. */
+static bool set_run(struct plugin *plugin, uint64_t run) {
         bool has_returned = run == plugin->former_run;
 
         if (run == plugin->run)
-                return 0;
+                return false;
 
         plugin->former_run = plugin->run;
         plugin->run = run;
-        if (!has_returned)
-                return 0;
-        mosquitto_log_printf(MOSQ_LOG_WARNING,
-                             "statestore: two statestored take over each other's session: stop one of them");
-        return send_takeover(plugin);
+        if (has_returned)
+                mosquitto_log_printf(
+                        MOSQ_LOG_WARNING,
+                        "statestore: two statestored take over each other's session: stop one of them");
+        return has_returned;
 }
 
 /*
@@ -116,77 +133,207 @@ static void check_client_id(const struct plugin *plugin, const struct hello *hel
                 LOG_TEXT(client_id));
 }
 
+static int accept_hello(struct plugin *plugin, struct hello *hello, const struct mosquitto *sender) {
+        int r;
+
+        plugin->hello_client = NULL;
+        from_store_drop_waiting(plugin); /* the store repeats what WELCOME does not acknowledge */
+        r = set_store_client_id(plugin, mosquitto_client_id(sender));
+        if (r < 0)
+                return r;
+        check_client_id(plugin, hello);
+        r = set_instance(plugin, hello->payload.instance_id, sender);
+        if (r < 0)
+                return r;
+
+        slow_watchers_check_log(plugin);
+        hello->is_takeover = set_run(plugin, hello->run);
+        r = send_welcome(plugin, hello);
+        if (r < 0)
+                return r;
+
+        plugin->hello_client = sender;
+        plugin->is_other_version = false;
+        plugin->n_untaken = 0;
+        to_store_send_after_frame(plugin);
+        return 0;
+}
+
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
-        struct hello hello;
+        struct hello hello = { 0 };
         int r;
 
         r = read_hello(&hello, plugin, message);
-        if (r < 0)
-                return r;
-        r = set_store_client_id(plugin, mosquitto_client_id(message->client));
-        if (r < 0)
-                return r;
-        check_client_id(plugin, &hello);
-        r = set_instance(plugin, hello.payload.instance_id, message->client);
-        if (r < 0)
-                return r;
-        slow_watchers_check_log(plugin);
-        disconnected_clear(&plugin->disconnected); /* WELCOME does not list these connections */
-        r = set_run(plugin, hello.run);
         if (r == 0)
-                r = send_welcome(plugin, &hello);
-        if (r == 0)
-                plugin->hello_client = message->client;
+                r = accept_hello(plugin, &hello, message->client);
         sodium_memzero(hello.payload.key, sizeof(hello.payload.key));
         return r;
 }
 
-/*
- * Process TRACK, UNTRACK or KICK, whose payload is the number of a connection. The connection may
- * have ended.
- */
-static int handle_connection(struct plugin *plugin, const struct mosquitto_evt_control *message) {
-        struct slice payload = { message->payload, message->payloadlen };
-        bool is_track = strcmp(message->topic, COMPANION_TRACK) == 0,
-             is_untrack = strcmp(message->topic, COMPANION_UNTRACK) == 0;
-        struct connection *connection;
-        uint64_t number;
+/* 2. Frames */
 
-        if (parse_uint64(payload, &number) < 0)
-                return -EINVAL;
+/* A frame that waits for the tick. */
+struct store_frame {
+        struct store_frame *prev, *next;
+        size_t length;
+        uint8_t bytes[]; /* its records */
+};
 
-        connection = connections_find(&plugin->connections, number);
-        if (is_untrack)
-                disconnected_acknowledge(&plugin->disconnected, number);
-        if (!connection)
-                return is_track ? disconnected_report(plugin, number) : 0;
-
-        if (is_track)
+static void set_tracked(struct plugin *plugin, struct connection *connection,
+                        const struct frame_reply *reply) {
+        if (reply->is_untracked || (reply->is_tracked && connection->is_closed))
+                connection->is_tracked = reply->is_tracked;
+        else if (reply->is_tracked)
                 connections_track(&plugin->connections, connection);
-        else if (is_untrack)
-                connection->is_tracked = false;
-        else if (connection->client != message->client)
+}
+
+/* Ignore the reply to a request that is not kept, and a second reply. */
+static int process_reply(struct plugin *plugin, const struct frame_reply *reply) {
+        struct record *record = records_find(&plugin->records, reply->number);
+        int r = 0;
+
+        if (!record)
+                return 0;
+        set_tracked(plugin, record->connection, reply);
+        if (reply->has_message && !record->is_replied)
+                r = reply_publish(plugin, record, reply);
+        if (r == 0)
+                record->is_replied = true;
+        return r;
+}
+
+static void process_kick(struct plugin *plugin, uint64_t number) {
+        const struct connection *connection = connections_find(&plugin->connections, number);
+
+        if (connection && connection->client != plugin->hello_client)
                 mosquitto_kick_client_by_clientid(connection->client_id, true);
+}
+
+static int process_end(struct plugin *plugin, const struct frame_to_plugin_record *record) {
+        ssize_t n = records_end(plugin, record->end.number);
+
+        if (n < 0)
+                return (int)n;
+        to_store_ended(plugin, record->end.number, (size_t)n, record->end.execution_ns);
         return 0;
 }
+
+static int process_record(struct plugin *plugin, const struct frame_to_plugin_record *record) {
+        switch (record->kind) {
+        case FRAME_REPLY:
+                return process_reply(plugin, &record->reply);
+        case FRAME_NOTIFICATION:
+                plugin->to_store.is_frame_due = true;
+                return notification_publish(plugin, &record->notification);
+        case FRAME_KICK:
+                process_kick(plugin, record->connection);
+                return 0;
+        case FRAME_END:
+                return process_end(plugin, record);
+        }
+        return 0;
+}
+
+/*
+ * Process the records, and send the next frames. Returns 0 or -ENOMEM. A record that the broker
+ * refuses, or that names an unknown number, is logged and skipped.
+ */
+static int process_frame(struct plugin *plugin, struct slice records) {
+        struct frame_to_plugin_record record;
+
+        if (records.length == 0)
+                plugin->to_store.is_frame_due = true;
+        while (frame_to_plugin_next(&records, &record)) {
+                int r = process_record(plugin, &record);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        mosquitto_log_printf(MOSQ_LOG_WARNING,
+                                             "statestore: record of the store ignored: kind=%d",
+                                             (int)record.kind);
+        }
+        to_store_send_after_frame(plugin);
+        return 0;
+}
+
+static bool has_notification(struct slice records) {
+        struct frame_to_plugin_record record;
+
+        while (frame_to_plugin_next(&records, &record))
+                if (record.kind == FRAME_NOTIFICATION)
+                        return true;
+        return false;
+}
+
+static int keep_until_tick(struct plugin *plugin, struct slice records) {
+        struct store_frame *frame = malloc(sizeof(*frame) + records.length);
+
+        if (!frame)
+                return -ENOMEM;
+        frame->length = records.length;
+        memcpy(frame->bytes, records.data, records.length);
+        DL_APPEND(plugin->store_frames, frame);
+        return 0;
+}
+
+static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+        struct slice records;
+        int r;
+
+        r = frame_to_plugin_read((struct slice){ message->payload, message->payloadlen }, &records);
+        if (r < 0)
+                return r;
+        if (plugin->has_ticked && !broker_is_2_1() && (plugin->store_frames || has_notification(records)))
+                return keep_until_tick(plugin, records);
+        return process_frame(plugin, records);
+}
+
+/*
+ * If memory is short, the store's connection ends: after the next HELLO, the store repeats all
+ * that was not processed.
+ */
+static void fail(struct plugin *plugin, const struct mosquitto *client) {
+        plugin->failed_client = client;
+        plugin->hello_client = NULL;
+        from_store_drop_waiting(plugin);
+}
+
+void from_store_process_waiting(struct plugin *plugin) {
+        struct store_frame *frame;
+
+        while ((frame = plugin->store_frames)) {
+                struct slice records = { frame->bytes, frame->length };
+
+                if (process_frame(plugin, records) < 0) {
+                        fail(plugin, plugin->hello_client);
+                        return;
+                }
+                DL_DELETE(plugin->store_frames, frame);
+                free(frame);
+        }
+}
+
+void from_store_drop_waiting(struct plugin *plugin) {
+        struct store_frame *frame, *next;
+
+        DL_FOREACH_SAFE(plugin->store_frames, frame, next)
+        free(frame);
+        plugin->store_frames = NULL;
+}
+
+/* 3. Messages */
 
 static const struct message_handler {
         const char *topic;
         int (*handle)(struct plugin *plugin, const struct mosquitto_evt_control *message);
-        bool accepts_new_sender; /* false: only the sender of the last HELLO */
+        bool accepts_new_sender; /* false: only over the connection that sent the last HELLO */
 } handlers[] = {
-        { COMPANION_HELLO, handle_hello, true },         { COMPANION_TRACK, handle_connection, false },
-        { COMPANION_UNTRACK, handle_connection, false }, { COMPANION_DELIVER, deliver_queue, false },
-        { COMPANION_KICK, handle_connection, false },
+        { COMPANION_HELLO, handle_hello, true },
+        { COMPANION_FRAME_TO_PLUGIN, handle_frame, false },
 };
 
 #define N_HANDLERS ARRAY_LENGTH(handlers)
-
-static bool has_store_client_id(const struct plugin *plugin, const struct mosquitto *client) {
-        const char *client_id = mosquitto_client_id(client);
-
-        return client_id && plugin->store_client_id && strcmp(client_id, plugin->store_client_id) == 0;
-}
 
 /*
  * The broker calls the access checks for a client's message, but not for a bridge's: check each
@@ -196,7 +343,7 @@ static bool is_accepted(const struct message_handler *handler, const struct plug
                         const struct mosquitto *sender) {
         if (!mosquitto_client_id(sender) || !acl_is_store(load, sender))
                 return false;
-        return handler->accepts_new_sender || has_store_client_id(load->plugin, sender);
+        return handler->accepts_new_sender || sender == load->plugin->hello_client;
 }
 
 /*
@@ -209,6 +356,8 @@ static int on_control(int event, void *event_data, void *userdata) {
         const struct plugin_load *load = userdata;
 
         (void)event;
+        requests_drop_staged(load->plugin);
+        plugin_check_deadlines(load->plugin);
         for (size_t i = 0; i < N_HANDLERS; i++) {
                 if (strcmp(handlers[i].topic, message->topic) != 0 ||
                     !is_accepted(&handlers[i], load, message->client))
@@ -218,8 +367,7 @@ static int on_control(int event, void *event_data, void *userdata) {
                 case 0:
                         break;
                 case -ENOMEM:
-                        if (has_store_client_id(load->plugin, message->client))
-                                load->plugin->failed_client = message->client;
+                        fail(load->plugin, message->client);
                         return MOSQ_ERR_NOMEM;
                 default:
                         mosquitto_log_printf(MOSQ_LOG_WARNING,
@@ -255,10 +403,13 @@ void from_store_kick_failed(struct plugin *plugin) {
         if (!plugin->failed_client)
                 return;
         plugin->failed_client = NULL;
-        mosquitto_kick_client_by_clientid(plugin->store_client_id, true);
+        if (plugin->store_client_id)
+                mosquitto_kick_client_by_clientid(plugin->store_client_id, true);
 }
 
 void from_store_forget(struct plugin *plugin, const struct mosquitto *client) {
+        if (plugin->hello_client == client)
+                plugin->hello_client = NULL;
         if (plugin->failed_client == client)
                 plugin->failed_client = NULL;
 }

@@ -13,8 +13,10 @@
 #include <uthash.h>
 
 #include "base/bytes.h"
-#include "protocol/companion_hello.h"
-#include "protocol/companion_mac.h"
+#include "fair_queue/fair_queue.h"
+#include "protocol/companion_box.h"
+#include "protocol/frame.h"
+#include "protocol/session.h"
 
 /*
  * Internal interfaces of the mosquitto plugin. common/protocol/companion.h defines what the plugin
@@ -27,27 +29,57 @@
  * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener whose
  * configuration names it. All loads share one `struct plugin`. Each load has its own `struct
  * plugin_load`, which is the userdata of its callbacks.
+ *
+ * The way of a request:
+ *
+ *   requests.c   MESSAGE: copy and stage; READ check of the store: take
+ *   records.c    queue by client, keep until the end, expire
+ *   to_store.c   number, pack into frames, send again
+ *   from_store.c HELLO, frames of the store
+ *   replies.c    publish the reply
  */
 
 /*
- * A connection of a client, recorded from its first request to its end. Earlier is not possible:
- * mosquitto 2.0 has no event for a new connection and no list of clients. It is not necessary
- * either: a client without a request has no registrations.
+ * A record for the store (frame_to_store_record): a request, or the end of a connection. First it
+ * waits in the queue of its client. It is numbered when it is put into a frame, and is then in the
+ * list of numbered records until it has ended.
+ */
+struct record {
+        struct fair_item waiting;                   /* first: a pointer to it is a pointer to the record */
+        struct record *arrival_prev, *arrival_next; /* requests that wait, by arrival */
+        struct record *next_numbered;
+        struct connection *connection; /* stays until the end of its last record */
+        uint64_t number;               /* 0: it waits */
+        int64_t arrived_ns;            /* CLOCK_MONOTONIC */
+        bool is_request;
+        bool is_replied;      /* the reply was published, or the store has published it */
+        struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
+};
+
+/*
+ * A connection of a client, recorded from its first request to its end, or to the end of its last
+ * record. Earlier is not possible: mosquitto 2.0 has no event for a new connection and no list of
+ * clients. It is not necessary either: a client without a request has no registrations.
  */
 struct connection {
         UT_hash_handle by_client, by_client_id, by_number;
         /* do not dereference, except in a callback for a message of this client */
         const struct mosquitto *client;
         uint64_t number;
+        struct fair_queue *queue; /* of the client; open until the connection has ended */
+        size_t n_kept;            /* its requests that have not ended */
+        bool is_closed;           /* it has ended: its record `end` waits, or is numbered */
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
-        bool is_refused;  /* the client has sent a request that ends its connection */
+        bool is_slow_watcher; /* the plugin has disconnected the client, because it is tracked and dropping */
+        bool is_refused;      /* the client has sent a request that ends its connection */
+        struct record end;    /* so that reporting the end needs no memory */
         struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];
 };
 
 /*
- * The connections of all clients that have sent a request. The plugin sets no limit: the broker
+ * The open connections of all clients that have sent a request. The plugin sets no limit: the broker
  * limits its clients.
  */
 struct connections {
@@ -60,40 +92,64 @@ struct connections {
         uint64_t last_number;
 };
 
-struct disconnected_connection;
-
-/* Tracked connections that have ended, until the store acknowledges DISCONNECTED with UNTRACK. */
-struct disconnected_connections {
-        struct disconnected_connection *by_number; /* also a list, the earliest first */
-        int64_t repeat_at_ns;  /* earliest time of the next repetition; CLOCK_MONOTONIC */
-        bool is_acknowledging; /* the store has acknowledged one since the last repetition */
+/* All requests that have not ended, and ends of connections. */
+struct records {
+        struct fair_queues queues; /* those without a number */
+        struct record *by_arrival; /* the requests in the queues, the oldest first */
+        struct record *first_numbered, *last_numbered;
+        uint64_t last_number;
 };
 
-struct delivery;
+/* Frames to the store. */
+struct to_store {
+        uint8_t key[COMPANION_KEY_SIZE];
+        uint64_t n_frames; /* under this key: the number of the last frame */
+        /* The first numbered record that was not sent since WELCOME, or NULL. */
+        struct record *unsent;
+        /* The numbers of the last records of the outstanding frames, the oldest first. */
+        uint64_t outstanding[COMPANION_FRAMES_MAX];
+        size_t n_outstanding;
+        size_t n_records_max; /* of the next frame: see to_store_ended() */
+        int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
+        bool is_frame_due;    /* send a frame even without records */
+        struct frame_counters counters;
+};
+
+struct store_frame;
 
 /*
- * How far the plugin has accepted the notifications of the store: the end of the last frame
- * (COMPANION_DELIVER).
+ * How far the plugin has published the notifications of the store (COMPANION_FRAME_TO_PLUGIN).
  */
-struct frame_position {
-        uint64_t sequence;     /* of the change; 0: no frame of this instance id was accepted */
-        uint32_t n_recipients; /* recipients of the change in this frame and in its earlier frames */
-        bool is_complete;      /* the frame is the last one of the change */
+struct notification_position {
+        uint64_t sequence;     /* of the change; 0: no notification of this instance id was published */
+        uint32_t n_recipients; /* recipients of the change that are finished */
+        bool is_complete;      /* all recipients are */
+};
+
+/* Limits a line of the log that clients can cause: one line a second. */
+struct line_limit {
+        int64_t next_ns; /* CLOCK_MONOTONIC */
+        uint64_t n_suppressed;
 };
 
 /* The state that all loads share. */
 struct plugin {
         size_t n_loads;
+        uint64_t broker_run;
         struct connections connections;
-        struct disconnected_connections disconnected;
+        struct records records;
+        struct to_store to_store;
+
+        /* A request whose MESSAGE callback has returned, and its payload: requests.c. */
+        struct record *staged;
+        const void *staged_payload;
+        size_t n_untaken; /* stages dropped since HELLO, while no request was taken since */
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
         uint64_t run, former_run; /* of the last HELLO, and of the last HELLO with another run */
-
-        uint8_t mac_key[COMPANION_KEY_SIZE];
-        uint64_t request_sequence; /* of the last request with a MAC; see companion_mac.h */
+        bool is_other_version; /* a store of another version has subscribed, and no HELLO was received since */
 
         /*
          * connected clients with the store's user name whose CONNECT the plugin has checked; not
@@ -103,14 +159,12 @@ struct plugin {
         size_t n_checked_store_clients, checked_store_clients_capacity;
         bool requires_client_id; /* a load has a client_id, which the store must have */
 
-        struct delivery *deliveries, **deliveries_tail; /* queued frames */
-        struct frame_position position;
-        uint64_t delivered_sequence;     /* of the last change that was published completely */
-        bool is_acknowledgement_pending; /* DELIVERED must be sent when all queued frames are published */
+        struct store_frame *store_frames; /* that wait for the next tick; the oldest first */
+        struct notification_position position;
         /*
          * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or after
-         * a frame was dropped for lack of memory: deliver_queue() then drops frames that request an
-         * acknowledgement, until the next HELLO.
+         * a frame could not be processed for lack of memory: no frame is sent or accepted until the
+         * next HELLO.
          */
         const struct mosquitto *hello_client;
         /*
@@ -118,15 +172,22 @@ struct plugin {
          * next tick ends it.
          */
         const struct mosquitto *failed_client;
-        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
+        bool has_ticked;  /* the broker has sent a tick; before the first, frames are processed at once */
         bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
+        struct line_limit too_many_limit, unavailable_limit, dropped_limit;
+
+        /* Options of any load: the last one counts. */
+        int64_t wait_ns; /* 0: requests wait without a limit */
+        size_t queue_bytes_max;
+        char *reply_prefix; /* NULL: none beside "clients/" */
 };
 
 /* A HELLO of the store. */
 struct hello {
         uint64_t run, number; /* its Correlation Data */
-        struct companion_hello payload;
+        struct session_hello payload;
         bool is_connect_checked; /* authentication_has_checked() of the sender */
+        bool is_takeover;        /* the run of the last HELLO but one has returned */
 };
 
 /* The options of one load, and the state of its access checks. */
@@ -160,6 +221,18 @@ int broker_no_decision(void);
 
 /* Convert MOSQ_ERR_... to 0, -ENOMEM, or -EINVAL for all other errors. */
 int broker_errno(int result);
+
+/* Log "statestore: EVENT: client_id=...", at most one line a second for each limit. */
+void log_client(struct line_limit *limit, const char *event, const char *client_id);
+
+/* options.c: plugin_opt_... */
+
+/*
+ * Set the options of the load. Logs the first invalid one: it is an error, so that the broker does
+ * not start, because a misspelt one would leave the topics unprotected. Returns 0, -EINVAL or
+ * -ENOMEM.
+ */
+int options_set(struct plugin_load *load, const struct mosquitto_opt *options, int n_options);
 
 /* acl.c: access to the store's topics */
 
@@ -195,22 +268,31 @@ void slow_watchers_check_log(struct plugin *plugin);
 
 /* Draw a random number. The first connection gets the number after it. */
 void connections_init(struct connections *connections);
-void connections_deinit(struct connections *connections);
+
+/* Free all open connections. */
+void connections_deinit(struct plugin *plugin);
 
 /* Return the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */
 int connections_open(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
                      struct connection **ret_connection);
 
-/* Remove the connection of the client, if any. Sends DISCONNECTED if it was tracked. */
+/*
+ * Remove the connection of the client, if any. Queues its end if the connection is tracked, or has
+ * requests that have not ended.
+ */
 void connections_close(struct plugin *plugin, const struct mosquitto *client);
 
-/* Return NULL if no connection has this number. */
+/* Free a connection that has ended and has no records. */
+void connection_free(struct plugin *plugin, struct connection *connection);
+
+/* Return NULL if no open connection has this number. */
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 
-/*
- * Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory.
- */
+/* Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory. */
 void connections_append_tracked(const struct connections *connections, struct buf *numbers);
+
+/* Append the connections for WELCOME. Check buf_failed() for lack of memory. */
+void connections_append_welcome(const struct connections *connections, struct buf *bytes);
 
 /*
  * A slow watcher is a tracked connection for which the broker has dropped a message. It may have
@@ -225,42 +307,98 @@ void connections_note_drop(struct connections *connections, struct slice client_
 void connections_refuse(struct connections *connections, struct connection *connection);
 
 /*
- * Kick the refused clients and the slow watchers, and report the slow watchers to the store.
- * Call at a tick: a client's connection must not end during a callback for this client, or while
- * the broker publishes.
+ * Kick the refused clients and the slow watchers. Call at a tick: a client's connection must
+ * not end during a callback for this client, or while the broker publishes.
  */
 void connections_kick_scheduled(struct plugin *plugin);
 
-/* disconnected.c: DISCONNECTED, repeated until the store acknowledges it */
+/* requests.c: take requests out of the broker */
 
 /*
- * Send DISCONNECTED for a connection that has ended, and keep its number until
- * disconnected_acknowledge(). Returns 0, or -ENOMEM: the message is not sent, or will not be
- * repeated.
+ * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Stages the request
+ * for requests_check_read(). Returns MOSQ_ERR_...
  */
-int disconnected_report(struct plugin *plugin, uint64_t number);
-
-/* The store has no registrations of this connection any more. Ignores a number that is not kept. */
-void disconnected_acknowledge(struct disconnected_connections *disconnected, uint64_t number);
+int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *message);
 
 /*
- * Repeat DISCONNECTED for some of the kept numbers, at most once a second, while the store is
- * connected. Call at each tick.
+ * The broker asks whether the store may read a message on the invoke topic. Takes the request if
+ * this is the staged one: then its PUBLISH is accepted by all callbacks, and the store has a
+ * subscription. The message itself is denied: returns MOSQ_ERR_ACL_DENIED, or MOSQ_ERR_SUCCESS if
+ * the store has another version.
  */
-void disconnected_repeat(struct plugin *plugin);
+int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
 
 /*
- * Drop all numbers. Call at HELLO, too: the store learns from WELCOME which connections have ended.
+ * Drop the staged request. Call first in each callback that does not belong to the delivery of the
+ * staged message, and so in all but READ checks: the broker uses the address of its payload again.
  */
-void disconnected_clear(struct disconnected_connections *disconnected);
+void requests_drop_staged(struct plugin *plugin);
 
-/* identity.c: the identity properties */
+/* records.c */
+
+/* Free all records, and the connections of closed ones. */
+void records_deinit(struct plugin *plugin);
+
+/* Allocate a request of the connection. encoded is copied. Returns NULL if out of memory. */
+struct record *record_new(struct connection *connection, struct slice encoded);
+void record_free(struct record *record);
+
+/* Decode a request that the plugin has encoded. */
+struct frame_request record_request(const struct record *record);
 
 /*
- * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Returns
- * MOSQ_ERR_...
+ * Queue a request, or reply that too many requests are waiting. Then send it if no frame is
+ * outstanding. Takes ownership, allocates nothing that must not fail.
  */
-int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request);
+void records_add_request(struct plugin *plugin, struct record *record);
+
+/* Queue the end of a connection behind its requests, or free the connection if the store needs no report. */
+void records_add_end(struct plugin *plugin, struct connection *connection);
+
+/*
+ * Return the record that is sent next: one without a number, in turn between the clients. NULL: none
+ * waits.
+ */
+struct record *records_next(const struct records *records);
+
+/* Number the record that records_next() returns. */
+void records_number(struct records *records);
+
+/* Return the numbered request with this number, or NULL. */
+struct record *records_find(const struct records *records, uint64_t number);
+
+/* Free all records up to this number, which have ended. Returns how many they were, or -EBADMSG. */
+ssize_t records_end(struct plugin *plugin, uint64_t number);
+
+/* Reply to the requests that have waited too long, and free them. */
+void records_expire(struct plugin *plugin, int64_t now_ns);
+
+/* to_store.c: messages to the store. Those that return int: 0 or -ENOMEM. */
+
+int send_banner(void);
+
+/* Reply to HELLO. Frames have the new key from then on, and all numbered records are sent again. */
+int send_welcome(struct plugin *plugin, const struct hello *hello);
+
+/*
+ * Send what waits: on arrival of a record, if no frame is outstanding; after a frame of the store,
+ * up to COMPANION_FRAMES_MAX outstanding frames. Nothing is sent before HELLO, or if memory is
+ * short. Call the first at each tick, too: it sends what could not be sent for lack of memory.
+ */
+void to_store_send_on_arrival(struct plugin *plugin);
+void to_store_send_after_frame(struct plugin *plugin);
+
+/* n_records have ended, up to this number; their execution took execution_ns. */
+void to_store_ended(struct plugin *plugin, uint64_t number, size_t n_records, uint64_t execution_ns);
+
+/* Return when the next request expires, or a frame has no end in time; INT64_MAX: never. */
+int64_t plugin_deadline_ns(const struct plugin *plugin);
+
+/*
+ * Reply to expired requests, and send a frame without records after a time-out. Call at each tick,
+ * and in other callbacks, because some brokers send no ticks.
+ */
+void plugin_check_deadlines(struct plugin *plugin);
 
 /* authentication.c: refuse a CONNECT with the store's client id by another user */
 
@@ -292,51 +430,38 @@ void from_store_unregister(struct plugin_load *load);
  */
 void from_store_kick_failed(struct plugin *plugin);
 
-/* Call at the end of each connection: it may be that of failed_client. */
+/* Process the frames that wait for the tick. */
+void from_store_process_waiting(struct plugin *plugin);
+
+/* Drop the frames that wait for the tick. */
+void from_store_drop_waiting(struct plugin *plugin);
+
+/* Call at the end of each connection: it may be that of hello_client or failed_client. */
 void from_store_forget(struct plugin *plugin, const struct mosquitto *client);
 
-/*
- * to_store.c: messages to the store. Each returns 0 or -ENOMEM. Before the first HELLO, only the
- * banner is published.
- */
+/* replies.c */
 
-int send_banner(void);
-int send_takeover(const struct plugin *plugin);
-int send_welcome(const struct plugin *plugin, const struct hello *hello);
-int send_disconnected(const struct plugin *plugin, uint64_t number);
-int send_slow_watcher(const struct plugin *plugin, struct slice client_id);
-int send_delivered(const struct plugin *plugin);
+/* Whether the plugin may publish replies to this topic. */
+bool reply_is_allowed(const struct plugin *plugin, struct slice topic);
 
-/* deliver.c: notifications, each published to one client */
+/* Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it. */
+int reply_publish(const struct plugin *plugin, const struct record *record, const struct frame_reply *reply);
 
-/*
- * Queue the frame in a DELIVER message. Drop it if it is repeated, or if it requests an
- * acknowledgement and hello_client is not its sender. Returns 0, -EBADMSG, or an error of
- * properties_copy().
- */
-int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *message);
+/* Publish an error as the reply of the plugin. If memory is short, or the topic is not allowed, do nothing. */
+void reply_publish_error(const struct plugin *plugin, const struct record *record, const char *text);
+
+/* notifications.c: each published to one client */
 
 /*
- * Publish the queued notifications to the recipients that are still connected, and acknowledge the
- * frames. If memory is short, the rest stays queued.
+ * Publish the notification to its recipients that are connected and not finished. Returns 0 or
+ * -ENOMEM: the rest is not finished.
  */
-void deliver_publish(struct plugin *plugin);
+int notification_publish(struct plugin *plugin, const struct frame_notification *notification);
 
-/* Call at the end of each connection: it may be that of hello_client. */
-void deliver_forget(struct plugin *plugin, const struct mosquitto *client);
-
-/* Drop the queued frames and reset the position. Call when the instance id changes. */
-void deliver_reset(struct plugin *plugin);
+/* The sequence of the last change that is published completely. */
+uint64_t notifications_delivered(const struct plugin *plugin);
 
 /* properties.c: lists of MQTT properties */
-
-/*
- * Read a Response Topic or Content Type, or the name of a user property. property is the list
- * element. Free the text with property_value_free() or CLEANUP(cleanup_property_value). For an
- * empty text, *ret_text may be NULL. Returns 0 or -ENOMEM.
- */
-int property_read_text(const mosquitto_property *property, char **ret_text);
-int property_read_name(const mosquitto_property *property, char **ret_name);
 
 /*
  * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), as the manual of
@@ -353,25 +478,9 @@ int properties_read_correlation(const mosquitto_property *properties, uint64_t *
                                 uint64_t *ret_second);
 
 /*
- * Append a copy of each property for which keep() returns a positive number, or of all properties
- * if keep is NULL. keep() returns 0 to omit the property, or -errno to end the copying. On error,
- * *list contains the copies made so far. Returns 0, -ENOMEM, -EINVAL, the error of keep(), or
- * -E2BIG for more than PROPERTIES_COPIED_MAX copies. The limit bounds the time, which is quadratic:
- * mosquitto walks the list for each append.
- *
- * mosquitto_property_copy_all() is not used: in 2.0.11 it crashes on an empty text.
+ * Append the properties that replies and notifications have: Payload Format Indicator, Content Type,
+ * and these encoded user properties (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
  */
-#define PROPERTIES_COPIED_MAX 256
-int properties_copy(mosquitto_property **list, const mosquitto_property *from,
-                    int (*keep)(const mosquitto_property *property));
-
-/*
- * Exchange the contents of two lists that are not empty. The plugin cannot replace the list pointer
- * of a message: mosquitto 2.0.15 and later free the former list themselves, earlier releases do
- * not. So the two first nodes stay where they are, and the function exchanges their bytes. The
- * later nodes follow, because these bytes contain the pointer to the second node. Each node is one
- * allocation and has no other link.
- */
-void properties_swap(mosquitto_property *a, mosquitto_property *b);
+int properties_add(mosquitto_property **list, struct slice user_properties);
 
 void cleanup_properties(mosquitto_property **list);

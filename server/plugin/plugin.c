@@ -5,7 +5,10 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/random.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
 #include "plugin/internal.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -38,13 +41,28 @@ int broker_errno(int result) {
         }
 }
 
+void log_client(struct line_limit *limit, const char *event, const char *client_id) {
+        int64_t now_ns = system_clock_mono_ns();
+
+        if (now_ns < limit->next_ns) {
+                limit->n_suppressed++;
+                return;
+        }
+        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: %s: client_id=%s suppressed=%llu", event,
+                             LOG_TEXT(slice_from_string(client_id ? client_id : "")),
+                             (unsigned long long)limit->n_suppressed);
+        *limit = (struct line_limit){ .next_ns = now_ns + NS_PER_S };
+}
+
 static int on_message(int event, void *event_data, void *userdata) {
         struct mosquitto_evt_message *message = event_data;
         const struct plugin_load *load = userdata;
 
         (void)event;
+        requests_drop_staged(load->plugin);
+        plugin_check_deadlines(load->plugin);
         if (strcmp(message->topic, TOPIC_INVOKE) == 0)
-                return identity_add(load->plugin, message);
+                return requests_receive(load->plugin, message);
         return acl_may_publish(load, message->client, message->topic) ? MOSQ_ERR_SUCCESS
                                                                       : MOSQ_ERR_ACL_DENIED;
 }
@@ -55,23 +73,39 @@ static int on_disconnect(int event, void *event_data, void *userdata) {
         const struct plugin_load *load = userdata;
 
         (void)event;
-        deliver_forget(load->plugin, disconnect->client);
+        requests_drop_staged(load->plugin);
         from_store_forget(load->plugin, disconnect->client);
         authentication_forget(load->plugin, disconnect->client);
         connections_close(load->plugin, disconnect->client);
         return MOSQ_ERR_SUCCESS;
 }
 
+/*
+ * 2.1 sends the next tick after next_ms (next_ns in the headers of 2.0, where the broker ignores it
+ * and sends a tick in each iteration of its loop).
+ */
+static void set_next_tick(const struct plugin *plugin, struct mosquitto_evt_tick *tick) {
+        int64_t deadline_ns = plugin_deadline_ns(plugin), left_ns;
+
+        if (!is_2_1 || deadline_ns == INT64_MAX)
+                return;
+        left_ns = deadline_ns - system_clock_mono_ns();
+        tick->next_ns = left_ns > 0 ? (long)(left_ns / NS_PER_MS) + 1 : 1;
+}
+
 static int on_tick(int event, void *event_data, void *userdata) {
         struct plugin_load *load = userdata;
+        struct plugin *plugin = load->plugin;
 
         (void)event;
-        (void)event_data;
-        load->plugin->has_ticked = true;
-        from_store_kick_failed(load->plugin);
-        connections_kick_scheduled(load->plugin);
-        disconnected_repeat(load->plugin);
-        deliver_publish(load->plugin);
+        plugin->has_ticked = true;
+        requests_drop_staged(plugin);
+        from_store_kick_failed(plugin);
+        connections_kick_scheduled(plugin);
+        from_store_process_waiting(plugin);
+        plugin_check_deadlines(plugin);
+        to_store_send_on_arrival(plugin);
+        set_next_tick(plugin, event_data);
         acl_order_changed(load); /* another plugin may have ended the reload event before on_reload() */
         return MOSQ_ERR_SUCCESS;
 }
@@ -81,9 +115,12 @@ static int on_tick(int event, void *event_data, void *userdata) {
  * DEFER is an error in 2.1.
  */
 static int on_reload(int event, void *event_data, void *userdata) {
+        struct plugin_load *load = userdata;
+
         (void)event;
         (void)event_data;
-        acl_order_changed(userdata);
+        requests_drop_staged(load->plugin);
+        acl_order_changed(load);
         return is_2_1 ? MOSQ_ERR_SUCCESS : MOSQ_ERR_PLUGIN_DEFER;
 }
 
@@ -151,17 +188,20 @@ static int plugin_init(struct plugin *plugin) {
         if (r < 0)
                 return r;
 
-        *plugin = (struct plugin){ .deliveries_tail = &plugin->deliveries };
-        random_fill(plugin->mac_key, sizeof(plugin->mac_key));
+        *plugin = (struct plugin){ .wait_ns = COMPANION_WAIT_S_DEFAULT * NS_PER_S,
+                                   .queue_bytes_max = COMPANION_QUEUE_BYTES_DEFAULT };
+        random_fill(&plugin->broker_run, sizeof(plugin->broker_run));
         connections_init(&plugin->connections);
         return 0;
 }
 
 static void plugin_deinit(struct plugin *plugin) {
-        deliver_reset(plugin);
-        connections_deinit(&plugin->connections);
-        disconnected_clear(&plugin->disconnected);
+        from_store_drop_waiting(plugin);
+        records_deinit(plugin);
+        connections_deinit(plugin);
+        fair_queues_deinit(&plugin->records.queues);
         free(plugin->store_client_id);
+        free(plugin->reply_prefix);
         free(plugin->checked_store_clients);
         sodium_memzero(plugin, sizeof(*plugin));
 }
@@ -179,9 +219,7 @@ static struct plugin_load *load_free(struct plugin_load *load) {
         return NULL;
 }
 
-static void cleanup_load(struct plugin_load **load) {
-        load_free(*load);
-}
+CLEANUP_FUNCTION(cleanup_load, struct plugin_load *, load_free)
 
 static int load_new(struct plugin_load **ret_load, mosquitto_plugin_id_t *id) {
         CLEANUP(cleanup_free) struct plugin_load *load = NULL;
@@ -204,70 +242,6 @@ static int load_new(struct plugin_load **ret_load, mosquitto_plugin_id_t *id) {
         return 0;
 }
 
-static int set_string(char **option, const char *value) {
-        char *copy;
-
-        if (!value || value[0] == '\0')
-                return -EINVAL;
-        copy = strdup(value);
-        if (!copy)
-                return -ENOMEM;
-
-        free(*option);
-        *option = copy;
-        return 0;
-}
-
-static int set_undecided(struct plugin_load *load, const char *value) {
-        if (value && strcmp(value, "allow") == 0)
-                load->undecided = UNDECIDED_ALLOW;
-        else if (value && strcmp(value, "deny") == 0)
-                load->undecided = UNDECIDED_DENY;
-        else
-                return -EINVAL;
-        return 0;
-}
-
-static int set_option(struct plugin_load *load, const struct mosquitto_opt *option) {
-        if (strcmp(option->key, "statestored_username") == 0)
-                return set_string(&load->username, option->value);
-        if (strcmp(option->key, "statestored_client_id") == 0)
-                return set_string(&load->client_id, option->value);
-        if (strcmp(option->key, "undecided") == 0)
-                return set_undecided(load, option->value);
-        return -EINVAL;
-}
-
-/*
- * An invalid option is an error, so that the broker does not start: a misspelt one would leave the
- * topics unprotected.
- */
-static int set_options(struct plugin_load *load, const struct mosquitto_opt *options, int n_options) {
-        int r;
-
-        for (int i = 0; i < n_options; i++) {
-                r = set_option(load, &options[i]);
-                if (r == -EINVAL)
-                        mosquitto_log_printf(
-                                MOSQ_LOG_ERR,
-                                "statestore: invalid option: plugin_opt_%s %s; valid options are "
-                                "plugin_opt_statestored_username NAME, "
-                                "plugin_opt_statestored_client_id ID and "
-                                "plugin_opt_undecided allow or deny",
-                                options[i].key, options[i].value ? options[i].value : "");
-                if (r < 0)
-                        return r;
-        }
-        if (!load->username && !load->client_id) {
-                r = set_string(&load->client_id, COMPANION_CLIENT_ID_DEFAULT);
-                if (r < 0)
-                        return r;
-        }
-        if (load->client_id)
-                load->plugin->requires_client_id = true;
-        return 0;
-}
-
 static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
                        const struct mosquitto_opt *options, int n_options) {
         CLEANUP(cleanup_load) struct plugin_load *load = NULL;
@@ -276,7 +250,7 @@ static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
         r = load_new(&load, id);
         if (r < 0)
                 return r;
-        r = set_options(load, options, n_options);
+        r = options_set(load, options, n_options);
         if (r < 0)
                 return r;
         r = register_all(load);

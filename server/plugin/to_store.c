@@ -6,89 +6,64 @@
 
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "base/system_clock.h"
 #include "plugin/internal.h"
+
+/* Records of the first frame, before the store has reported how long their execution takes. */
+#define FIRST_RECORDS_MAX 16
 
 /*
  * Publish to this client only, or to all subscribers if client_id is NULL. On success, the broker
  * owns properties.
  */
-static int publish(const char *client_id, const char *topic, struct slice payload, bool retain,
+static int publish(const char *client_id, const char *topic, struct slice payload,
                    mosquitto_property *properties) {
+        bool is_banner = !client_id;
+
         if (payload.length > INT_MAX)
                 return -ENOMEM;
 
         return broker_errno(mosquitto_broker_publish_copy(client_id, topic, (int)payload.length,
-                                                          payload.data, 1, retain, properties));
+                                                          payload.data, is_banner ? 1 : 0, is_banner,
+                                                          properties));
 }
 
 int send_banner(void) {
-        return publish(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), true, NULL);
+        return publish(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), NULL);
 }
 
-static int publish_to_store(const struct plugin *plugin, const char *topic, struct slice payload) {
-        return plugin->store_client_id ? publish(plugin->store_client_id, topic, payload, false, NULL) : 0;
-}
-
-static int publish_number(const struct plugin *plugin, const char *topic, uint64_t number) {
-        char digits[UINT64_DIGITS_MAX];
-        size_t length = format_uint64(digits, number, 1);
-
-        return publish_to_store(plugin, topic, (struct slice){ (const uint8_t *)digits, length });
-}
-
-int send_disconnected(const struct plugin *plugin, uint64_t number) {
-        return publish_number(plugin, COMPANION_DISCONNECTED, number);
-}
-
-int send_slow_watcher(const struct plugin *plugin, struct slice client_id) {
-        return publish_to_store(plugin, COMPANION_SLOW_WATCHER, client_id);
-}
-
-int send_takeover(const struct plugin *plugin) {
-        return publish_to_store(plugin, COMPANION_TAKEOVER, SLICE_LITERAL(""));
-}
-
-int send_delivered(const struct plugin *plugin) {
-        return publish_number(plugin, COMPANION_DELIVERED, plugin->delivered_sequence);
-}
+/* 1. WELCOME */
 
 static int append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
-        CLEANUP(buf_deinit) struct buf numbers = { 0 };
-        struct companion_welcome welcome = { .sequence = plugin->request_sequence,
-                                             .is_guarded = hello->is_connect_checked,
-                                             .delivered = plugin->delivered_sequence };
+        CLEANUP(buf_deinit) struct buf connections = { 0 };
+        struct session_welcome welcome = { .is_guarded = hello->is_connect_checked,
+                                           .is_takeover = hello->is_takeover,
+                                           .broker_run = plugin->broker_run,
+                                           .delivered = notifications_delivered(plugin) };
 
-        connections_append_tracked(&plugin->connections, &numbers);
-        if (buf_failed(&numbers))
+        connections_append_welcome(&plugin->connections, &connections);
+        if (buf_failed(&connections))
                 return -ENOMEM;
 
-        welcome.connections = (uint64_t *)numbers.data;
-        welcome.n_connections = numbers.length / sizeof(*welcome.connections);
-        memcpy(welcome.mac_key, plugin->mac_key, sizeof(welcome.mac_key));
-        companion_welcome_append(text, &welcome);
-        sodium_memzero(welcome.mac_key, sizeof(welcome.mac_key));
-        return 0;
+        welcome.connections = buf_slice(&connections);
+        session_welcome_append(text, &welcome);
+        return buf_failed(text) ? -ENOMEM : 0;
 }
 
-/* Encrypt the text and erase it. */
-static int encrypt_text(struct buf *text, const struct hello *hello, uint8_t **ret_box) {
+static int encrypt_welcome(struct slice text, const struct hello *hello, uint8_t **ret_box) {
         uint8_t nonce[COMPANION_NONCE_SIZE];
-        uint8_t *box;
+        uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
-        if (buf_failed(text))
-                return -ENOMEM;
-        box = malloc(text->length + COMPANION_BOX_EXTRA);
         if (!box)
                 return -ENOMEM;
 
         random_fill(nonce, sizeof(nonce));
-        companion_box_seal(buf_slice(text), hello->payload.key, nonce, box);
-        sodium_memzero(text->data, text->length);
+        companion_box_seal(text, hello->payload.key, nonce, box);
         *ret_box = box;
         return 0;
 }
 
-int send_welcome(const struct plugin *plugin, const struct hello *hello) {
+static int publish_welcome(const struct plugin *plugin, const struct hello *hello) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         CLEANUP(buf_deinit) struct buf text = { 0 };
         CLEANUP(cleanup_free) uint8_t *box = NULL;
@@ -97,17 +72,218 @@ int send_welcome(const struct plugin *plugin, const struct hello *hello) {
 
         r = broker_errno(mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA, pair.text,
                                                        (uint16_t)pair.length));
-        if (r < 0)
-                return r;
-        r = append_welcome(&text, plugin, hello);
         if (r == 0)
-                r = encrypt_text(&text, hello, &box);
+                r = append_welcome(&text, plugin, hello);
+        if (r == 0)
+                r = encrypt_welcome(buf_slice(&text), hello, &box);
         if (r < 0)
                 return r;
 
         r = publish(plugin->store_client_id, COMPANION_WELCOME,
-                    (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, false, properties);
+                    (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, properties);
         if (r == 0)
                 properties = NULL; /* owned by the broker */
         return r;
+}
+
+int send_welcome(struct plugin *plugin, const struct hello *hello) {
+        struct to_store *to_store = &plugin->to_store;
+        int r;
+
+        r = publish_welcome(plugin, hello);
+        if (r < 0)
+                return r;
+
+        companion_frame_key(hello->payload.key, to_store->key);
+        to_store->n_frames = 0;
+        to_store->n_outstanding = 0;
+        to_store->unsent = plugin->records.first_numbered;
+        to_store->n_records_max = FIRST_RECORDS_MAX;
+        to_store->is_frame_due = false;
+        return 0;
+}
+
+/* 2. Frames */
+
+static bool has_records(const struct plugin *plugin) {
+        return plugin->to_store.unsent || records_next(&plugin->records);
+}
+
+static void append_end(struct buf *buf, const struct connection *connection) {
+        struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED,
+                                                .connection = connection->number,
+                                                .client_id = slice_from_string(connection->client_id),
+                                                .is_slow_watcher = connection->is_slow_watcher };
+
+        frame_to_store_append_record(buf, &record);
+}
+
+static void append_record(struct buf *buf, const struct record *record) {
+        if (record->is_request)
+                buf_append_slice(buf, record->encoded);
+        else
+                append_end(buf, record->connection);
+}
+
+/*
+ * Append records: first those that are numbered and not sent since WELCOME, then those that wait. At
+ * least one, up to the limits. Returns the last one, or NULL if there is none.
+ */
+static struct record *append_records(struct plugin *plugin, struct buf *buf) {
+        struct to_store *to_store = &plugin->to_store;
+        struct record *record, *last = NULL;
+
+        for (size_t n = 0; n < to_store->n_records_max && has_records(plugin); n++) {
+                record = to_store->unsent ? to_store->unsent : records_next(&plugin->records);
+                if (last && buf->length + record->encoded.length > COMPANION_FRAME_BYTES_MAX)
+                        break;
+                if (record == to_store->unsent)
+                        to_store->unsent = record->next_numbered;
+                else
+                        records_number(&plugin->records);
+                append_record(buf, record);
+                last = record;
+        }
+        return last;
+}
+
+static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
+        struct to_store *to_store = &plugin->to_store;
+        CLEANUP(cleanup_free) uint8_t *box = NULL;
+
+        if (buf_failed(frame))
+                return -ENOMEM;
+        box = malloc(frame->length + COMPANION_FRAME_EXTRA);
+        if (!box)
+                return -ENOMEM;
+
+        companion_frame_seal(buf_slice(frame), to_store->key, ++to_store->n_frames, box);
+        return publish(plugin->store_client_id, COMPANION_FRAME_TO_STORE,
+                       (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA }, NULL);
+}
+
+/*
+ * Send one frame with the next records, or without records. If memory is short, the records count as
+ * not sent, and the next event tries again. The number of the frame is then not used again, so the
+ * store notices a gap, and sends HELLO.
+ */
+static int send_frame(struct plugin *plugin) {
+        CLEANUP(buf_deinit) struct buf frame = { 0 };
+        struct to_store *to_store = &plugin->to_store;
+        struct records *records = &plugin->records;
+        struct frame_to_store header = {
+                .first = to_store->unsent ? to_store->unsent->number : records->last_number + 1,
+                .ended =
+                        records->first_numbered ? records->first_numbered->number - 1 : records->last_number,
+                .delivered = notifications_delivered(plugin),
+                .counters = to_store->counters,
+        };
+        struct record *last;
+        int r;
+
+        frame_to_store_append(&frame, &header);
+        last = append_records(plugin, &frame);
+        r = encrypt_and_publish(plugin, &frame);
+        if (r < 0) {
+                for (to_store->unsent = records->first_numbered;
+                     to_store->unsent && to_store->unsent->number < header.first;)
+                        to_store->unsent = to_store->unsent->next_numbered;
+                return r;
+        }
+
+        to_store->is_frame_due = false;
+        if (!last)
+                return 0;
+        if (to_store->n_outstanding == 0)
+                to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
+        to_store->outstanding[to_store->n_outstanding++] = last->number;
+        return 0;
+}
+
+static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
+        struct to_store *to_store = &plugin->to_store;
+
+        if (!plugin->hello_client)
+                return;
+        while (to_store->n_outstanding < n_outstanding_max && has_records(plugin))
+                if (send_frame(plugin) < 0)
+                        return;
+        if (to_store->is_frame_due)
+                (void)send_frame(plugin); /* if memory is short, the store asks again */
+}
+
+void to_store_send_on_arrival(struct plugin *plugin) {
+        send_frames(plugin, 1);
+}
+
+void to_store_send_after_frame(struct plugin *plugin) {
+        send_frames(plugin, COMPANION_FRAMES_MAX);
+}
+
+/*
+ * Size the next frame, so that its execution takes about COMPANION_FRAME_WORK_NS: a request that
+ * arrives meanwhile waits for the frames before it. The number of records at most doubles from frame
+ * to frame, because the next records may take longer.
+ */
+static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_t execution_ns) {
+        uint64_t n_max = COMPANION_FRAME_RECORDS_MAX;
+
+        if (n_max > 2 * to_store->n_records_max)
+                n_max = 2 * to_store->n_records_max;
+        if (execution_ns > 0 && n_max > COMPANION_FRAME_WORK_NS * n_records / execution_ns)
+                n_max = COMPANION_FRAME_WORK_NS * n_records / execution_ns;
+        to_store->n_records_max = n_max > 0 ? n_max : 1;
+}
+
+void to_store_ended(struct plugin *plugin, uint64_t number, size_t n_records, uint64_t execution_ns) {
+        struct to_store *to_store = &plugin->to_store;
+        size_t n_ended = 0;
+
+        if (n_records == 0)
+                return;
+        size_next_frame(to_store, n_records, execution_ns);
+        while (n_ended < to_store->n_outstanding && to_store->outstanding[n_ended] <= number)
+                n_ended++;
+        to_store->n_outstanding -= n_ended;
+        for (size_t i = 0; i < to_store->n_outstanding; i++)
+                to_store->outstanding[i] = to_store->outstanding[i + n_ended];
+        to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
+}
+
+/* 3. Deadlines */
+
+static bool is_timeout_set(const struct plugin *plugin) {
+        return plugin->hello_client && plugin->to_store.n_outstanding > 0;
+}
+
+static void check_timeout(struct plugin *plugin, int64_t now_ns) {
+        struct to_store *to_store = &plugin->to_store;
+
+        if (!is_timeout_set(plugin) || now_ns < to_store->timeout_ns)
+                return;
+        to_store->timeout_ns = now_ns + COMPANION_FRAME_TIMEOUT_NS;
+        to_store->is_frame_due = true;
+        to_store_send_on_arrival(plugin);
+}
+
+int64_t plugin_deadline_ns(const struct plugin *plugin) {
+        int64_t deadline_ns = INT64_MAX;
+
+        if (plugin->records.by_arrival && plugin->wait_ns > 0)
+                deadline_ns = plugin->records.by_arrival->arrived_ns + plugin->wait_ns;
+        if (is_timeout_set(plugin) && plugin->to_store.timeout_ns < deadline_ns)
+                deadline_ns = plugin->to_store.timeout_ns;
+        return deadline_ns;
+}
+
+void plugin_check_deadlines(struct plugin *plugin) {
+        int64_t deadline_ns = plugin_deadline_ns(plugin), now_ns;
+
+        if (deadline_ns == INT64_MAX)
+                return;
+        now_ns = system_clock_mono_ns();
+        if (now_ns < deadline_ns)
+                return;
+        records_expire(plugin, now_ns);
+        check_timeout(plugin, now_ns);
 }

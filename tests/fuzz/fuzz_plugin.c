@@ -2,8 +2,9 @@
 
 /*
  * The plugin's callbacks, in a broker that the input controls. Property lists are those of
- * libmosquitto. For any messages of clients: the plugin obeys only the store's user, a request has
- * the identity of its sender, and the plugin publishes only on its own topics.
+ * libmosquitto. For any messages of clients: the plugin obeys only the store's user, sends each
+ * request that it has taken once, with the identity of its sender, sends the same records again after
+ * HELLO, publishes at most one reply to each, and publishes only on its own topics.
  */
 
 #include <ctype.h>
@@ -16,7 +17,6 @@
 #include "fuzz/fuzz.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
-#include "protocol/companion_frame.h"
 
 #define N_CLIENTS   4
 #define N_CALLBACKS 32
@@ -43,15 +43,26 @@ static struct {
         void *userdata;
 } callbacks[N_CALLBACKS];
 
-static uint8_t hello_key[COMPANION_KEY_SIZE], mac_key[COMPANION_KEY_SIZE];
-static bool has_mac_key;
-static uint64_t last_sequence;
+static uint8_t hello_key[COMPANION_KEY_SIZE], frame_key[COMPANION_KEY_SIZE];
+
+/* Numbers that the plugin assigned below this are compared when they are sent again. */
+#define N_NUMBERS 4096
 
 /* Since the plugin was loaded. */
 static uint64_t n_notified;       /* published notifications */
 static uint64_t n_recipients;     /* of all valid frames */
-static uint64_t highest_sent;     /* highest sequence of a valid frame */
-static uint64_t first_connection; /* number of the connection of the first request; 0: no request yet */
+static uint64_t first_connection; /* number of the first connection; 0: no request was sent yet */
+static uint64_t n_taken;          /* requests that the plugin has taken */
+static uint64_t n_sent;           /* different requests in frames */
+static uint64_t n_errors;         /* replies of the plugin itself */
+static uint64_t n_refused;        /* requests that the plugin has refused or expired, as it counts them */
+static uint64_t last_number, last_ended;
+static uint8_t n_replies[N_NUMBERS]; /* that the plugin has published; not above 1 */
+static uint64_t digests[N_NUMBERS];  /* of the records */
+
+/* Since HELLO. */
+static uint64_t n_frames;
+static bool is_welcome;
 
 static const struct mosquitto *control_sender; /* the sender of the present control message */
 
@@ -69,14 +80,8 @@ static bool must_kick_store;
  */
 static bool may_be_kicked[N_CLIENTS];
 
-/*
- * A tick advances the time by less than the interval at which the plugin repeats DISCONNECTED (1
- * s).
- */
 #define TICK_NS (NS_PER_S / 3)
-static int64_t now_ns, repeated_ns; /* repeated_ns: the last tick that repeated DISCONNECTED */
-static size_t n_repeated;           /* by this tick */
-static bool is_ticking;
+static int64_t now_ns;
 
 /* 1. The broker */
 
@@ -168,38 +173,99 @@ int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         return MOSQ_ERR_SUCCESS;
 }
 
-/* The plugin acknowledges only sequences of frames that it received. */
-static void take_delivered(struct slice text) {
-        uint64_t sequence;
-
-        ASSERT(parse_uint64(text, &sequence) == 0 && sequence <= highest_sent);
-}
-
-/* The plugin repeats DISCONNECTED at most 100 times in a second. */
-static void take_disconnected(struct slice text) {
-        uint64_t number;
-
-        ASSERT(parse_uint64(text, &number) == 0);
-        if (!is_ticking)
-                return;
-        ASSERT(repeated_ns == now_ns || now_ns - repeated_ns >= NS_PER_S);
-        repeated_ns = now_ns;
-        ASSERT(++n_repeated <= 100);
-}
-
 static void take_welcome(struct slice box) {
+        struct session_connection connection;
+        struct session_welcome welcome;
         uint8_t *text = malloc(box.length + 1);
         size_t length;
 
-        ASSERT(text && companion_box_open(box, hello_key, text, &length) == 0 && length > sizeof(mac_key));
-        memcpy(mac_key, text, sizeof(mac_key));
-        has_mac_key = true;
+        ASSERT(text && companion_box_open(box, hello_key, text, &length) == 0);
+        ASSERT(session_welcome_read((struct slice){ text, length }, &welcome) == 0);
+        while (session_next_connection(&welcome.connections, &connection))
+                ASSERT(connection.number >= first_connection);
+        companion_frame_key(hello_key, frame_key);
+        n_frames = 0;
+        is_welcome = true;
+        free(text);
+}
+
+static uint64_t digest_of(struct slice bytes) {
+        uint64_t digest = 1;
+
+        for (size_t i = 0; i < bytes.length; i++)
+                digest = digest * 1099511628211u + bytes.data[i];
+        return digest;
+}
+
+/* A record is new, or it is sent again unchanged. */
+static void take_record(uint64_t number, const struct frame_to_store_record *record, struct slice bytes) {
+        bool is_known = false;
+
+        for (size_t i = 0; i < N_CLIENTS; i++)
+                is_known |= clients[i].id && slice_equal_string(record->client_id, clients[i].id);
+        ASSERT(is_known);
+        if (first_connection == 0 || record->connection < first_connection)
+                first_connection = record->connection;
+        if (number > last_number) {
+                ASSERT(number == last_number + 1);
+                last_number = number;
+                n_sent += record->kind == FRAME_REQUEST;
+                if (number < N_NUMBERS)
+                        digests[number] = digest_of(bytes);
+        }
+        if (number < N_NUMBERS)
+                ASSERT(digests[number] == digest_of(bytes));
+}
+
+/* The plugin sends at most COMPANION_FRAMES_MAX frames without an end. */
+static void take_frame(struct slice box) {
+        uint8_t *text = malloc(box.length + 1);
+        struct frame_to_store_record record;
+        struct frame_to_store frame;
+        struct slice before;
+        uint64_t number;
+        size_t length;
+
+        ASSERT(text && is_welcome);
+        ASSERT(companion_frame_open(box, frame_key, text, &length, &number) == 0);
+        ASSERT(number == ++n_frames);
+        ASSERT(frame_to_store_read((struct slice){ text, length }, &frame) == 0);
+        ASSERT(frame.first <= last_number + 1 && frame.ended >= last_ended && frame.ended <= last_number);
+        last_ended = frame.ended;
+        ASSERT(frame.n_records <= COMPANION_FRAME_RECORDS_MAX);
+        ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || frame.n_records == 1);
+        before = frame.records;
+        for (uint64_t n = frame.first; frame_to_store_next(&frame.records, &record); n++) {
+                take_record(n, &record, (struct slice){ before.data, before.length - frame.records.length });
+                before = frame.records;
+        }
+        ASSERT(last_number - last_ended <= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX);
+        n_refused = frame.counters.n_too_many + frame.counters.n_unavailable;
+        ASSERT(n_sent + n_refused <= n_taken);
         free(text);
 }
 
 /*
- * A notification has a notify topic of its client, and no properties but user properties and the
- * format indicator.
+ * A reply of the store, whose payload is "+" and its number, is published once. Any other reply is an
+ * error of the plugin.
+ */
+static void take_reply(struct slice topic, struct slice payload) {
+        uint64_t number;
+
+        ASSERT(slice_starts_with(topic, SLICE_LITERAL("clients/")));
+        if (slice_starts_with(payload, SLICE_LITERAL("-ERR "))) {
+                n_errors++;
+                return;
+        }
+        ASSERT(parse_uint64(slice_skip(payload, 1), &number) == 0);
+        ASSERT(number > last_ended && number <= last_number);
+        if (number < N_NUMBERS)
+                ASSERT(++n_replies[number] == 1);
+}
+
+/*
+ * A notification has a notify topic of its client, and no properties but user properties, content
+ * type and the format indicator.
  */
 static void check_notification(const char *client_id, struct slice topic, mosquitto_property *properties) {
         struct buf prefix = { 0 };
@@ -210,32 +276,44 @@ static void check_notification(const char *client_id, struct slice topic, mosqui
         buf_deinit(&prefix);
         for (const mosquitto_property *each = properties; each; each = mosquitto_property_next(each))
                 ASSERT(mosquitto_property_identifier(each) == MQTT_PROP_USER_PROPERTY ||
+                       mosquitto_property_identifier(each) == MQTT_PROP_CONTENT_TYPE ||
                        mosquitto_property_identifier(each) == MQTT_PROP_PAYLOAD_FORMAT_INDICATOR);
         n_notified++;
         mosquitto_property_free_all(&properties);
+}
+
+static void take_publish(const char *client_id, struct slice topic, struct slice payload, bool retain) {
+        if (slice_equal(topic, SLICE_LITERAL(COMPANION_BANNER))) {
+                ASSERT(!client_id && retain);
+                return;
+        }
+        ASSERT(!retain);
+        if (!client_id) {
+                take_reply(topic, payload);
+                return;
+        }
+        ASSERT(strcmp(client_id, clients[STORE].id) == 0);
+        if (slice_equal(topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                take_welcome(payload);
+        else if (slice_equal(topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+                take_frame(payload);
+        else
+                ASSERT(false);
 }
 
 int mosquitto_broker_publish_copy(const char *client_id, const char *topic, int length, const void *payload,
                                   int qos, bool retain, mosquitto_property *properties) {
         struct slice name = slice_from_string(topic);
 
-        ASSERT(qos == 1);
+        ASSERT(qos == (client_id && slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)) ? 0 : 1));
+        if (is_starved)
+                return MOSQ_ERR_NOMEM;
         if (slice_starts_with(name, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 ASSERT(!retain);
                 check_notification(client_id, name, properties);
                 return MOSQ_ERR_SUCCESS;
         }
-        ASSERT(slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)));
-        ASSERT(client_id ? strcmp(client_id, clients[STORE].id) == 0 && !retain
-                         : retain && slice_equal(name, SLICE_LITERAL(COMPANION_BANNER)));
-        if (is_starved)
-                return MOSQ_ERR_NOMEM;
-        if (slice_equal(name, SLICE_LITERAL(COMPANION_WELCOME)))
-                take_welcome((struct slice){ payload, (size_t)length });
-        if (slice_equal(name, SLICE_LITERAL(COMPANION_DELIVERED)))
-                take_delivered((struct slice){ payload, (size_t)length });
-        if (slice_equal(name, SLICE_LITERAL(COMPANION_DISCONNECTED)))
-                take_disconnected((struct slice){ payload, (size_t)length });
+        take_publish(client_id, name, (struct slice){ payload, (size_t)length }, retain);
         mosquitto_property_free_all(&properties);
         return MOSQ_ERR_SUCCESS;
 }
@@ -246,10 +324,9 @@ static const char *take_topic(struct slice *input) {
         static const char *const topics[] = { TOPIC_INVOKE,
                                               TOPIC_INVOKE,
                                               COMPANION_HELLO,
-                                              COMPANION_TRACK,
-                                              COMPANION_UNTRACK,
-                                              COMPANION_DELIVER,
-                                              COMPANION_KICK,
+                                              COMPANION_FRAME_TO_PLUGIN,
+                                              COMPANION_FRAME_TO_PLUGIN,
+                                              COMPANION_FRAME_TO_STORE,
                                               COMPANION_WELCOME,
                                               TOPIC_NOTIFY_PREFIX "/x",
                                               "$share/x/" TOPIC_INVOKE,
@@ -263,11 +340,7 @@ static const char *take_topic(struct slice *input) {
  * property.
  */
 static char *take_string(struct slice *input) {
-        static const char *const usual[] = { COMPANION_PROPERTY_MAC,
-                                             COMPANION_PROPERTY_CLIENT_ID,
-                                             COMPANION_PROPERTY_USERNAME,
-                                             COMPANION_PROPERTY,
-                                             "clients/x",
+        static const char *const usual[] = { "__ts", "clients/y", "replies", "clients/x",
                                              TOPIC_NOTIFY_PREFIX "/612F2B23/command/notify/6B" };
         struct slice text;
 
@@ -288,11 +361,12 @@ static mosquitto_property *take_properties(struct slice *input) {
                 ASSERT(name && value);
                 snprintf(pair, sizeof(pair), "%u:%u", (unsigned)input_byte(input),
                          (unsigned)input_byte(input));
-                switch (input_below(input, 6)) {
+                switch (input_below(input, 7)) {
                 case 0:
+                case 1:
                         mosquitto_property_add_string(&list, MQTT_PROP_RESPONSE_TOPIC, value);
                         break;
-                case 1:
+                case 4:
                         mosquitto_property_add_binary(&list, MQTT_PROP_CORRELATION_DATA, data.data,
                                                       (uint16_t)data.length);
                         break;
@@ -312,146 +386,107 @@ static mosquitto_property *take_properties(struct slice *input) {
         return list;
 }
 
-/* A frame to the first connections that requests came over, and to some that do not exist. */
-static struct slice take_frame(struct slice *input, struct buf *buf) {
-        struct buf recipients = { 0 };
-        struct companion_frame frame = { .sequence = input_number(input, 1),
-                                         .index = (uint32_t)input_below(input, 4),
-                                         .is_last = input_chance(input, 50),
-                                         .wants_acknowledgement = input_chance(input, 50) };
+/*
+ * A record: about one of the first connections, or of none; about a number that the plugin has
+ * assigned, or has not.
+ */
+static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct buf *text) {
+        static const enum frame_to_plugin_kind kinds[] = { FRAME_REPLY, FRAME_REPLY, FRAME_END,
+                                                           FRAME_NOTIFICATION, FRAME_KICK };
+        struct frame_to_plugin_record record = { .kind = kinds[input_below(input, ARRAY_LENGTH(kinds))] };
+        uint64_t number = last_ended + input_below(input, 5);
 
-        for (size_t n = input_below(input, 6); n > 0; n--)
-                companion_recipient_append(&recipients, first_connection + input_below(input, 8));
-        frame.recipients = buf_slice(&recipients);
-        frame.key = input_text(input);
-        frame.payload = input_text(input);
-        companion_frame_append(buf, &frame);
-        ASSERT(!buf_failed(buf));
-        buf_deinit(&recipients);
-        return buf_slice(buf);
+        switch (record.kind) {
+        case FRAME_REPLY:
+                record.reply = (struct frame_reply){ .number = number ? number : 1,
+                                                     .has_message = input_chance(input, 70),
+                                                     .is_tracked = input_chance(input, 50) };
+                record.reply.is_untracked = !record.reply.is_tracked && input_chance(input, 50);
+                buf_append_format(text, "+%llu", (unsigned long long)record.reply.number);
+                if (record.reply.has_message)
+                        record.reply.payload = buf_slice(text);
+                break;
+        case FRAME_NOTIFICATION:
+                for (size_t n = input_below(input, 6); n > 0; n--)
+                        frame_recipient_append(text, first_connection + input_below(input, 8));
+                record.notification = (struct frame_notification){ .sequence = 1 + input_number(input, 1),
+                                                                   .index = (uint32_t)input_below(input, 4),
+                                                                   .is_last = input_chance(input, 50),
+                                                                   .key = input_text(input),
+                                                                   .recipients = buf_slice(text) };
+                break;
+        case FRAME_KICK:
+                record.connection = 1 + first_connection + input_below(input, 4);
+                break;
+        case FRAME_END:
+                record.end.number = number ? number : 1;
+                record.end.execution_ns = input_number(input, 4);
+        }
+        return record;
 }
 
-/* The number of one of the first connections, or of none. */
-static struct slice take_number(struct slice *input, struct buf *buf) {
-        buf_append_uint(buf, first_connection + input_below(input, 4));
+static struct slice take_frame_to_plugin(struct slice *input, struct buf *buf) {
+        frame_to_plugin_append(buf);
+        for (size_t n = input_below(input, 4); n > 0; n--) {
+                struct buf text = { 0 };
+                struct frame_to_plugin_record record = take_to_plugin(input, &text);
+
+                frame_to_plugin_append_record(buf, &record);
+                buf_deinit(&text);
+        }
         ASSERT(!buf_failed(buf));
         return buf_slice(buf);
 }
 
 static struct slice take_payload(struct slice *input, const char *topic, struct buf *buf) {
-        bool has_frame = strcmp(topic, COMPANION_DELIVER) == 0,
-             has_number = strcmp(topic, COMPANION_TRACK) == 0 || strcmp(topic, COMPANION_UNTRACK) == 0 ||
-                          strcmp(topic, COMPANION_KICK) == 0;
+        static const uint8_t version = COMPANION_VERSION_NUMBER;
+        bool has_frame = strcmp(topic, COMPANION_FRAME_TO_PLUGIN) == 0,
+             is_hello = strcmp(topic, COMPANION_HELLO) == 0;
 
         if (has_frame && input_chance(input, 80))
-                return take_frame(input, buf);
-        if (has_number && input_chance(input, 80))
-                return take_number(input, buf);
-        return input_text(input);
+                return take_frame_to_plugin(input, buf);
+        if (is_hello && input_chance(input, 80)) {
+                buf_append(buf, &version, 1);
+                buf_append_string(buf, "0123456789abcdef0123456789abcde");
+                buf_append(buf, &(uint8_t){ input_byte(input) }, 1);
+        }
+        buf_append_slice(buf, input_text(input));
+        ASSERT(!buf_failed(buf));
+        return buf_slice(buf);
 }
 
 /* 3. Invariants */
 
+/* Note what a frame that the plugin accepts may do. */
 static void note_frame(const char *topic, struct slice payload) {
-        struct companion_frame frame;
+        struct frame_to_plugin_record record;
+        struct slice records;
 
-        if (strcmp(topic, COMPANION_DELIVER) != 0 || companion_frame_read(payload, &frame) < 0)
+        if (strcmp(topic, COMPANION_FRAME_TO_PLUGIN) != 0 || frame_to_plugin_read(payload, &records) < 0)
                 return;
-        n_recipients += companion_frame_n_recipients(&frame);
-        if (frame.sequence > highest_sent)
-                highest_sent = frame.sequence;
-}
-
-struct seen {
-        char *mac, *client_id, *username;
-        size_t n_reserved;
-        uint8_t digest[COMPANION_DIGEST_SIZE];
-        char *response_topic;
-        void *correlation;
-        struct slice correlation_slice;
-};
-
-static void read_properties(const mosquitto_property *list, struct seen *seen) {
-        struct companion_digest digest;
-
-        companion_digest_init(&digest);
-        for (; list; list = mosquitto_property_next(list)) {
-                int kind = mosquitto_property_identifier(list);
-                char *name, *value, **copy = NULL;
-                uint16_t length;
-
-                if (kind == MQTT_PROP_RESPONSE_TOPIC)
-                        ASSERT(mosquitto_property_read_string(list, kind, &seen->response_topic, false));
-                if (kind == MQTT_PROP_CORRELATION_DATA) {
-                        ASSERT(mosquitto_property_read_binary(list, kind, &seen->correlation, &length,
-                                                              false));
-                        seen->correlation_slice =
-                                length > 0 ? (struct slice){ seen->correlation, length } : SLICE_LITERAL("");
-                }
-                if (kind != MQTT_PROP_USER_PROPERTY)
-                        continue;
-                ASSERT(mosquitto_property_read_string_pair(list, kind, &name, &value, false));
-                companion_digest_add(&digest, slice_from_string(name), slice_from_string(value));
-                seen->n_reserved += strncmp(name, COMPANION_PROPERTY, strlen(COMPANION_PROPERTY)) == 0;
-                if (strcmp(name, COMPANION_PROPERTY_MAC) == 0)
-                        copy = &seen->mac;
-                else if (strcmp(name, COMPANION_PROPERTY_CLIENT_ID) == 0)
-                        copy = &seen->client_id;
-                else if (strcmp(name, COMPANION_PROPERTY_USERNAME) == 0)
-                        copy = &seen->username;
-                free(name);
-                if (copy) {
-                        ASSERT(!*copy);
-                        *copy = value;
-                } else {
-                        free(value);
-                }
+        while (frame_to_plugin_next(&records, &record)) {
+                if (record.kind == FRAME_NOTIFICATION)
+                        n_recipients += frame_n_recipients(&record.notification);
+                if (record.kind == FRAME_KICK) /* perhaps at the next tick */
+                        memset(may_be_kicked, 1, sizeof(may_be_kicked));
         }
-        companion_digest_finish(&digest, seen->digest);
-}
-
-static void check_identity(const struct mosquitto_evt_message *message, const struct seen *seen) {
-        struct companion_request request = {
-                .client_id = slice_from_string(seen->client_id),
-                .username = slice_from_string(seen->username),
-                .response_topic = slice_from_string(seen->response_topic),
-                .correlation_data = seen->correlation_slice,
-                .payload = { message->payload, message->payloadlen },
-                .properties = seen->digest,
-        };
-        struct slice mac = slice_from_string(seen->mac);
-
-        if (message->qos != 1) {
-                ASSERT(seen->n_reserved == 0);
-                return;
-        }
-        ASSERT(seen->mac && seen->client_id && strcmp(seen->client_id, message->client->id) == 0);
-        ASSERT(slice_equal(request.username, slice_from_string(message->client->username)));
-        ASSERT(seen->n_reserved == (seen->username ? 3 : 2));
-        ASSERT(companion_mac_read(mac, &request) == 0 && request.connection > 0);
-        first_connection = first_connection == 0 ? request.connection : first_connection;
-        ASSERT(request.sequence > last_sequence);
-        last_sequence = request.sequence;
-        ASSERT(!has_mac_key || companion_mac_is_valid(mac, &request, mac_key));
-}
-
-static void check_request(const struct mosquitto_evt_message *message) {
-        struct seen seen = { 0 };
-
-        read_properties(message->properties, &seen);
-        ASSERT(!message->retain);
-        check_identity(message, &seen);
-        free(seen.mac);
-        free(seen.client_id);
-        free(seen.username);
-        free(seen.response_topic);
-        free(seen.correlation);
 }
 
 /* 4. Events */
 
-static void publish(struct slice *input, struct mosquitto *client) {
-        const char *topic = take_topic(input);
+/* The broker asks whether the store may read the message: the plugin takes the request, and denies. */
+static void deliver(const struct mosquitto_evt_message *message) {
+        struct mosquitto_evt_acl_check check = { .client = &clients[STORE],
+                                                 .topic = message->topic,
+                                                 .access = MOSQ_ACL_READ,
+                                                 .payload = message->payload,
+                                                 .payloadlen = message->payloadlen,
+                                                 .qos = message->qos };
+
+        ASSERT(happen(MOSQ_EVT_ACL_CHECK, NULL, &check) == MOSQ_ERR_ACL_DENIED);
+}
+
+static void publish(struct slice *input, struct mosquitto *client, const char *topic) {
         mosquitto_property *properties = take_properties(input), *head = properties;
         struct slice payload = input_text(input);
         struct mosquitto_evt_message message = {
@@ -463,20 +498,27 @@ static void publish(struct slice *input, struct mosquitto *client) {
                 .retain = input_chance(input, 50),
                 .properties = properties,
         };
-        int result = happen(MOSQ_EVT_MESSAGE, NULL, &message);
+        bool is_request = strcmp(topic, TOPIC_INVOKE) == 0;
+        int result;
 
-        ASSERT(!head || message.properties == head); /* mosquitto 2.0.15 and later free the former list */
-        if (result == MOSQ_ERR_SUCCESS && strcmp(topic, TOPIC_INVOKE) == 0)
-                check_request(&message);
+        n_taken += is_request && message.qos == 2; /* taken at once */
+        result = happen(MOSQ_EVT_MESSAGE, NULL, &message);
+        ASSERT(message.properties == head && message.payload == payload.data);
         if (result == MOSQ_ERR_ACL_DENIED)
                 may_be_kicked[client - clients] = true;
         if (strncmp(topic, COMPANION_SYS, strlen(COMPANION_SYS)) == 0)
                 ASSERT(result != MOSQ_ERR_SUCCESS);
+        if (result == MOSQ_ERR_SUCCESS && is_request) {
+                ASSERT(!message.retain);
+                if (input_chance(input, 80)) {
+                        n_taken += message.qos != 2;
+                        deliver(&message);
+                }
+        }
         mosquitto_property_free_all(&message.properties);
 }
 
-static void control(struct slice *input, struct mosquitto *client) {
-        const char *topic = take_topic(input);
+static void control(struct slice *input, struct mosquitto *client, const char *topic) {
         mosquitto_property *properties = take_properties(input);
         struct buf bytes = { 0 };
         struct slice payload = take_payload(input, topic, &bytes);
@@ -486,11 +528,14 @@ static void control(struct slice *input, struct mosquitto *client) {
                 .payload = payload.data,
                 .payloadlen = (uint32_t)payload.length,
                 .qos = 1,
-                .properties = properties,
         };
 
-        if (payload.length > sizeof(hello_key) && client == &clients[STORE])
-                memcpy(hello_key, payload.data, sizeof(hello_key));
+        if (payload.length > sizeof(hello_key) && client == &clients[STORE] &&
+            strcmp(topic, COMPANION_HELLO) == 0)
+                memcpy(hello_key, payload.data + 1, sizeof(hello_key));
+        if (input_chance(input, 80)) /* a HELLO needs it */
+                mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA, "1:2", 3);
+        message.properties = properties;
         note_frame(topic, payload);
         control_sender = client;
         is_starved = memmem(payload.data, payload.length, STARVED, strlen(STARVED));
@@ -527,8 +572,10 @@ static void check_access(struct slice *input, struct mosquitto *client) {
         int result = happen(MOSQ_EVT_ACL_CHECK, NULL, &check);
 
         if (strcmp(check.topic, TOPIC_INVOKE) == 0 && check.access == MOSQ_ACL_READ)
+                ASSERT(result == MOSQ_ERR_ACL_DENIED);
+        if (strcmp(check.topic, COMPANION_FRAME_TO_STORE) == 0 && check.access == MOSQ_ACL_READ)
                 ASSERT((result == MOSQ_ERR_SUCCESS) == (client == &clients[STORE]));
-        if (strcmp(check.topic, COMPANION_DELIVER) == 0 && check.access == MOSQ_ACL_WRITE)
+        if (strcmp(check.topic, COMPANION_FRAME_TO_PLUGIN) == 0 && check.access == MOSQ_ACL_WRITE)
                 ASSERT((result == MOSQ_ERR_SUCCESS) == (client == &clients[STORE]));
 }
 
@@ -582,10 +629,7 @@ static void log_line(struct slice *input, struct mosquitto *client) {
 
 static void tick(void) {
         now_ns += TICK_NS;
-        n_repeated = 0;
-        is_ticking = true;
         happen(MOSQ_EVT_TICK, NULL, &(struct mosquitto_evt_tick){ 0 });
-        is_ticking = false;
         ASSERT(!must_kick_store);
 }
 
@@ -593,7 +637,7 @@ static void step(struct slice *input) {
         struct mosquitto *client = &clients[input_below(input, N_CLIENTS)];
         struct mosquitto_evt_disconnect end = { .client = client, .reason = -1 };
 
-        switch (input_below(input, 9)) {
+        switch (input_below(input, 16)) {
         case 0:
                 connect_client(client);
                 break;
@@ -611,28 +655,45 @@ static void step(struct slice *input) {
                 check_access(input, client);
                 break;
         case 5:
-                control(input, client);
+                control(input, client, take_topic(input));
                 break;
-        case 8:
+        case 6:
+                publish(input, client, take_topic(input));
+                break;
+        case 7:
                 log_line(input, client);
                 break;
+        case 8:
+                control(input, &clients[STORE], COMPANION_HELLO);
+                break;
+        case 9:
+        case 10:
+        case 11:
+                control(input, &clients[STORE], COMPANION_FRAME_TO_PLUGIN);
+                break;
         default:
-                publish(input, client);
+                publish(input, client, TOPIC_INVOKE);
         }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct mosquitto_opt options[] = { { "statestored_username", "store" }, { "undecided", "deny" } };
+        struct mosquitto_opt options[] = { { "statestored_username", "store" },
+                                           { "undecided", "deny" },
+                                           { "statestored_wait", "3" },
+                                           { "statestored_queue_bytes", "100000" } };
         struct slice input = { data, size };
         void *userdata;
 
-        has_mac_key = must_kick_store = false;
-        now_ns = repeated_ns = 0;
+        must_kick_store = is_welcome = false;
+        now_ns = 0;
         memset(may_be_kicked, 0, sizeof(may_be_kicked));
-        last_sequence = n_notified = n_recipients = highest_sent = first_connection = 0;
-        ASSERT(mosquitto_plugin_init(NULL, &userdata, options, 2) == MOSQ_ERR_SUCCESS);
+        memset(n_replies, 0, sizeof(n_replies));
+        n_notified = n_recipients = first_connection = n_taken = n_sent = n_errors = n_refused = 0;
+        last_number = last_ended = 0;
+        ASSERT(mosquitto_plugin_init(NULL, &userdata, options, (int)ARRAY_LENGTH(options)) ==
+               MOSQ_ERR_SUCCESS);
         while (input.length > 0)
                 step(&input);
-        mosquitto_plugin_cleanup(userdata, options, 2);
+        mosquitto_plugin_cleanup(userdata, options, (int)ARRAY_LENGTH(options));
         return 0;
 }

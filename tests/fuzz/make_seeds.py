@@ -164,19 +164,23 @@ CONTROL = numbered(
     bytes(range(1, 120, 2)), bytes(range(250, 5, -3)), bytes([0, 20]) + b"*1\r\n$5\r\nreset\r\n" + bytes(20),
 )
 
-# An event is a client, a kind, and what the kind takes: a topic, properties, a payload, QoS, the retain flag.
-HELLO = bytes([0, 5, 2, 1]) + bytes([0, 1]) + bytes([0, 1]) + bytes([0, 7, 1, 2]) + bytes([40]) + bytes(range(40))
-REQUEST = bytes([2, 6, 0, 3]) + bytes([0, 0, 0, 1, 0, 1, 1, 4]) * 3 + bytes([3]) + b"abc" + bytes([1, 0])
-DELIVER = bytes([0, 5, 5, 0, 0]) + bytes([1, 0, 0, 0, 1, 0]) + bytes([1]) + b"k" + bytes([1]) + b"p"
-# Client 2 is named as slow: a line of the log to the store, and TRACK of its connection.
-DROP = bytes([0, 8, 2, 0, 255])
-TRACK = bytes([0, 5, 3, 0, 0, 0])
+# An event is a client, a kind, and what the kind takes: properties, a payload, QoS, the retain flag. In a list of properties,
+# each takes six bytes here: name, value, no data, two numbers, kind.
+HELLO = bytes([0, 8, 0, 0, 7, 8]) + b"instance" + bytes([0])
+REQUEST = bytes([2, 12, 1, 0, 3, 0, 3, 0, 1, 1, 0, 3]) + b"abc" + bytes([1, 0, 0])
+# Frames of the store: a reply that tracks the connection, and an end; a notification; no record.
+REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 0, 2, 1, 0, 0, 0, 9, 0])
+NOTIFY = bytes([0, 9, 0, 0, 1, 3, 0, 1, 0, 1, 0, 0, 1]) + b"k" + bytes([0])
+EMPTY = bytes([0, 9, 0, 0, 0, 0])
+DROP = bytes([0, 7, 2, 0, 255])
+TICK = bytes([0, 2])
+STARVED = bytes([0, 8, 0, 0, 7, 18]) + b"no memory for this" + bytes([0])
 PLUGIN = numbered(
     HELLO, REQUEST, HELLO + REQUEST, HELLO + REQUEST * 3 + bytes([2, 1]) + REQUEST, bytes([0, 0, 1, 0, 2, 0, 3, 0]),
-    bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), bytes([0, 2, 0, 3]) + HELLO, bytes([1]) + HELLO[1:] + REQUEST,
-    HELLO + bytes([0, 5, 3, 0, 1, 55]) + bytes([0, 5, 5, 2]) + bytes(12) + bytes([0, 2]), bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
-    HELLO + REQUEST + DELIVER + bytes([0, 2]), HELLO + REQUEST + DELIVER * 2 + HELLO,
-    HELLO + REQUEST + TRACK + DROP + bytes([0, 2]), HELLO + REQUEST + DROP + TRACK + bytes([0, 2]), DROP + HELLO + REQUEST + TRACK + bytes([0, 2]),
+    bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), TICK + bytes([0, 3]) + HELLO, STARVED + TICK + HELLO + REQUEST,
+    REQUEST * 5 + HELLO + REPLY * 5 + HELLO + REQUEST, bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
+    HELLO + REQUEST + NOTIFY + TICK, HELLO + REQUEST + NOTIFY * 2 + HELLO, HELLO + REQUEST * 4 + TICK * 20 + EMPTY,
+    HELLO + REQUEST + REPLY + DROP + TICK, HELLO + REQUEST + DROP + REPLY + TICK, DROP + HELLO + REQUEST + REPLY + TICK,
 )
 
 # Version, flags, sequence, index, number of recipients, length of the key; then key, recipients and payload.

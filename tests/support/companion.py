@@ -1,93 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second implementation of common/protocol/companion.h: frames, MACs and boxes. The class Peer in plugin.py uses it to
+"""A second implementation of common/protocol/companion.h: HELLO, WELCOME and frames. The class Peer in plugin.py uses it to
 play the store for the plugin."""
 
 import ctypes
 import ctypes.util
 import hashlib
-import hmac
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Optional
 
+VERSION = 7
 KEY_SIZE = 32
 NONCE_SIZE = 24
 TAG_SIZE = 16
-MAC_SIZE = 16
-RESERVED = "statestore-"
-ABSENT = (1 << 64) - 1
 
 _sodium = ctypes.CDLL(ctypes.util.find_library("sodium"))
 
 
 class Forged(Exception):
-    """A box or a MAC was not made by the plugin."""
+    """A box was not made by the plugin."""
 
 
-def frame(sequence, key, recipients, payload, index=0, is_last=True, wants_acknowledgement=False):
-    """A notification for the connections with these numbers: common/protocol/companion_frame.h."""
-    numbers = b"".join(struct.pack("!Q", int(number)) for number in recipients)
-    flags = is_last | wants_acknowledgement << 1
-    return struct.pack("!BBQIII", 1, flags, sequence, index, len(recipients), len(key)) + key + numbers + payload
-
-
-def open_box(box, key):
-    text = ctypes.create_string_buffer(len(box))
-    nonce, sealed = box[:NONCE_SIZE], box[NONCE_SIZE:]
-    if len(sealed) < TAG_SIZE or _sodium.crypto_secretbox_open_easy(text, sealed, ctypes.c_ulonglong(len(sealed)),
-                                                                    nonce, key) != 0:
+def _open(sealed, nonce, key):
+    text = ctypes.create_string_buffer(len(sealed) + 1)
+    if len(sealed) < TAG_SIZE or _sodium.crypto_secretbox_open_easy(text, sealed, ctypes.c_ulonglong(len(sealed)), nonce, key) != 0:
         raise Forged("box")
     return text.raw[:len(sealed) - TAG_SIZE]
 
 
-def _onetime_mac(data, nonce, key):
-    """Return Poly1305 of the data, with the first bytes of the XSalsa20 stream as the key."""
-    onetime_key, result = ctypes.create_string_buffer(KEY_SIZE), ctypes.create_string_buffer(MAC_SIZE)
-    _sodium.crypto_stream(onetime_key, ctypes.c_ulonglong(KEY_SIZE), nonce, key)
-    _sodium.crypto_onetimeauth(result, data, ctypes.c_ulonglong(len(data)), onetime_key)
-    return result.raw
+def open_box(box, key):
+    return _open(box[NONCE_SIZE:], box[:NONCE_SIZE], key)
 
 
-def _number(number):
-    return struct.pack("<Q", number)
+def frame_key(hello_key):
+    return hashlib.blake2b(b"frames to the store", digest_size=KEY_SIZE, key=hello_key).digest()
 
 
-def _digest(user):
-    """Return the digest of the user properties that are not reserved: zeros if there are none."""
-    others = [(name.encode(), value.encode()) for name, value in user if not name.startswith(RESERVED)]
-    if not others:
-        return b"\0" * 32
-    data = b"".join(_number(len(name)) + _number(len(value)) + name + value for name, value in others)
-    return hashlib.blake2b(data, digest_size=32).digest()
+def open_frame(box, key):
+    """Return the number and the text of a frame to the store."""
+    return struct.unpack("!Q", box[:8])[0], _open(box[8:], box[:8].ljust(NONCE_SIZE, b"\0"), key)
 
 
-def mac(key, connection, sequence, client_id, username, message):
-    """Return the MAC of a request in hexadecimal digits. username None: the client has none."""
-    parts = [client_id.encode(), None if username is None else username.encode(),
-             None if message.response_topic is None else message.response_topic.encode(), message.correlation]
-    data = b"".join(_number(ABSENT if part is None else len(part)) for part in parts)
-    data += _number(len(message.payload)) + _digest(message.user)
-    data += b"".join(part or b"" for part in parts) + message.payload
-    return _onetime_mac(data, _number(connection) + _number(sequence) + bytes(8), key).hex()
+# To the plugin
+
+
+def hello(key, instance, version=VERSION):
+    return bytes([version]) + key + instance
+
+
+def _text(data):
+    return struct.pack("!H", len(data)) + data
+
+
+def _blob(data):
+    return struct.pack("!I", len(data)) + data
+
+
+def properties(user):
+    return b"".join(_text(part.encode()) for pair in user for part in pair)
+
+
+def reply(number, payload=None, user=(), tracked=False, untracked=False):
+    """payload None: no message."""
+    flags = tracked | untracked << 1 | (payload is not None) << 2
+    return struct.pack("!BBQ", 1, flags, number) + _blob(properties(user)) + _blob(payload or b"")
+
+
+def notification(sequence, key, recipients, payload, user=(), index=0, is_last=True):
+    numbers = b"".join(struct.pack("!Q", int(number)) for number in recipients)
+    return (struct.pack("!BBQI", 2, is_last, sequence, index) + _blob(key) + _blob(numbers) + _blob(properties(user))
+            + _blob(payload))
+
+
+def kick(connection):
+    return struct.pack("!BBQ", 3, 0, int(connection))
+
+
+def end(number, execution_ns=0):
+    return struct.pack("!BBQQ", 4, 0, number, execution_ns)
+
+
+def frame(*records):
+    return bytes([VERSION]) + b"".join(records)
+
+
+# From the plugin
 
 
 @dataclass
-class Identity:
-    connection: int
-    sequence: int
+class Welcome:
+    is_guarded: bool
+    is_takeover: bool
+    broker_run: int
+    delivered: int
+    tracked: set  # numbers, as text
+    pending: set
+
+
+def welcome(text):
+    version, flags, run, delivered = struct.unpack_from("!BBQQ", text)
+    assert version == VERSION and flags < 4
+    connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
+    return Welcome(bool(flags & 1), bool(flags & 2), run, delivered, {str(number) for flags, number in connections if flags & 1},
+                   {str(number) for flags, number in connections if flags & 2})
+
+
+@dataclass
+class Record:
+    """A request, or the end of a connection (then qos is None)."""
+    number: int
+    connection: str
     client_id: str
-    username: str
+    qos: Optional[int] = None
+    is_slow_watcher: bool = False
+    is_replied_by_plugin: bool = False
+    username: Optional[str] = None
+    response_topic: Optional[str] = None
+    correlation: Optional[bytes] = None
+    user: list = field(default_factory=list)
+    payload: Optional[bytes] = None
+
+    @property
+    def is_request(self):
+        return self.qos is not None
 
 
-def verified(message, key):
-    """Return the identity that the plugin has verified. Raises Forged if the MAC is wrong."""
-    reserved = [name for name, _ in message.user if name.startswith(RESERVED)]
-    mac_property, client_id = message.prop("statestore-mac"), message.prop("statestore-client-id")
-    username = message.prop("statestore-username")
-    expected = ["statestore-mac", "statestore-client-id", *([] if username is None else ["statestore-username"])]
-    if reserved != expected:
-        raise Forged(f"identity properties {reserved}")
-    connection, sequence, actual_mac = mac_property.split(":")
-    expected_mac = mac(key, int(connection), int(sequence), client_id, username, message)
-    if not hmac.compare_digest(actual_mac, expected_mac):
-        raise Forged("MAC")
-    return Identity(int(connection), int(sequence), client_id, username)
+@dataclass
+class Frame:
+    first: int
+    ended: int
+    delivered: int
+    n_too_many: int
+    n_unavailable: int
+    n_dropped: int
+    records: list
+    number: int = 0
+    size: int = 0
+
+
+class _Reader:
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def take(self, n):
+        assert self.at + n <= len(self.data)
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def unpack(self, form):
+        return struct.unpack("!" + form, self.take(struct.calcsize("!" + form)))
+
+    def text(self):
+        return self.take(self.unpack("H")[0])
+
+    def blob(self):
+        return self.take(self.unpack("I")[0])
+
+
+def _pairs(data):
+    reader, pairs = _Reader(data), []
+    while reader.at < len(data):
+        pairs.append((reader.text().decode(), reader.text().decode()))
+    return pairs
+
+
+def _record(reader, number):
+    kind, flags, connection = reader.unpack("BBQ")
+    record = Record(number, str(connection), reader.text().decode())
+    if kind == 2:
+        record.is_slow_watcher = bool(flags & 1)
+        return record
+    assert kind == 1
+    username, topic, correlation = reader.text(), reader.text(), reader.text()
+    record.qos = flags & 3
+    record.username = username.decode() if flags & 4 else None
+    record.response_topic = topic.decode() if flags & 8 else None
+    record.correlation = correlation if flags & 16 else None
+    record.is_replied_by_plugin = bool(flags & 32)
+    record.user = _pairs(reader.blob())
+    record.payload = reader.blob()
+    return record
+
+
+def read_frame(text):
+    reader = _Reader(text)
+    version, *header = reader.unpack("BQQQQQQ")
+    assert version == VERSION
+    records = []
+    while reader.at < len(text):
+        records.append(_record(reader, header[0] + len(records)))
+    return Frame(*header, records, size=len(text))

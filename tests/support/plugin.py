@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mosquitto with the companion plugin, and its peers: clients, and a fake statestored."""
 
+import contextlib
 import os
 import random
 import re
@@ -13,7 +14,7 @@ import pytest
 from support.broker import Broker
 from support import companion
 from support.client import INVOKE
-from support.connection import DISCONNECT, SUCCESS, Connection
+from support.connection import DISCONNECT, SUCCESS, Connection, Disconnected
 from support.flood import packet
 from support.process import BUILD, wait_until
 
@@ -21,7 +22,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"6"
+VERSION = b"7"
 
 
 # Events and results of mosquitto's plugin interface
@@ -105,71 +106,151 @@ class PluginBroker(Broker):
 
 
 class Peer(Connection):
-    """A fake statestored: a connection that speaks the companion protocol with the plugin."""
+    """A fake statestored: a connection that speaks the companion protocol with the plugin.
+
+    It reports the end of each record when it arrives, unless ends_at_once is False.
+    """
 
     def __init__(self, port, client_id="statestored", **more):
+        self.frame_key = None
+        self.n_frames = 0  # the number of the last frame
+        self.frames = []  # since HELLO
+        self.records = []  # that have arrived, and were not taken
+        self.ends_at_once = True
         super().__init__(port, client_id, **more)
-        self.mac_key = None
-        self.last_request = None
-        self.is_guarded = None  # of struct companion_welcome
-        self.delivered = None
+        self.welcome = None
         self.run = random.getrandbits(64)
         self.n_hellos = 0
         self.sequence = 0
 
+    # Receiving
+
+    def _queue_message(self, flags, body):
+        super()._queue_message(flags, body)
+        if self._messages[-1].topic == SYS + "welcome":
+            self._messages = [message for message in self._messages if message.topic != SYS + "frame"]  # of an earlier HELLO
+        elif self._messages[-1].topic == SYS + "frame" and self.frame_key:
+            self._take_frame(self._messages.pop())
+
+    def _take_frame(self, message):
+        """Every frame can be decrypted, and none is missing."""
+        assert (message.qos, message.retain, message.user) == (0, False, [])
+        number, text = companion.open_frame(message.payload, self.frame_key)
+        self.n_frames += 1
+        assert number == self.n_frames
+        frame = companion.read_frame(text)
+        frame.number = number
+        self.frames.append(frame)
+        self.records += frame.records
+        if frame.records and self.ends_at_once:
+            with contextlib.suppress(Disconnected):
+                self.end(frame.records[-1].number)
+
+    def next_record(self):
+        while not self.records:
+            self._receive()
+        return self.records.pop(0)
+
+    def next_frame(self):
+        """Return the next frame that arrives."""
+        n = len(self.frames)
+        while len(self.frames) == n:
+            self._receive()
+        return self.frames[-1]
+
+    def next_request(self):
+        """Return the next request. Drops ends of connections before it."""
+        while not (record := self.next_record()).is_request:
+            pass
+        return record
+
+    def next_disconnect(self):
+        """Return the number of the connection whose end is reported next. Drops requests before it."""
+        while (record := self.next_record()).is_request:
+            pass
+        return record.connection
+
+    def take_records(self):
+        """Return all records until now."""
+        self.ping()
+        records, self.records = self.records, []
+        return records
+
+    def disconnects(self):
+        """Return the connections whose end was reported until now."""
+        return [record.connection for record in self.take_records() if not record.is_request]
+
+    # Sending
+
+    def encode_hello(self, instance, key, **more):
+        more.setdefault("CorrelationData", f"{self.run}:{self.n_hellos}".encode())
+        return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode()), **more)
+
     def hello(self, instance="instance-1"):
         """Return the numbers of the tracked connections that are open."""
         self.n_hellos += 1
-        correlation = f"{self.run}:{self.n_hellos}".encode()
         key = os.urandom(companion.KEY_SIZE)
-        assert self.publish(CONTROL + "hello", key + instance.encode(), CorrelationData=correlation) == SUCCESS
+        self.frame_key = None
+        self.send(self.encode_hello(instance, key))
         welcome = None
-        while not welcome or welcome.correlation != correlation:
+        while not welcome or welcome.correlation != f"{self.run}:{self.n_hellos}".encode():
             welcome = self.message(SYS + "welcome")
-        text = companion.open_box(welcome.payload, key)
-        self.mac_key = text[:companion.KEY_SIZE]
-        sequence, guard, delivered, *numbers, end = text[companion.KEY_SIZE:].decode().split("\n")
-        assert end == ""
-        self.last_request = int(sequence)
-        self.delivered = int(delivered)
-        self.sequence = max(self.sequence, self.delivered)
-        self.is_guarded = {"guarded": True, "unguarded": False}[guard]
-        return set(numbers)
+        assert welcome.qos == 0
+        self.welcome = companion.welcome(companion.open_box(welcome.payload, key))
+        self.sequence = max(self.sequence, self.welcome.delivered)
+        self.frame_key, self.n_frames, self.frames, self.records = companion.frame_key(key), 0, [], []
+        early = [message for message in self._messages if message.topic == SYS + "frame"]
+        self._messages = [message for message in self._messages if message.topic != SYS + "frame"]
+        for message in early:
+            self._take_frame(message)
+        return self.welcome.tracked
 
     def serve(self):
         assert self.subscribe(INVOKE) == 1
 
-    def next_request(self):
-        return self.message(INVOKE)
+    def send_frame(self, *records):
+        self.send(self.encode_frame(*records))
+
+    def encode_frame(self, *records):
+        return self.encode_publish(CONTROL + "frame", companion.frame(*records), qos=0)
+
+    def end(self, number, execution_ns=0):
+        self.send_frame(companion.end(number, execution_ns))
+
+    def answer(self, record, payload=b"+OK\r\n", execution_ns=0, **more):
+        """Reply to a request, and report its end."""
+        self.send_frame(companion.reply(record.number, payload, **more), companion.end(record.number, execution_ns))
 
     def number_of(self, client):
-        """Have the client send a request, and return the connection number that the plugin has verified."""
+        """Have the client send a request, and return the number of its connection."""
         assert client.request() == SUCCESS
-        return str(companion.verified(self.next_request(), self.mac_key).connection)
+        return self.next_request().connection
 
-    def track(self, connection):
-        assert self.publish(CONTROL + "track", connection.encode()) == SUCCESS
+    def track(self, client, **more):
+        """Have the client send a request, and reply that its connection is tracked. Return the number of the connection."""
+        more = more or {"tracked": True}
+        ends_at_once, self.ends_at_once = self.ends_at_once, False
+        assert client.request() == SUCCESS
+        request = self.next_request()
+        self.answer(request, None, **more)
+        self.ping()
+        self.ends_at_once = ends_at_once
+        return request.connection
 
-    def untrack(self, connection):
-        assert self.publish(CONTROL + "untrack", connection.encode()) == SUCCESS
+    def untrack(self, client):
+        return self.track(client, untracked=True)
 
-    def encode_delivery(self, key, recipients, payload=b"a notification", *, frame=None, **more):
-        """Encode a DELIVER of the next change. frame: arguments of companion.frame() that replace the usual ones."""
-        frame = {"sequence": self.sequence + 1} | (frame or {})
-        self.sequence = frame["sequence"]
-        data = companion.frame(key=key.encode(), recipients=recipients, payload=payload, **frame)
-        return self.encode_publish(CONTROL + "deliver", data, **more)
+    def kick(self, connection):
+        self.send_frame(companion.kick(connection))
 
-    def deliver(self, key, *recipients, **more):
-        self.send(self.encode_delivery(key, recipients, **more))
-        assert self.acknowledgement() == SUCCESS
+    def encode_notification(self, key, recipients, payload=b"a notification", **more):
+        """Encode a frame with a notification of the next change. more: arguments of companion.notification()."""
+        self.sequence = more.pop("sequence", self.sequence + 1)
+        return self.encode_frame(companion.notification(self.sequence, key.encode(), recipients, payload, **more))
 
-    def next_report(self, what):
-        return self.message(SYS + what).payload.decode()
-
-    def reports(self, what):
-        """Return all messages of this kind until now."""
-        return [message.payload.decode() for message in self.messages() if message.topic == SYS + what]
+    def notify(self, key, *recipients, **more):
+        self.send(self.encode_notification(key, recipients, **more))
+        self.ping()
 
 
 class Site:
@@ -207,7 +288,7 @@ def disconnect_while_notified(site, peer, client, connection):
     client.ping()
     peer.ping()  # the broker may read the most recent sender first
     with site.broker.paused():
-        peer.send(peer.encode_delivery("key", [connection]))
+        peer.send(peer.encode_notification("key", [connection]))
         client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
     client.wait_until_closed()
     peer.ping()

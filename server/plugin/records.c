@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/system_clock.h"
+#include "plugin/internal.h"
+
+static struct record *record_of(struct fair_item *item) {
+        return (struct record *)item;
+}
+
+struct record *record_new(struct connection *connection, struct slice encoded) {
+        struct record *record = malloc(sizeof(*record) + encoded.length);
+
+        if (!record)
+                return NULL;
+
+        *record = (struct record){ .connection = connection,
+                                   .is_request = true,
+                                   .encoded = { (uint8_t *)(record + 1), encoded.length } };
+        memcpy(record + 1, encoded.data, encoded.length);
+        return record;
+}
+
+void record_free(struct record *record) {
+        free(record);
+}
+
+struct frame_request record_request(const struct record *record) {
+        struct slice rest = record->encoded;
+        struct frame_to_store_record decoded;
+        bool is_whole = frame_to_store_next(&rest, &decoded);
+
+        ASSERT(is_whole && decoded.kind == FRAME_REQUEST);
+        return decoded.request;
+}
+
+/* Remove a record from the queue of its client. */
+static void dequeue(struct records *records, struct record *record) {
+        fair_queues_remove(&records->queues, &record->waiting);
+        if (record->is_request)
+                DL_DELETE2(records->by_arrival, record, arrival_prev, arrival_next);
+}
+
+/* The store needs no report of the end if it has not seen a request that may have registered. */
+static bool is_end_needed(const struct connection *connection) {
+        return connection->is_tracked || connection->n_kept > 0;
+}
+
+/* Free a request, and the connection if its end waits only for this request. */
+static void request_drop(struct plugin *plugin, struct record *request) {
+        struct connection *connection = request->connection;
+
+        record_free(request);
+        connection->n_kept--;
+        if (!connection->is_closed || is_end_needed(connection) || connection->end.number > 0)
+                return;
+        dequeue(&plugin->records, &connection->end);
+        connection_free(plugin, connection);
+}
+
+void records_add_request(struct plugin *plugin, struct record *record) {
+        struct records *records = &plugin->records;
+        struct connection *connection = record->connection;
+        size_t n_bytes = sizeof(*record) + record->encoded.length;
+
+        if (!fair_queues_has_room(&records->queues, connection->queue, n_bytes, plugin->queue_bytes_max)) {
+                plugin->to_store.counters.n_too_many++;
+                log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
+                           connection->client_id);
+                reply_publish_error(plugin, record, COMPANION_ERROR_TOO_MANY);
+                record_free(record);
+                return;
+        }
+
+        record->arrived_ns = system_clock_mono_ns();
+        fair_queues_add(&records->queues, connection->queue, &record->waiting, n_bytes);
+        DL_APPEND2(records->by_arrival, record, arrival_prev, arrival_next);
+        connection->n_kept++;
+        to_store_send_on_arrival(plugin);
+}
+
+void records_add_end(struct plugin *plugin, struct connection *connection) {
+        if (!is_end_needed(connection)) {
+                connection_free(plugin, connection);
+                return;
+        }
+        connection->is_closed = true;
+        connection->end = (struct record){ .connection = connection };
+        fair_queues_add(&plugin->records.queues, connection->queue, &connection->end.waiting, 0);
+        to_store_send_on_arrival(plugin);
+}
+
+struct record *records_next(const struct records *records) {
+        return record_of(fair_queues_first(&records->queues));
+}
+
+void records_number(struct records *records) {
+        struct record *record = records_next(records);
+
+        fair_queues_take(&records->queues);
+        if (record->is_request)
+                DL_DELETE2(records->by_arrival, record, arrival_prev, arrival_next);
+        record->number = ++records->last_number;
+        if (records->first_numbered)
+                records->last_numbered->next_numbered = record;
+        else
+                records->first_numbered = record;
+        records->last_numbered = record;
+}
+
+struct record *records_find(const struct records *records, uint64_t number) {
+        struct record *record = records->first_numbered;
+
+        while (record && record->number < number)
+                record = record->next_numbered;
+        return record && record->number == number && record->is_request ? record : NULL;
+}
+
+ssize_t records_end(struct plugin *plugin, uint64_t number) {
+        struct records *records = &plugin->records;
+        struct record *record;
+        ssize_t n = 0;
+
+        if (number > records->last_number)
+                return -EBADMSG;
+        while ((record = records->first_numbered) && record->number <= number) {
+                records->first_numbered = record->next_numbered;
+                if (record == plugin->to_store.unsent)
+                        plugin->to_store.unsent = record->next_numbered;
+                n++;
+                if (record->is_request)
+                        request_drop(plugin, record);
+                else
+                        connection_free(plugin, record->connection);
+        }
+        return n;
+}
+
+void records_expire(struct plugin *plugin, int64_t now_ns) {
+        struct record *record;
+
+        while ((record = plugin->records.by_arrival) && plugin->wait_ns > 0 &&
+               now_ns - record->arrived_ns >= plugin->wait_ns) {
+                plugin->to_store.counters.n_unavailable++;
+                log_client(&plugin->unavailable_limit, "request refused: the state store is not available",
+                           record->connection->client_id);
+                reply_publish_error(plugin, record, COMPANION_ERROR_UNAVAILABLE);
+                dequeue(&plugin->records, record);
+                request_drop(plugin, record);
+        }
+}
+
+void records_deinit(struct plugin *plugin) {
+        struct record *record;
+
+        requests_drop_staged(plugin);
+        while ((record = records_next(&plugin->records)))
+                records_number(&plugin->records);
+        if (plugin->records.last_number > 0)
+                records_end(plugin, plugin->records.last_number);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Take requests out of the broker.
+ *
+ * mosquitto handles a PUBLISH in one function: WRITE checks, MESSAGE callbacks, then a READ check
+ * for each subscriber, then the PUBACK. A plugin behind this one may refuse the message in its
+ * MESSAGE callback. So the request is copied and staged in MESSAGE, and taken in the READ check of
+ * the store, which has a subscription: this check proves that the message is accepted. It is denied
+ * to all clients, so nothing else on the invoke topic reaches anybody: a will, or a message through
+ * a listener without the plugin, has no MESSAGE callback, and nothing is staged for it. The PUBACK
+ * has the broker's ordinary reason code: 0x00, or 0x10 if the store has no session.
+ *
+ * The broker asks with the address of the same payload. A message at QoS 2 is delivered later, at
+ * PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
+ */
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "plugin/internal.h"
+
+/*
+ * A request with more properties is refused, so that the time for one request is bounded: mosquitto
+ * allocates each of them.
+ */
+#define REQUEST_PROPERTIES_MAX 1024
+
+/*
+ * A request whose user properties have more bytes, in names and values together, is refused. The
+ * limit keeps requests within COMPANION_FRAME_BYTES_MAX, apart from their payload.
+ */
+#define USER_PROPERTIES_BYTES_MAX 65536
+
+/* A request is refused if it would not fit in an MQTT packet to the store, with all additions. */
+#define REQUEST_BYTES_MAX (MESSAGE_REMAINING_LENGTH_MAX - 1024)
+
+/* Log after so many requests that the broker delivered without a READ check of the store. */
+#define UNTAKEN_MAX 3
+
+/* The parts of a request's properties, read in one pass. */
+struct request_properties {
+        char *response_topic;
+        void *correlation_data;
+        struct slice response, correlation; /* data is NULL if the property is absent */
+        struct buf user;                    /* encoded for a frame */
+        size_t n_user_bytes;                /* of the names and values of the user properties */
+};
+
+static void request_properties_deinit(struct request_properties *properties) {
+        property_value_free(properties->response_topic);
+        property_value_free(properties->correlation_data);
+        buf_deinit(&properties->user);
+}
+
+/* mosquitto_property_read_*() may return NULL for an empty text. */
+static struct slice text_slice(const char *text) {
+        return slice_from_string(text ? text : "");
+}
+
+static int read_user_property(struct request_properties *properties, const mosquitto_property *property) {
+        CLEANUP(cleanup_property_value) char *name = NULL, *value = NULL;
+
+        if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
+                return -ENOMEM;
+        properties->n_user_bytes += text_slice(name).length + text_slice(value).length;
+        if (properties->n_user_bytes > USER_PROPERTIES_BYTES_MAX)
+                return -E2BIG;
+        frame_property_append(&properties->user, text_slice(name), text_slice(value));
+        return buf_failed(&properties->user) ? -ENOMEM : 0;
+}
+
+static int read_property(struct request_properties *properties, const mosquitto_property *property) {
+        uint16_t length = 0;
+
+        switch (mosquitto_property_identifier(property)) {
+        case MQTT_PROP_RESPONSE_TOPIC:
+                if (properties->response.data) /* protocol error */
+                        return -EINVAL;
+                if (!mosquitto_property_read_string(property, MQTT_PROP_RESPONSE_TOPIC,
+                                                    &properties->response_topic, false))
+                        return -ENOMEM;
+                properties->response = text_slice(properties->response_topic);
+                return 0;
+        case MQTT_PROP_CORRELATION_DATA:
+                if (properties->correlation.data)
+                        return -EINVAL;
+                if (!mosquitto_property_read_binary(property, MQTT_PROP_CORRELATION_DATA,
+                                                    &properties->correlation_data, &length, false))
+                        return -ENOMEM;
+                properties->correlation = SLICE_LITERAL("");
+                if (length > 0)
+                        properties->correlation = (struct slice){ properties->correlation_data, length };
+                return 0;
+        case MQTT_PROP_USER_PROPERTY:
+                return read_user_property(properties, property);
+        default:
+                return 0;
+        }
+}
+
+static int request_properties_read(struct request_properties *properties, const mosquitto_property *list) {
+        size_t n_read = 0;
+        int r;
+
+        for (; list; list = mosquitto_property_next(list)) {
+                if (++n_read > REQUEST_PROPERTIES_MAX)
+                        return -E2BIG;
+                r = read_property(properties, list);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply. */
+static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
+                                   const struct request_properties *properties,
+                                   struct connection *connection) {
+        CLEANUP(buf_deinit) struct buf encoded = { 0 };
+        struct frame_to_store_record record = {
+                .kind = FRAME_REQUEST,
+                .connection = connection->number,
+                .client_id = slice_from_string(connection->client_id),
+                .request = { .qos = message->qos,
+                             .is_replied_by_plugin = reply_is_allowed(plugin, properties->response),
+                             .username = slice_from_string(mosquitto_client_username(message->client)),
+                             .response_topic = properties->response,
+                             .correlation_data = properties->correlation },
+        };
+
+        if (message->qos == 1) {
+                record.request.properties = buf_slice(&properties->user);
+                record.request.payload = (struct slice){ message->payload, message->payloadlen };
+        }
+        frame_to_store_append_record(&encoded, &record);
+        return buf_failed(&encoded) ? NULL : record_new(connection, buf_slice(&encoded));
+}
+
+static int stage(struct plugin *plugin, const struct mosquitto_evt_message *message,
+                 const struct request_properties *properties, const char *client_id) {
+        struct connection *connection;
+        struct record *record;
+        int r;
+
+        if ((uint64_t)message->payloadlen + properties->user.length + 4 * (uint64_t)UINT16_MAX >
+            REQUEST_BYTES_MAX)
+                return -E2BIG;
+        r = connections_open(plugin, message->client, client_id, &connection);
+        if (r < 0)
+                return r;
+        record = copy_request(plugin, message, properties, connection);
+        if (!record)
+                return -ENOMEM;
+
+        if (message->qos == 2) {
+                records_add_request(plugin, record);
+                return 0;
+        }
+        plugin->staged = record;
+        plugin->staged_payload = message->payload;
+        return 0;
+}
+
+/*
+ * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick,
+ * after the PUBACK. Without the PUBACK, a bridge would repeat the request after each reconnect, and
+ * never forward another message. If the broker sends no ticks (mosquitto before 2.0.15 with
+ * per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one line for
+ * each connection.
+ */
+static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
+                                 const char *client_id) {
+        struct connection *connection;
+
+        if (connections_open(plugin, client, client_id, &connection) < 0)
+                return MOSQ_ERR_NOMEM;
+        if (!connection->is_refused)
+                mosquitto_log_printf(MOSQ_LOG_NOTICE,
+                                     "statestore: request refused: forbidden response topic: client_id=%s",
+                                     LOG_TEXT(slice_from_string(client_id)));
+        if (!plugin->has_ticked)
+                return MOSQ_ERR_PROTOCOL;
+
+        connections_refuse(&plugin->connections, connection);
+        return MOSQ_ERR_ACL_DENIED;
+}
+
+int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *message) {
+        CLEANUP(request_properties_deinit) struct request_properties properties = { 0 };
+        const char *client_id = mosquitto_client_id(message->client);
+        int r;
+
+        if (!client_id)
+                return MOSQ_ERR_ACL_DENIED;
+
+        r = request_properties_read(&properties, message->properties);
+        if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
+                return refuse_response_topic(plugin, message->client, client_id);
+        if (r == 0 && !plugin->is_other_version)
+                r = stage(plugin, message, &properties, client_id);
+
+        switch (r) {
+        case 0:
+                message->retain = false; /* the broker would keep it for each later subscription */
+                return MOSQ_ERR_SUCCESS;
+        case -ENOMEM:
+                return MOSQ_ERR_NOMEM;
+        default: /* too many or too large properties, or a repeated property */
+                return MOSQ_ERR_ACL_DENIED;
+        }
+}
+
+/*
+ * The broker has delivered a request to nobody, or has granted READ without asking this plugin. Log
+ * it if it happens again and again: another plugin decides before this one, or refuses requests.
+ */
+static void count_untaken(struct plugin *plugin) {
+        if (!plugin->hello_client || ++plugin->n_untaken != UNTAKEN_MAX)
+                return;
+        mosquitto_log_printf(
+                MOSQ_LOG_WARNING,
+                "statestore: requests are not passed to the store: an earlier plugin grants every access, "
+                "or a later one refuses the requests; load mosquitto_statestore.so before other plugins");
+}
+
+void requests_drop_staged(struct plugin *plugin) {
+        if (!plugin->staged)
+                return;
+        record_free(plugin->staged);
+        plugin->staged = NULL;
+        count_untaken(plugin);
+}
+
+int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+        struct record *record = plugin->staged;
+
+        if (plugin->is_other_version)
+                return MOSQ_ERR_SUCCESS;
+        if (record && plugin->staged_payload == check->payload) {
+                plugin->staged = NULL;
+                plugin->n_untaken = 0;
+                records_add_request(plugin, record);
+        } else if (check->qos != 2) {
+                plugin->to_store.counters.n_dropped++;
+                log_client(
+                        &plugin->dropped_limit,
+                        "a message on the invoke topic is dropped: it is a will, or came through a listener "
+                        "without the plugin",
+                        NULL);
+        }
+        return MOSQ_ERR_ACL_DENIED;
+}
