@@ -235,10 +235,10 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
 }
 
 /*
- * Process the records, and send the next frames. Returns 0 or -ENOMEM. A record that the broker
- * refuses, or that names an unknown number, is logged and skipped.
+ * Process the records. Returns 0 or -ENOMEM. A record that the broker refuses, or that names an
+ * unknown number, is logged and skipped.
  */
-static int process_frame(struct plugin *plugin, struct slice records) {
+static int process_records(struct plugin *plugin, struct slice records) {
         struct frame_to_plugin_record record;
 
         if (records.length == 0)
@@ -253,7 +253,6 @@ static int process_frame(struct plugin *plugin, struct slice records) {
                                              "statestore: record of the store ignored: kind=%d",
                                              (int)record.kind);
         }
-        to_store_send_after_frame(plugin);
         return 0;
 }
 
@@ -286,7 +285,11 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
                 return r;
         if (plugin->has_ticked && !broker_is_2_1() && (plugin->store_frames || has_notification(records)))
                 return keep_until_tick(plugin, records);
-        return process_frame(plugin, records);
+
+        r = process_records(plugin, records);
+        if (r == 0)
+                to_store_send_after_frame(plugin);
+        return r;
 }
 
 /*
@@ -302,16 +305,19 @@ static void fail(struct plugin *plugin, const struct mosquitto *client) {
 void from_store_process_waiting(struct plugin *plugin) {
         struct store_frame *frame;
 
+        if (!plugin->store_frames)
+                return;
         while ((frame = plugin->store_frames)) {
                 struct slice records = { frame->bytes, frame->length };
 
-                if (process_frame(plugin, records) < 0) {
+                if (process_records(plugin, records) < 0) {
                         fail(plugin, plugin->hello_client);
                         return;
                 }
                 DL_DELETE(plugin->store_frames, frame);
                 free(frame);
         }
+        to_store_send_after_frame(plugin);
 }
 
 void from_store_drop_waiting(struct plugin *plugin) {

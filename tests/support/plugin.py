@@ -146,10 +146,13 @@ class Peer(Connection):
             with contextlib.suppress(Disconnected):
                 self.end(frame.records[-1].number)
 
-    def next_record(self):
-        while not self.records:
+    def next_record(self, is_request=None):
+        """Return the next record, or the next one of this kind. Others stay."""
+        while True:
+            for at, record in enumerate(self.records):
+                if is_request in (None, record.is_request):
+                    return self.records.pop(at)
             self._receive()
-        return self.records.pop(0)
 
     def next_frame(self):
         """Return the next frame that arrives."""
@@ -158,17 +161,15 @@ class Peer(Connection):
             self._receive()
         return self.frames[-1]
 
-    def next_request(self):
-        """Return the next request. Drops ends of connections before it."""
-        while not (record := self.next_record()).is_request:
-            pass
-        return record
+    def next_request(self, client=None):
+        while True:
+            request = self.next_record(True)
+            if client is None or request.client_id == client.id:
+                return request
 
     def next_disconnect(self):
-        """Return the number of the connection whose end is reported next. Drops requests before it."""
-        while (record := self.next_record()).is_request:
-            pass
-        return record.connection
+        """Return the number of the connection whose end is reported next."""
+        return self.next_record(False).connection
 
     def take_records(self):
         """Return all records until now."""
@@ -224,14 +225,14 @@ class Peer(Connection):
     def number_of(self, client):
         """Have the client send a request, and return the number of its connection."""
         assert client.request() == SUCCESS
-        return self.next_request().connection
+        return self.next_request(client).connection
 
     def track(self, client, **more):
         """Have the client send a request, and reply that its connection is tracked. Return the number of the connection."""
         more = more or {"tracked": True}
         ends_at_once, self.ends_at_once = self.ends_at_once, False
         assert client.request() == SUCCESS
-        request = self.next_request()
+        request = self.next_request(client)
         self.answer(request, None, **more)
         self.ping()
         self.ends_at_once = ends_at_once

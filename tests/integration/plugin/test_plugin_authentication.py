@@ -42,7 +42,7 @@ def test_a_connect_with_a_wrong_password_does_not_mark_the_store_as_unguarded(au
 
     store.hello()
 
-    assert store.is_guarded
+    assert store.welcome.is_guarded
 
 
 def test_the_connects_of_other_clients_of_the_stores_user_do_not_mark_it_as_unguarded(authenticating):
@@ -55,7 +55,7 @@ def test_the_connects_of_other_clients_of_the_stores_user_do_not_mark_it_as_ungu
 
     store.hello()
 
-    assert store.is_guarded
+    assert store.welcome.is_guarded
 
 
 def test_an_ended_connection_does_not_affect_the_next_one(authenticating, tmp_path):
@@ -65,12 +65,12 @@ def test_an_ended_connection_does_not_affect_the_next_one(authenticating, tmp_pa
     for n in range(10):
         seen = site.peer("statestored", **STORE)
         seen.hello()
-        assert seen.is_guarded
+        assert seen.welcome.is_guarded
         seen.disconnect()
         refuse(site, username="statestored", password="guessed")
         store = site.peer(f"unseen-{n}", **STORE)
         store.hello()
-        assert not store.is_guarded
+        assert not store.welcome.is_guarded
         store.disconnect()
 
 
@@ -85,7 +85,7 @@ def test_without_another_plugin_enhanced_authentication_is_refused(authenticatin
 def test_enhanced_authentication_cannot_take_the_stores_client_id(authenticating, tmp_path):
     site = authenticating(after=[build_plugin(tmp_path, EXTENDED_AUTH_START, ACCEPT)])
     store = site.served("any-id", **STORE)
-    assert store.is_guarded
+    assert store.welcome.is_guarded
 
     for client_id in ("statestored", "any-id"):
         refuse(site, client_id=client_id, properties=METHOD, username="statestored")
@@ -100,4 +100,4 @@ def test_a_store_that_connects_by_enhanced_authentication_is_unguarded(authentic
 
     store.hello()
 
-    assert not store.is_guarded
+    assert not store.welcome.is_guarded

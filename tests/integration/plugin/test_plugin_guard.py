@@ -15,9 +15,8 @@ from support.process import wait_until
 
 
 @pytest.mark.parametrize("topic", [notify_topic("a", "b"), f"clients/{SERVICE}", f"clients/{SERVICE}/x",
-                                   f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "track", CONTROL + "untrack",
-                                   CONTROL + "deliver", CONTROL + "kick", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
-                                   SYS + "welcome"])
+                                   f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "frame", CONTROL + "other", "$CONTROL/statestore/v2/x",
+                                   SYS + "plugin", SYS + "welcome", SYS + "frame"])
 def test_other_clients_cannot_publish_to_internal_topics(site, peer, topic):
     stranger = site.connect()
 
@@ -37,12 +36,10 @@ def test_publishing_to_a_notify_topic_is_denied_at_every_qos(site, peer, qos):
     assert peer.messages() == []
 
 
-@pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "disconnected", SYS + "welcome", CONTROL + "untrack",
-                                   CONTROL + "hello", CONTROL + "kick"])
+@pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "frame", SYS + "welcome", CONTROL + "hello", CONTROL + "frame"])
 def test_wills_of_other_clients_to_internal_topics_are_not_published(site, peer, topic):
     client, listener = site.connect(), site.connect()
-    connection = peer.number_of(client)
-    peer.track(connection)
+    connection = peer.track(client)
     for one, everything in ((listener, "#"), (peer, SYS + "#")):
         one.subscribe(everything)
         one.messages()
@@ -70,7 +67,7 @@ def test_wildcard_subscriptions_receive_no_requests(site, peer, topic):
         client.request()
     client.publish("statestore/other/x/y/z", b"visible")
 
-    assert [message.topic for message in peer.messages()] == [INVOKE] * 3
+    assert len([peer.next_request() for _ in range(3)]) == 3
     assert INVOKE not in {message.topic for message in stranger.messages()}
 
 
@@ -106,15 +103,17 @@ def test_the_store_may_publish_to_notify_topics(site, peer):
     assert client.message().payload == b"x"
 
 
-def test_requests_wait_in_the_session_of_a_disconnected_store(site):
+def test_requests_wait_for_a_disconnected_store_that_has_a_session(site):
     peer = site.served(session_expiry=1000)
     peer.disconnect(session_expiry=1000)
     client = site.connect()
     client.request()
 
     peer = site.peer(clean_start=False, session_expiry=1000)
+    assert peer.messages() == [], "they wait in the plugin"
+    peer.hello()
 
-    assert peer.next_request().prop("statestore-client-id") == client.id
+    assert peer.next_request().client_id == client.id
 
 
 def test_the_stores_client_id_can_be_configured(site_with):
@@ -133,8 +132,8 @@ def test_with_authentication_the_user_name_identifies_the_store(site_with, tmp_p
     client.request()
     request = peer.next_request()
 
-    assert request.prop("statestore-username") == "someone"
-    assert request.prop("statestore-client-id") == client.id
+    assert request.username == "someone"
+    assert request.client_id == client.id
     for stranger in (site.connect("stranger"), site.connect(username="someone", password="else")):
         assert stranger.subscribe(INVOKE) == NOT_AUTHORIZED
         assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
@@ -157,13 +156,12 @@ def test_a_client_that_a_reload_disconnects_is_reported(site_with, tmp_path):
                      f"password_file {passwords(tmp_path, store='secret')}")
     peer = site.served(username="store", password="secret")
     anonymous = site.connect()
-    number = peer.number_of(anonymous)
-    peer.track(number)
+    number = peer.track(anonymous)
 
     site.broker.lines[2] = "allow_anonymous false"
     site.broker.reload()
 
-    assert peer.next_report("disconnected") == number
+    assert peer.next_disconnect() == number
     anonymous.wait_until_closed()
 
 
@@ -201,10 +199,9 @@ def test_a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin(bridge
     peer.messages()
     listener.messages()
 
-    connection = peer.number_of(local.connect())
-    peer.track(connection)
+    connection = peer.track(local.connect())
 
-    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/untrack", "far-log/N", "last"):
+    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-sys/frame", "far-control/hello", "far-control/frame", "far-log/N", "last"):
         far.publish(topic, connection.encode())
 
     assert listener.message().topic == "last"
@@ -219,7 +216,7 @@ def test_requests_over_a_bridge_have_the_bridges_identity(bridged):
 
     far.publish(INVOKE, b"a request")
 
-    assert "remote" in peer.next_request().prop("statestore-client-id")
+    assert "remote" in peer.next_request().client_id
 
 
 def test_a_bridge_forwards_requests_to_the_other_broker(site_with):
@@ -333,7 +330,9 @@ def test_the_plugin_logs_its_settings_at_load(site_with):
     assert re.search(r"plugin loaded: version=\d\S* store_username=store store_client_id=\(any\)$", lines[0])
 
 
-@pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "something else"])
+@pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "something else", "statestored_wait soon",
+                                    "statestored_wait -1", "statestored_queue_bytes 64M", "statestored_reply_prefix $x/",
+                                    "statestored_reply_prefix a/#"])
 def test_an_unknown_option_prevents_the_start(tmp_path, option):
     broker = PluginBroker(tmp_path, f"plugin_opt_{option}")
 

@@ -31,8 +31,8 @@ def memory_checked_site(site_with):
 
 def hostile_publishes(rng):
     """Generate well-formed PUBLISH packets with invalid contents."""
-    topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "track", CONTROL + "untrack", CONTROL + "deliver",
-              CONTROL + "kick", CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/disconnected", "other", "$CONTROL/"]
+    topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "frame", CONTROL + "frame", CONTROL + "x",
+              notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/frame", "other", "$CONTROL/"]
     names = ["statestore-", "statestore-mac", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
 
     def user():
@@ -53,9 +53,12 @@ def hostile_publishes(rng):
         makers = [user, user, user, response, correlation, other]
         return b"".join(rng.choice(makers)() for _ in range(rng.choice([0, 1, 2, 5, 300])))
 
-    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n", b"\1\3" + bytes(20),
-                companion.frame(rng.getrandbits(64) or 1, b"key", range(100), b"payload", wants_acknowledgement=True),
-                companion.frame(1, b"key", [1], b"", index=2**32 - 1), companion.frame(1, b"k" * 70000, [1], b"")]
+    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n", b"\7\1\3" + bytes(20), b"\7" + bytes(33),
+                companion.frame(companion.notification(rng.getrandbits(64) or 1, b"key", range(100), b"payload")),
+                companion.frame(companion.notification(1, b"key", [1], b"", index=2**32 - 1)), companion.frame(companion.kick(1)),
+                companion.frame(companion.notification(1, b"k" * 70000, [1], b""), companion.end(1)),
+                companion.frame(companion.reply(1, b"x", [("a", "b"), ("\0", "x")]), companion.end(2**64 - 1)),
+                companion.hello(bytes(32), b"instance"), companion.hello(bytes(32), b"x" * 64)]
     while True:
         packed = properties()
         qos = rng.choice([0, 1, 1, 2])
@@ -92,9 +95,8 @@ def test_the_broker_survives_hostile_packets(memory_checked_site, client_id):
 
     peer = site.served()
     client = site.connect()
-    connection = peer.number_of(client)
-    peer.track(connection)
-    peer.deliver("key", connection)
+    connection = peer.track(client)
+    peer.notify("key", connection)
     assert len(client.messages()) == 1
 
 
@@ -107,10 +109,8 @@ def test_the_broker_survives_reloads_while_clients_connect_and_disconnect_in_eve
         client_id = f"client-{rng.randrange(20)}"
         clients[client_id] = client = site.connect(client_id, clean_start=rng.randrange(2) == 0,
                                                    session_expiry=rng.choice([0, 1000]))
-        connection = peer.number_of(client)
-        if rng.randrange(2):
-            peer.track(connection)
-        peer.deliver("key", connection)
+        connection = peer.track(client) if rng.randrange(2) else peer.number_of(client)
+        peer.notify("key", connection)
         leave = rng.choice([client.cut, client.disconnect, lambda: client.disconnect(session_expiry=1000),
                             lambda: None, lambda: None])
         leave()
@@ -151,8 +151,20 @@ static int fails(void *caller, size_t size) {
         return FAILS;
 }
 
+static void *next_malloc(size_t size) {
+        static void *(*next)(size_t);
+
+        if (!next)
+                next = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+        return next(size);
+}
+
+void *malloc(size_t size) {
+        return fails(__builtin_return_address(0), size) ? NULL : next_malloc(size);
+}
+
 void *calloc(size_t n, size_t size) {
-        void *memory = fails(__builtin_return_address(0), n * size) ? NULL : malloc(n * size);
+        void *memory = fails(__builtin_return_address(0), n * size) ? NULL : next_malloc(n * size);
 
         return memory ? memset(memory, 0, n * size) : NULL;
 }
@@ -167,7 +179,7 @@ void *realloc(void *memory, size_t size) {
 
 char *strdup(const char *text) {
         size_t size = strlen(text) + 1;
-        char *copy = fails(__builtin_return_address(0), size) ? NULL : malloc(size);
+        char *copy = fails(__builtin_return_address(0), size) ? NULL : next_malloc(size);
 
         return copy ? strcpy(copy, text) : NULL;
 }
@@ -200,9 +212,8 @@ def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_sit
         try:
             peer = peer or impatient(site)
             client = site.connect(f"client-{turn % 10}")
-            connection = peer.number_of(client)
-            peer.track(connection)
-            peer.deliver("key", connection, user=[("name", "value")])
+            connection = peer.track(client)
+            peer.notify("key", connection, user=[("name", "value")])
             n_delivered += len(client.messages())
             peer.hello(f"instance-{turn // 10}")
         except (Disconnected, TimeoutError):
@@ -219,11 +230,11 @@ def test_a_frame_for_which_the_plugin_has_no_memory_disconnects_the_store(site_w
     peer, client = site.served(), site.connect()
     connection = peer.number_of(client)
 
-    peer.send(peer.encode_delivery("key", [connection], payload=bytes(1000000)))
+    peer.send(peer.encode_notification("key", [connection], payload=bytes(1000000)))
     peer.wait_until_closed()
 
     peer = site.served()
-    peer.deliver("key", connection)
+    peer.notify("key", connection)
     assert [message.payload for message in client.messages()] == [b"a notification"]
 
 

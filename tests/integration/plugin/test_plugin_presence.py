@@ -4,6 +4,7 @@
 import pytest
 
 from support.broker import passwords
+from support import companion
 from support.client import INVOKE
 from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
 from support.plugin import CONTROL, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
@@ -52,114 +53,100 @@ WAYS_TO_LEAVE = [leave_by_disconnect, leave_by_disconnect_keeping_the_session, l
     pytest.param(leave, expiry, id=f"{leave.__name__}-session-{'stays' if expiry else 'ends'}")
     for leave in WAYS_TO_LEAVE for expiry in (0, 1000)
     if expiry or leave is not leave_by_takeover_that_resumes_the_session])
-def test_the_end_of_a_tracked_connection_is_reported_until_it_is_acknowledged(site, peer, leave, session_expiry):
+def test_the_end_of_a_tracked_connection_is_reported_once(site, peer, leave, session_expiry):
     keepalive = 10 if leave is leave_by_keepalive else 0
     held = site.connect("held", session_expiry=session_expiry, keepalive=keepalive)
     other = site.connect("other", session_expiry=session_expiry, keepalive=keepalive)
-    number = peer.number_of(held)
     peer.number_of(other)
-    peer.track(number)
-    peer.track(number)
+    number = peer.track(held)
+    peer.track(held)
 
     leave(site, other)
     leave(site, held)
 
-    assert peer.next_report("disconnected") == number
-    acknowledge(peer, number)
+    assert peer.next_disconnect() == number
     peer.number_of(site.connect())
-    assert peer.reports("disconnected") == []
+    assert peer.disconnects() == []
     assert peer.hello() == set()
-
-
-def acknowledge(peer, number):
-    """Acknowledge DISCONNECTED, and receive what the plugin has sent before."""
-    peer.untrack(number)
-    assert set(peer.reports("disconnected")) <= {number}
 
 
 def connect_tracked(site, peer):
     client = site.connect()
-    client.number = peer.number_of(client)
-    peer.track(client.number)
+    client.number = peer.track(client)
     return client
 
 
-def test_the_ends_that_are_not_acknowledged_are_repeated(site, peer):
+def test_ends_that_the_store_has_not_executed_are_sent_again_after_hello(site, peer):
     clients = [connect_tracked(site, peer) for _ in range(3)]
+    peer.ends_at_once = False
     for client in clients:
         client.disconnect()
-    told = []
-    while len(set(told)) < len(clients):
-        told.append(peer.next_report("disconnected"))
-    assert list(dict.fromkeys(told)) == [client.number for client in clients]
-    assert peer.next_report("disconnected") == clients[0].number
+    first = peer.next_record()
+    assert (first.is_request, first.connection, first.client_id) == (False, clients[0].number, clients[0].id)
 
-    while clients:
-        peer.untrack(clients.pop(0).number)
-        remaining = {client.number for client in clients}
-        told = remaining.intersection(peer.reports("disconnected"))  # only the first repetition after an acknowledgement has all
-        while told != remaining:
-            told.add(peer.next_report("disconnected"))
-            assert told <= remaining
+    assert peer.hello() == set()
+    again = [peer.next_record() for _ in range(3)]
+    assert [(record.number, record.connection) for record in again] == [
+        (first.number + n, client.number) for n, client in enumerate(clients)]
 
-
-def test_the_end_of_a_connection_that_is_tracked_afterwards_is_repeated(site, peer):
-    client = site.connect()
-    number = peer.number_of(client)
-    client.disconnect()
-
-    peer.track(number)
-
-    for _ in range(3):
-        assert peer.next_report("disconnected") == number
-
-
-def test_hello_ends_the_repetition(site, peer):
-    first, second = connect_tracked(site, peer), connect_tracked(site, peer)
-    first.disconnect()
-    assert peer.next_report("disconnected") == first.number
-    assert peer.hello() == {second.number}
-    assert set(peer.reports("disconnected")) <= {first.number}
-
-    second.disconnect()
-
-    for _ in range(2):  # the earliest connection is repeated first
-        assert peer.next_report("disconnected") == second.number
+    peer.end(again[1].number)
+    peer.hello()
+    assert peer.next_record() == again[2]
 
 
 def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
     client = site.connect()
-    number = peer.number_of(client)
-    peer.track(number)
-    peer.untrack(number)
+    peer.track(client)
+    peer.untrack(client)
 
     client.disconnect()
 
-    peer.ping()
-    assert peer.reports("disconnected") == []
+    assert peer.disconnects() == []
 
 
-def test_tracking_an_ended_connection_gets_disconnected(site, peer):
+def test_a_connection_with_a_request_that_has_not_ended_is_reported_behind_it(site, peer):
+    peer.ends_at_once = False
+    client, other = site.connect(), site.connect()
+    client.request(payload=b"1")
+    other.request(payload=b"other")
+    client.request(payload=b"2")
+    client.disconnect()
+
+    first = peer.next_record()
+    peer.answer(first)
+    rest = [peer.next_record() for _ in range(3)]
+    assert [record.payload for record in [first, *rest]] == [b"1", b"other", b"2", None]
+    assert rest[-1].connection == first.connection
+
+
+def test_the_end_of_a_connection_is_not_reported_if_its_requests_have_ended_without_a_registration(site, peer):
+    peer.ends_at_once = False
+    client, other = site.connect(), site.connect()
+    other.request(payload=b"1")
+    client.request(payload=b"2")
+    other.request(payload=b"3")
+    client.disconnect()
+
+    peer.answer(peer.next_record(), execution_ns=10**9)  # from now on, a frame has one record
+    second, third = peer.next_record(), peer.next_record()
+    assert (second.payload, third.payload) == (b"2", b"3")
+    peer.answer(second)
+    peer.answer(third)
+
+    assert peer.take_records() == []
+    assert peer.hello() == set() and not peer.welcome.pending
+
+
+def test_a_registration_of_an_ended_connection_is_followed_by_its_end(site, peer):
+    peer.ends_at_once = False
     client = site.connect()
-    number = peer.number_of(client)
+    client.request()
+    request = peer.next_record()
     client.disconnect()
-    peer.ping()
-    assert peer.reports("disconnected") == []
 
-    peer.track(number)
+    peer.answer(request, tracked=True)
 
-    assert peer.next_report("disconnected") == number
-
-
-@pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
-                         ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
-@pytest.mark.parametrize("what", ["track", "untrack", "kick"])
-def test_a_payload_that_is_not_a_number_is_ignored(site, peer, what, nonsense):
-    peer.publish(CONTROL + what, nonsense)
-
-    peer.ping()
-    assert peer.messages() == []
-    assert peer.hello() == set()
+    assert peer.next_disconnect() == request.connection
 
 
 def test_kick_ends_one_connection_and_publishes_its_will(site, peer):
@@ -168,7 +155,7 @@ def test_kick_ends_one_connection_and_publishes_its_will(site, peer):
     peer.number_of(other)
     other.subscribe("wills")
 
-    assert peer.publish(CONTROL + "kick", number.encode()) == SUCCESS
+    peer.kick(number)
 
     assert victim.wait_until_closed() == KICKED
     assert other.message("wills").payload == b"gone"
@@ -181,48 +168,44 @@ def test_kick_of_an_ended_connection_ends_no_other(site, peer):
     again = site.connect(victim.id)
     victim.wait_until_closed()
 
-    peer.publish(CONTROL + "kick", number.encode())
+    peer.kick(number)
 
     again.ping()
 
 
 def test_kick_does_not_end_the_stores_own_connection(site, peer):
-    peer.publish(CONTROL + "kick", peer.number_of(peer).encode())
+    peer.kick(peer.number_of(peer))
 
     peer.ping()
 
 
 def test_welcome_lists_tracked_connections_that_are_alive(site, peer):
     held = [site.connect() for _ in range(5)]
-    numbers = [peer.number_of(client) for client in held]
-    for number in numbers:
-        peer.track(number)
+    numbers = [peer.track(client) for client in held]
     peer.number_of(site.connect())
-    peer.untrack(numbers[0])
+    peer.untrack(held[0])
     held[1].disconnect()
 
-    assert peer.next_report("disconnected") == numbers[1]
+    assert peer.next_disconnect() == numbers[1]
     assert peer.hello() == set(numbers[2:])
 
 
 def test_welcome_omits_connections_that_ended_while_the_store_was_away(site, peer):
     stays, leaves = site.connect(), site.connect()
-    numbers = [peer.number_of(stays), peer.number_of(leaves)]
-    for number in numbers:
-        peer.track(number)
+    numbers = [peer.track(stays), peer.track(leaves)]
 
     peer.cut()
     leaves.disconnect()
-    mac_key, peer = peer.mac_key, site.peer()
+    run, peer = peer.welcome.broker_run, site.peer()
 
     assert peer.hello() == {numbers[0]}
-    assert peer.mac_key == mac_key, "the broker's run is the same"
+    assert peer.welcome.broker_run == run
 
 
 def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site, peer):
     held, held_too, other, silent = (site.connect() for _ in range(4))
     for client in (held, held_too):
-        peer.track(peer.number_of(client))
+        peer.track(client)
     peer.number_of(other)
     peer.cut()
 
@@ -233,7 +216,7 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
     assert held_too.wait_until_closed() == KICKED
     for client in (other, silent):
         client.ping()
-    assert peer.reports("disconnected") == []
+    assert peer.disconnects() == []
     assert peer.hello("instance-2") == set()
 
 
@@ -241,7 +224,7 @@ def test_wills_of_disconnected_clients_are_published(site, peer):
     client = site.connect(will=("wills", b"a will"))
     listener = site.connect()
     listener.subscribe("wills")
-    peer.track(peer.number_of(client))
+    peer.track(client)
 
     peer.hello("instance-2")
 
@@ -251,17 +234,16 @@ def test_wills_of_disconnected_clients_are_published(site, peer):
 def test_connections_tracked_by_the_new_instance_are_reported(site, peer):
     client = site.connect()
     peer.hello("instance-2")
-    number = peer.number_of(client)
-    peer.track(number)
+    number = peer.track(client)
 
     assert peer.hello("instance-2") == {number}
     client.cut()
 
-    assert peer.next_report("disconnected") == number
+    assert peer.next_disconnect() == number
 
 
 def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
-    peer.track(peer.number_of(peer))
+    peer.track(peer)
 
     assert peer.hello("instance-2") == set()
 
@@ -269,10 +251,10 @@ def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
 @pytest.mark.parametrize("instance", ["", "x" * 31, "x" * 32, "x" * 97], ids=["empty", "no key", "empty behind the key", "too long"])
 def test_a_hello_without_instance_is_ignored(site, peer, instance):
     client = site.connect()
-    number = peer.number_of(client)
-    peer.track(number)
+    number = peer.track(client)
 
-    peer.publish(CONTROL + "hello", instance.encode(), CorrelationData=b"%d:9" % peer.run)
+    for data in (instance.encode(), b"\7" + instance.encode()):
+        peer.publish(CONTROL + "hello", data, CorrelationData=b"%d:9" % peer.run)
 
     assert peer.messages() == []
     assert peer.hello() == {number}
@@ -281,10 +263,9 @@ def test_a_hello_without_instance_is_ignored(site, peer, instance):
 @pytest.mark.parametrize("correlation", [None, b"", b"1", b"1:", b":1", b"x:1", b"1:2:3", b"18446744073709551616:1"])
 def test_a_hello_without_run_and_sequence_is_ignored(site, peer, correlation):
     client = site.connect()
-    number = peer.number_of(client)
-    peer.track(number)
+    number = peer.track(client)
 
-    peer.publish(CONTROL + "hello", b"instance-2", CorrelationData=correlation)
+    peer.publish(CONTROL + "hello", companion.hello(b"k" * 32, b"instance-2"), CorrelationData=correlation)
 
     assert peer.messages() == []
     assert peer.hello() == {number}
@@ -292,7 +273,7 @@ def test_a_hello_without_run_and_sequence_is_ignored(site, peer, correlation):
 
 def test_each_hello_has_its_own_welcome(peer):
     for sequence in (1, 1, 7, 3):
-        peer.send(peer.encode_publish(CONTROL + "hello", b"k" * 32 + b"instance-1", CorrelationData=b"5:%d" % sequence))
+        peer.send(peer.encode_hello("instance-1", b"k" * 32, CorrelationData=b"5:%d" % sequence))
 
     assert [message.correlation for message in peer.messages() if message.topic == SYS + "welcome"] == [
         b"5:1", b"5:1", b"5:7", b"5:3"]
@@ -301,32 +282,38 @@ def test_each_hello_has_its_own_welcome(peer):
 def test_a_run_that_returns_after_another_gets_takeover(site, peer):
     other = site.peer()  # has the same client id, so the broker disconnects the first one
     other.hello()
-    assert other.reports("takeover") == []
+    assert not other.welcome.is_takeover
 
     back = site.peer()
     back.run, back.n_hellos = peer.run, peer.n_hellos
     back.hello()
-    assert back.reports("takeover") == [""]
+    assert back.welcome.is_takeover
     back.hello()
-    assert back.reports("takeover") == []
+    assert not back.welcome.is_takeover
 
 
 def test_instances_are_compared_up_to_the_maximum_length(site, peer):
     client = site.connect()
     peer.hello("x" * 64)
-    peer.track(peer.number_of(client))
+    peer.track(client)
     assert len(peer.hello("x" * 64)) == 1
 
     assert peer.hello("x" * 63 + "y") == set()
     client.wait_until_closed()
 
 
-def test_messages_before_hello_are_ignored(site):
-    peer = site.peer()
+def test_frames_before_hello_are_ignored(site):
+    client = site.connect()
+    peer = site.served()
+    number = peer.number_of(client)
+    again = site.peer()  # has the same client id, so the broker disconnects the first one
 
-    peer.track("12345")
-
-    assert peer.messages() == []
+    again.kick(number)
+    again.ping()
+    client.ping()
+    again.hello()
+    again.kick(number)
+    assert client.wait_until_closed() == KICKED
 
 
 def test_another_client_of_the_stores_user_is_accepted_after_its_hello(site_with, tmp_path):
@@ -337,14 +324,14 @@ def test_another_client_of_the_stores_user_is_accepted_after_its_hello(site_with
     number = first.number_of(client)
     second = site.peer("second", username="store", password="secret")
 
-    second.track(number)
-    assert first.hello() == set()
+    second.kick(number)
+    second.ping()
+    client.ping()
 
-    assert second.hello() == set()
-    second.track(number)
-    client.disconnect()
-    assert second.next_report("disconnected") == number
+    second.hello()
     assert first.wait_until_closed() == KICKED
+    second.kick(number)
+    assert client.wait_until_closed() == KICKED
 
 
 def test_messages_of_the_plugin_reach_only_the_store(site, peer):
@@ -353,13 +340,11 @@ def test_messages_of_the_plugin_reach_only_the_store(site, peer):
     assert listener.subscribe("#") == 1
     assert listener.subscribe("$CONTROL/#") in (1, NOT_AUTHORIZED)
     client = site.connect()
-    number = peer.number_of(client)
-
-    peer.track(number)
+    number = peer.track(client)
     peer.hello()
-    peer.deliver("key", number)
+    peer.notify("key", number)
     client.disconnect()
-    assert peer.next_report("disconnected") == number
+    assert peer.next_disconnect() == number
 
     topics = {message.topic for message in listener.messages()}
     assert SYS + "plugin" in topics
@@ -379,7 +364,7 @@ def test_no_client_can_publish_the_banner(site):
     client.subscribe(SYS + "#")
     client.message()
 
-    for topic in ("plugin", "welcome", "disconnected"):
+    for topic in ("plugin", "welcome", "frame"):
         assert client.publish(SYS + topic, b"2", retain=True) == NOT_AUTHORIZED
 
     assert client.messages() == []

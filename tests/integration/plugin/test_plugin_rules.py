@@ -68,7 +68,7 @@ def test_the_store_needs_no_rules_for_its_topics(site_with, rules, tmp_path):
     client = site.connect()
 
     number = peer.number_of(client)
-    peer.deliver("key", number)
+    peer.notify("key", number)
 
     assert len(client.messages()) == 1
     assert peer.publish("closed/x") == NOT_AUTHORIZED
@@ -175,13 +175,12 @@ def test_rules_per_listener_apply(site_with, rules):
         assert is_open(there, f"open/{n}")
         site.broker.reload()
     for client in (here, there):
-        number = peer.number_of(client)
-        peer.track(number)
+        number = peer.track(client)
         assert client.subscribe(INVOKE) == NOT_AUTHORIZED
-        peer.deliver("key", number)
+        peer.notify("key", number)
         assert len(client.messages()) == 1
         client.cut()
-        assert peer.next_report("disconnected") == number
+        assert peer.next_disconnect() == number
 
 
 # Other plugins

@@ -58,26 +58,24 @@ def connect_ws(site_with):
 @pytest.mark.parametrize("leave", ["disconnect", "cut", "takeover"])
 def test_the_end_of_a_websocket_connection_is_reported(connect_ws, leave):
     peer, client = connect_ws.site.served(), connect_ws("client")
-    number = peer.number_of(client)
-    peer.track(number)
+    number = peer.track(client)
 
     if leave == "takeover":
-        again = peer.number_of(connect_ws("client"))
-        peer.track(again)
+        again = peer.track(connect_ws("client"))
         assert again != number
     else:
         again = None
         getattr(client, leave)()
 
-    assert peer.next_report("disconnected") == number
+    assert peer.next_disconnect() == number
     assert peer.hello() == {again} - {None}
 
 
 def test_a_client_with_a_lost_registration_is_disconnected_over_websockets(connect_ws):
     peer, client = connect_ws.site.served(), connect_ws("client")
-    peer.track(peer.number_of(client))
+    peer.track(client)
 
     peer.hello("instance-2")
 
     client.closed.get(timeout=PATIENCE)
-    assert peer.reports("disconnected") == []
+    assert peer.disconnects() == []
