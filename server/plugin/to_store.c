@@ -163,11 +163,11 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
 }
 
 /*
- * Send one frame with the next records, or without records. If memory is short, the records count as
- * not sent, and the next event tries again. The number of the frame is then not used again, so the
- * store notices a gap, and sends HELLO.
+ * Send one frame, with the next records if there is room for another outstanding frame. If memory is
+ * short, the records count as not sent, and the next event tries again. The number of the frame is
+ * then not used again, so the store notices a gap, and sends HELLO.
  */
-static int send_frame(struct plugin *plugin) {
+static int send_frame(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
         struct records *records = &plugin->records;
@@ -182,7 +182,7 @@ static int send_frame(struct plugin *plugin) {
         int r;
 
         frame_to_store_append(&frame, &header);
-        last = append_records(plugin, &frame);
+        last = has_room ? append_records(plugin, &frame) : NULL;
         r = encrypt_and_publish(plugin, &frame);
         if (r < 0) {
                 for (to_store->unsent = records->first_numbered;
@@ -206,10 +206,10 @@ static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
         if (!plugin->hello_client)
                 return;
         while (to_store->n_outstanding < n_outstanding_max && has_records(plugin))
-                if (send_frame(plugin) < 0)
+                if (send_frame(plugin, true) < 0)
                         return;
         if (to_store->is_frame_due)
-                (void)send_frame(plugin); /* if memory is short, the store asks again */
+                (void)send_frame(plugin, false); /* if memory is short, the store asks again */
 }
 
 void to_store_send_on_arrival(struct plugin *plugin) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: a wall clock that a test controls. The environment variable STATESTORE_CLOCK
- * names a file with an int64_t: the number of milliseconds by which the clock is ahead. The test
- * steps the clock by writing to the file. If a second int64_t follows, the clock has stopped at
- * this number of nanoseconds since the epoch. The monotonic clock is unchanged.
+ * For LD_PRELOAD: clocks that a test controls. The environment variable STATESTORE_CLOCK names a
+ * file with an int64_t: the number of milliseconds by which the wall clock is ahead. The test steps
+ * the clock by writing to the file. If a second int64_t follows that is not 0, the wall clock has
+ * stopped at this number of nanoseconds since the epoch. If a third one follows, it is the number of
+ * milliseconds, in whole seconds, by which the monotonic clock is ahead.
  */
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 struct clock {
-        int64_t ahead_ms, stopped_ns; /* stopped_ns: 0 beyond the end of the file */
+        int64_t ahead_ms, stopped_ns, monotonic_ahead_ms; /* 0 beyond the end of the file */
 };
 static const volatile struct clock *control;
 
@@ -36,6 +37,8 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
         int r = (int)syscall(SYS_clock_gettime, clock, time);
         int64_t ms;
 
+        if (r == 0 && clock == CLOCK_MONOTONIC && control)
+                time->tv_sec += control->monotonic_ahead_ms / 1000; /* whole seconds */
         if (r < 0 || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) || !control)
                 return r;
 

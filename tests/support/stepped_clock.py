@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system clock that the test can step or stop, for a store."""
+"""System clocks that the test can step or stop, for a store or a broker."""
 
 import struct
 from pathlib import Path
@@ -30,6 +30,12 @@ class SteppedClock:
     def freeze_at(self, ns):
         """Stop it at this time, in nanoseconds since the epoch. Call before the process is started."""
         self.path.write_bytes(struct.pack("=qq", self.ahead_ms, ns))
+
+    def advance_monotonic(self, seconds):
+        """Set how far the monotonic clock is ahead of the real one."""
+        with open(self.path, "r+b") as file:
+            file.seek(16)
+            file.write(struct.pack("=q", seconds * 1000))
 
     def reading(self, node):
         """Return a timestamp of a client with the same clock."""
