@@ -486,6 +486,21 @@ static void deliver(const struct mosquitto_evt_message *message) {
         ASSERT(happen(MOSQ_EVT_ACL_CHECK, NULL, &check) == MOSQ_ERR_ACL_DENIED);
 }
 
+/*
+ * A later plugin has refused the request. Then a will is published: its payload has the same address,
+ * or another one. In the second case, the WRITE check of the will may go to another plugin.
+ */
+static void publish_will_instead(struct mosquitto_evt_message *message, bool has_same_address) {
+        struct mosquitto_evt_acl_check check = { .client = message->client,
+                                                 .topic = message->topic,
+                                                 .access = MOSQ_ACL_WRITE };
+
+        if (has_same_address)
+                happen(MOSQ_EVT_ACL_CHECK, NULL, &check);
+        else
+                message->payload = message;
+}
+
 static void publish(struct slice *input, struct mosquitto *client, const char *topic) {
         mosquitto_property *properties = take_properties(input), *head = properties;
         struct slice payload = input_text(input);
@@ -510,10 +525,11 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
                 ASSERT(result != MOSQ_ERR_SUCCESS);
         if (result == MOSQ_ERR_SUCCESS && is_request) {
                 ASSERT(!message.retain);
-                if (input_chance(input, 80)) {
+                if (input_chance(input, 80))
                         n_taken += message.qos != 2;
-                        deliver(&message);
-                }
+                else
+                        publish_will_instead(&message, input_chance(input, 50));
+                deliver(&message);
         }
         mosquitto_property_free_all(&message.properties);
 }
