@@ -14,7 +14,7 @@ void frame_property_append(struct buf *properties, struct slice name, struct sli
         wire_append_text(properties, value);
 }
 
-static int read_property(struct slice *properties, struct user_property *ret_property) {
+static int frame_read_property(struct slice *properties, struct user_property *ret_property) {
         struct wire_reader reader = { .rest = *properties };
 
         ret_property->name = wire_read_text(&reader);
@@ -24,7 +24,7 @@ static int read_property(struct slice *properties, struct user_property *ret_pro
 }
 
 bool frame_property_next(struct slice *properties, struct user_property *ret_property) {
-        return properties->length > 0 && read_property(properties, ret_property) == 0;
+        return properties->length > 0 && frame_read_property(properties, ret_property) == 0;
 }
 
 /* Read a blob of user properties, and check each of them. */
@@ -33,7 +33,7 @@ static struct slice read_properties(struct wire_reader *reader) {
         struct user_property property;
 
         while (rest.length > 0 && !reader->has_failed)
-                reader->has_failed = read_property(&rest, &property) < 0;
+                reader->has_failed = frame_read_property(&rest, &property) < 0;
         return properties;
 }
 

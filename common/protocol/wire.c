@@ -20,7 +20,7 @@ void wire_append_text(struct buf *buf, struct slice text) {
         buf_append_slice(buf, text);
 }
 
-static struct slice read_bytes(struct wire_reader *reader, uint64_t n_bytes) {
+static struct slice wire_read_bytes(struct wire_reader *reader, uint64_t n_bytes) {
         struct slice bytes;
 
         if (reader->has_failed || n_bytes > reader->rest.length) {
@@ -34,7 +34,7 @@ static struct slice read_bytes(struct wire_reader *reader, uint64_t n_bytes) {
 }
 
 uint64_t wire_read_number(struct wire_reader *reader, size_t n_bytes) {
-        struct slice bytes = read_bytes(reader, n_bytes);
+        struct slice bytes = wire_read_bytes(reader, n_bytes);
         uint64_t number = 0;
 
         for (size_t i = 0; i < bytes.length; i++)
@@ -43,9 +43,9 @@ uint64_t wire_read_number(struct wire_reader *reader, size_t n_bytes) {
 }
 
 struct slice wire_read_blob(struct wire_reader *reader) {
-        return read_bytes(reader, wire_read_number(reader, 4));
+        return wire_read_bytes(reader, wire_read_number(reader, 4));
 }
 
 struct slice wire_read_text(struct wire_reader *reader) {
-        return read_bytes(reader, wire_read_number(reader, 2));
+        return wire_read_bytes(reader, wire_read_number(reader, 2));
 }

@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "plugin/internal.h"
 
-static bool is_same(const char *text, const char *other) {
+static bool is_same_name(const char *text, const char *other) {
         return text && other && strcmp(text, other) == 0;
 }
 
@@ -32,12 +32,12 @@ static bool is_same(const char *text, const char *other) {
  * if they have none).
  */
 static bool is_store_client_id(const struct plugin_load *load, const char *client_id) {
-        if (is_same(client_id, load->plugin->store_client_id))
+        if (is_same_name(client_id, load->plugin->store_client_id))
                 return true;
-        return is_same(client_id, load->client_id ? load->client_id : COMPANION_CLIENT_ID_DEFAULT);
+        return is_same_name(client_id, load->client_id ? load->client_id : COMPANION_CLIENT_ID_DEFAULT);
 }
 
-static int refuse(const char *client_id, const char *username) {
+static int refuse_connect(const char *client_id, const char *username) {
         mosquitto_log_printf(
                 MOSQ_LOG_WARNING,
                 "statestore: CONNECT refused: the client has the store's client id, but not its user name: "
@@ -91,11 +91,11 @@ static int on_basic_auth(int event, void *event_data, void *userdata) {
 
         (void)event;
         requests_drop_staged(load->plugin);
-        if (is_same(connect->username, load->username)) {
+        if (is_same_name(connect->username, load->username)) {
                 if (add_checked(load->plugin, connect->client) < 0)
                         return MOSQ_ERR_NOMEM;
         } else if (is_store_client_id(load, client_id)) {
-                return refuse(client_id, connect->username);
+                return refuse_connect(client_id, connect->username);
         }
         return broker_no_decision();
 }
@@ -108,7 +108,7 @@ static int on_enhanced_auth(int event, void *event_data, void *userdata) {
         (void)event;
         requests_drop_staged(load->plugin);
         if (is_store_client_id(load, client_id))
-                return refuse(client_id, mosquitto_client_username(connect->client));
+                return refuse_connect(client_id, mosquitto_client_username(connect->client));
         return broker_no_decision();
 }
 

@@ -119,7 +119,7 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
  * default, until HELLO arrives. If the store has another client id that can be guessed, warn that
  * the plugin does not protect it in that time.
  */
-static void check_client_id(const struct plugin *plugin, const struct hello *hello) {
+static void warn_of_client_id(const struct plugin *plugin, const struct hello *hello) {
         struct slice client_id = slice_from_string(plugin->store_client_id);
 
         if (!hello->is_connect_checked || plugin->requires_client_id ||
@@ -141,7 +141,7 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)
                 return r;
-        check_client_id(plugin, hello);
+        warn_of_client_id(plugin, hello);
         r = set_instance(plugin, hello->payload.instance_id, sender);
         if (r < 0)
                 return r;
@@ -296,7 +296,7 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
  * If memory is short, the store's connection ends: after the next HELLO, the store repeats all
  * that was not processed.
  */
-static void fail(struct plugin *plugin, const struct mosquitto *client) {
+static void fail_store(struct plugin *plugin, const struct mosquitto *client) {
         plugin->failed_client = client;
         plugin->hello_client = NULL;
         from_store_drop_waiting(plugin);
@@ -311,7 +311,7 @@ void from_store_process_waiting(struct plugin *plugin) {
                 struct slice records = { frame->bytes, frame->length };
 
                 if (process_records(plugin, records) < 0) {
-                        fail(plugin, plugin->hello_client);
+                        fail_store(plugin, plugin->hello_client);
                         return;
                 }
                 DL_DELETE(plugin->store_frames, frame);
@@ -373,7 +373,7 @@ static int on_control(int event, void *event_data, void *userdata) {
                 case 0:
                         break;
                 case -ENOMEM:
-                        fail(load->plugin, message->client);
+                        fail_store(load->plugin, message->client);
                         return MOSQ_ERR_NOMEM;
                 default:
                         mosquitto_log_printf(MOSQ_LOG_WARNING,

@@ -11,7 +11,8 @@
 #include "base/cleanup.h"
 #include "plugin/internal.h"
 
-static int publish(const struct frame_notification *notification, const char *client_id, struct buf *topic) {
+static int publish_notification(const struct frame_notification *notification, const char *client_id,
+                                struct buf *topic) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         const struct slice payload = notification->payload;
         int r;
@@ -65,7 +66,8 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
                 plugin->position =
                         (struct notification_position){ notification->sequence,
                                                         notification->index + (uint32_t)i, false };
-                if (connection && publish(notification, connection->client_id, &topic) == -ENOMEM)
+                if (connection &&
+                    publish_notification(notification, connection->client_id, &topic) == -ENOMEM)
                         return -ENOMEM;
         }
         plugin->position =

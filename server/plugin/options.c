@@ -29,7 +29,7 @@ static int set_username(struct plugin_load *load, const char *value) {
         return set_string(&load->username, value);
 }
 
-static int set_client_id(struct plugin_load *load, const char *value) {
+static int set_load_client_id(struct plugin_load *load, const char *value) {
         return set_string(&load->client_id, value);
 }
 
@@ -72,14 +72,14 @@ static const struct {
         int (*set)(struct plugin_load *load, const char *value);
 } options_table[] = {
         { "statestored_username", set_username },
-        { "statestored_client_id", set_client_id },
+        { "statestored_client_id", set_load_client_id },
         { "undecided", set_undecided },
         { "statestored_wait", set_wait },
         { "statestored_queue_bytes", set_queue_bytes },
         { "statestored_reply_prefix", set_reply_prefix },
 };
 
-static int set_option(struct plugin_load *load, const struct mosquitto_opt *option) {
+static int set_plugin_option(struct plugin_load *load, const struct mosquitto_opt *option) {
         for (size_t i = 0; i < ARRAY_LENGTH(options_table); i++)
                 if (strcmp(option->key, options_table[i].key) == 0)
                         return option->value ? options_table[i].set(load, option->value) : -EINVAL;
@@ -90,7 +90,7 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
         int r;
 
         for (int i = 0; i < n_options; i++) {
-                r = set_option(load, &options[i]);
+                r = set_plugin_option(load, &options[i]);
                 if (r == -EINVAL)
                         mosquitto_log_printf(
                                 MOSQ_LOG_ERR,

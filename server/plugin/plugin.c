@@ -54,7 +54,7 @@ void log_client(struct line_limit *limit, const char *event, const char *client_
         *limit = (struct line_limit){ .next_ns = now_ns + NS_PER_S };
 }
 
-static int on_message(int event, void *event_data, void *userdata) {
+static int plugin_on_message(int event, void *event_data, void *userdata) {
         struct mosquitto_evt_message *message = event_data;
         const struct plugin_load *load = userdata;
 
@@ -68,7 +68,7 @@ static int on_message(int event, void *event_data, void *userdata) {
 }
 
 /* The client is looked up by its pointer, because its client id may be NULL here. */
-static int on_disconnect(int event, void *event_data, void *userdata) {
+static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_disconnect *disconnect = event_data;
         const struct plugin_load *load = userdata;
 
@@ -93,7 +93,7 @@ static void set_next_tick(const struct plugin *plugin, struct mosquitto_evt_tick
         tick->next_ns = left_ns > 0 ? (long)(left_ns / NS_PER_MS) + 1 : 1;
 }
 
-static int on_tick(int event, void *event_data, void *userdata) {
+static int plugin_on_tick(int event, void *event_data, void *userdata) {
         struct plugin_load *load = userdata;
         struct plugin *plugin = load->plugin;
 
@@ -106,7 +106,8 @@ static int on_tick(int event, void *event_data, void *userdata) {
         plugin_check_deadlines(plugin);
         to_store_send_on_arrival(plugin);
         set_next_tick(plugin, event_data);
-        acl_order_changed(load); /* another plugin may have ended the reload event before on_reload() */
+        acl_order_changed(
+                load); /* another plugin may have ended the reload event before plugin_on_reload() */
         return MOSQ_ERR_SUCCESS;
 }
 
@@ -114,7 +115,7 @@ static int on_tick(int event, void *event_data, void *userdata) {
  * Let the broker also call the callbacks of other plugins: SUCCESS would end the event in 2.0,
  * DEFER is an error in 2.1.
  */
-static int on_reload(int event, void *event_data, void *userdata) {
+static int plugin_on_reload(int event, void *event_data, void *userdata) {
         struct plugin_load *load = userdata;
 
         (void)event;
@@ -128,10 +129,10 @@ static const struct {
         int event;
         MOSQ_FUNC_generic_callback callback;
 } events[] = {
-        { MOSQ_EVT_DISCONNECT, on_disconnect },
-        { MOSQ_EVT_MESSAGE, on_message },
-        { MOSQ_EVT_TICK, on_tick },
-        { MOSQ_EVT_RELOAD, on_reload },
+        { MOSQ_EVT_DISCONNECT, plugin_on_disconnect },
+        { MOSQ_EVT_MESSAGE, plugin_on_message },
+        { MOSQ_EVT_TICK, plugin_on_tick },
+        { MOSQ_EVT_RELOAD, plugin_on_reload },
 };
 
 #define N_EVENTS ARRAY_LENGTH(events)
@@ -144,7 +145,8 @@ static const struct {
 static int register_offline(struct plugin_load *load) {
         int result;
 
-        result = mosquitto_callback_register(load->id, EVENT_CLIENT_OFFLINE, on_disconnect, NULL, load);
+        result = mosquitto_callback_register(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL,
+                                             load);
         if (result == MOSQ_ERR_NOMEM)
                 return -ENOMEM;
         is_2_1 = result == MOSQ_ERR_SUCCESS;
@@ -178,7 +180,7 @@ static void unregister_all(struct plugin_load *load) {
         for (size_t i = 0; i < N_EVENTS; i++)
                 mosquitto_callback_unregister(load->id, events[i].event, events[i].callback, NULL);
         if (is_2_1)
-                mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, on_disconnect, NULL);
+                mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL);
 }
 
 static int plugin_init(struct plugin *plugin) {

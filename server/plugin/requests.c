@@ -60,7 +60,8 @@ static struct slice text_slice(const char *text) {
         return slice_from_string(text ? text : "");
 }
 
-static int read_user_property(struct request_properties *properties, const mosquitto_property *property) {
+static int read_request_user_property(struct request_properties *properties,
+                                      const mosquitto_property *property) {
         CLEANUP(cleanup_property_value) char *name = NULL, *value = NULL;
 
         if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
@@ -72,7 +73,7 @@ static int read_user_property(struct request_properties *properties, const mosqu
         return buf_failed(&properties->user) ? -ENOMEM : 0;
 }
 
-static int read_property(struct request_properties *properties, const mosquitto_property *property) {
+static int read_request_property(struct request_properties *properties, const mosquitto_property *property) {
         uint16_t length = 0;
 
         switch (mosquitto_property_identifier(property)) {
@@ -95,7 +96,7 @@ static int read_property(struct request_properties *properties, const mosquitto_
                         properties->correlation = (struct slice){ properties->correlation_data, length };
                 return 0;
         case MQTT_PROP_USER_PROPERTY:
-                return read_user_property(properties, property);
+                return read_request_user_property(properties, property);
         default:
                 return 0;
         }
@@ -108,7 +109,7 @@ static int request_properties_read(struct request_properties *properties, const 
         for (; list; list = mosquitto_property_next(list)) {
                 if (++n_read > REQUEST_PROPERTIES_MAX)
                         return -E2BIG;
-                r = read_property(properties, list);
+                r = read_request_property(properties, list);
                 if (r < 0)
                         return r;
         }
@@ -139,8 +140,8 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
         return buf_failed(&encoded) ? NULL : record_new(connection, buf_slice(&encoded));
 }
 
-static int stage(struct plugin *plugin, const struct mosquitto_evt_message *message,
-                 const struct request_properties *properties, const char *client_id) {
+static int stage_request(struct plugin *plugin, const struct mosquitto_evt_message *message,
+                         const struct request_properties *properties, const char *client_id) {
         struct connection *connection;
         struct record *record;
         int r;
@@ -200,7 +201,7 @@ int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *messag
         if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
                 return refuse_response_topic(plugin, message->client, client_id);
         if (r == 0 && !plugin->is_other_version)
-                r = stage(plugin, message, &properties, client_id);
+                r = stage_request(plugin, message, &properties, client_id);
 
         switch (r) {
         case 0:

@@ -16,8 +16,8 @@
  * Publish to this client only, or to all subscribers if client_id is NULL. On success, the broker
  * owns properties.
  */
-static int publish(const char *client_id, const char *topic, struct slice payload,
-                   mosquitto_property *properties) {
+static int publish_to_store(const char *client_id, const char *topic, struct slice payload,
+                            mosquitto_property *properties) {
         bool is_banner = !client_id;
 
         if (payload.length > INT_MAX)
@@ -29,7 +29,7 @@ static int publish(const char *client_id, const char *topic, struct slice payloa
 }
 
 int send_banner(void) {
-        return publish(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), NULL);
+        return publish_to_store(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), NULL);
 }
 
 /* 1. WELCOME */
@@ -79,8 +79,8 @@ static int publish_welcome(const struct plugin *plugin, const struct hello *hell
         if (r < 0)
                 return r;
 
-        r = publish(plugin->store_client_id, COMPANION_WELCOME,
-                    (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, properties);
+        r = publish_to_store(plugin->store_client_id, COMPANION_WELCOME,
+                             (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, properties);
         if (r == 0)
                 properties = NULL; /* owned by the broker */
         return r;
@@ -158,8 +158,8 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
                 return -ENOMEM;
 
         companion_frame_seal(buf_slice(frame), to_store->key, ++to_store->n_frames, box);
-        return publish(plugin->store_client_id, COMPANION_FRAME_TO_STORE,
-                       (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA }, NULL);
+        return publish_to_store(plugin->store_client_id, COMPANION_FRAME_TO_STORE,
+                                (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA }, NULL);
 }
 
 /*
@@ -167,7 +167,7 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
  * short, the records count as not sent, and the next event tries again. The number of the frame is
  * then not used again, so the store notices a gap, and sends HELLO.
  */
-static int send_frame(struct plugin *plugin, bool has_room) {
+static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
         struct records *records = &plugin->records;
@@ -206,10 +206,10 @@ static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
         if (!plugin->hello_client)
                 return;
         while (to_store->n_outstanding < n_outstanding_max && has_records(plugin))
-                if (send_frame(plugin, true) < 0)
+                if (send_frame_to_store(plugin, true) < 0)
                         return;
         if (to_store->is_frame_due)
-                (void)send_frame(plugin, false); /* if memory is short, the store asks again */
+                (void)send_frame_to_store(plugin, false); /* if memory is short, the store asks again */
 }
 
 void to_store_send_on_arrival(struct plugin *plugin) {
