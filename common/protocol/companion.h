@@ -36,9 +36,9 @@
  * There may be gaps.
  *
  * A *record* to the store is a request or the end of a connection (struct frame_to_store_record).
- * It gets its *number* when the plugin first puts it into a frame. The numbers of a broker run start
- * at 1 and have no gaps. The store executes the records in the order of their numbers. So a broker
- * run and a number name one request for ever.
+ * It gets its *number* when the plugin first puts it into a frame. The numbers of a broker run
+ * start at 1 and have no gaps. The store executes the records in the order of their numbers. So a
+ * broker run and a number name one request for ever.
  *
  * A record is *kept* until it has ended: the plugin can send it again. The store reports the end of
  * a request after it has sent the reply, so after the commit.
@@ -127,8 +127,8 @@
  * byte of HELLO, WELCOME and frames. A store that reads another version does not use the plugin.
  *
  * The plugin recognizes a store of another version by its subscription to another probe. While such
- * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary way,
- * until a valid HELLO.
+ * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary
+ * way, until a valid HELLO.
  */
 #define COMPANION_VERSION        "7"
 #define COMPANION_VERSION_NUMBER 7
@@ -174,8 +174,8 @@ bool companion_client_id_is_random(struct slice client_id);
  * 0.
  *
  * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
- * have been out of memory, or the queue of the store's session was full. After HELLO the store sends
- * no frame and executes nothing until WELCOME; it drops the records that it has not executed.
+ * have been out of memory, or the queue of the store's session was full. After HELLO the store
+ * sends no frame and executes nothing until WELCOME; it drops the records that it has not executed.
  *
  * A store with data also sends HELLO when commits succeed again after a failed commit that ended
  * registrations. The store has restored these registrations, and WELCOME lists the connections that
@@ -188,9 +188,9 @@ bool companion_client_id_is_random(struct slice client_id);
  * A frame to the plugin, at QoS 0 (struct frame_to_plugin_record). The plugin processes the records
  * in their order. If the plugin has no memory to receive a frame, it disconnects the store.
  *
- * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no more.
- * A reply without a message only says the latter: the store publishes the reply itself, or there is
- * none.
+ * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no
+ * more. A reply without a message only says the latter: the store publishes the reply itself, or
+ * there is none.
  *
  * NOTIFICATION, of one change to many connections. For each connection in the record, the plugin
  * publishes the notification to the client of this connection only, at QoS 1, with or without a
@@ -203,19 +203,19 @@ bool companion_client_id_is_random(struct slice client_id);
  * notification for each recipient; and the time for which the broker reads no other packet, because
  * it writes these copies.
  *
- * Frames to the store say up to which change everything is delivered. The plugin sends a frame after
- * each frame with notifications, if need be without records. After WELCOME the store repeats the
- * changes above the `delivered` of WELCOME. The plugin remembers a position: the sequence of the
- * last notification, and the number of recipients in this and all earlier records of the change. It
- * skips recipients up to this position, so no client gets a notification twice. The store sends
- * notifications in the order of their sequences, so the plugin also drops one with a lower sequence
- * than the position.
+ * Frames to the store say up to which change everything is delivered. The plugin sends a frame
+ * after each frame with notifications, if need be without records. After WELCOME the store repeats
+ * the changes above the `delivered` of WELCOME. The plugin remembers a position: the sequence of
+ * the last notification, and the number of recipients in this and all earlier records of the
+ * change. It skips recipients up to this position, so no client gets a notification twice. The
+ * store sends notifications in the order of their sequences, so the plugin also drops one with a
+ * lower sequence than the position.
  *
  * KICK: the plugin disconnects the client of this connection, and the broker publishes the client's
  * will. The store kicks a connection in these cases:
  *
- * - WELCOME lists the connection as tracked, without requests that have not ended, and the store has
- *   no registrations of the connection. The registrations ended while the store served another
+ * - WELCOME lists the connection as tracked, without requests that have not ended, and the store
+ *   has no registrations of the connection. The registrations ended while the store served another
  *   broker, or by a new policy.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
@@ -253,8 +253,9 @@ bool companion_client_id_is_random(struct slice client_id);
  * A new broker run means that the broker was restarted and every connection has ended, or that this
  * is another broker.
  *
- * If a connection is not listed, it has ended: the store ends its registrations. A listed connection
- * is tracked, or has requests that have not ended, or both: the store keeps its registrations.
+ * If a connection is not listed, it has ended: the store ends its registrations. A listed
+ * connection is tracked, or has requests that have not ended, or both: the store keeps its
+ * registrations.
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this
  * sequence and above all sequences that it has used. If the store was restored from an older copy
@@ -273,19 +274,19 @@ bool companion_client_id_is_random(struct slice client_id);
  * request at QoS 0 or 2 has no payload and no user properties: the store replies with an error.
  *
  * DISCONNECTED: the end of a connection. A flag says that the plugin has disconnected the client as
- * a slow watcher: the broker has dropped a message for its tracked connection. It does so at a tick.
- * mosquitto before 2.0.15 with per_listener_settings sends no ticks to plugins, so there the plugin
- * disconnects no slow watcher.
+ * a slow watcher: the broker has dropped a message for its tracked connection. It does so at a
+ * tick. mosquitto before 2.0.15 with per_listener_settings sends no ticks to plugins, so there the
+ * plugin disconnects no slow watcher.
  *
  * mosquitto does not report to plugins what it drops, but it logs the first drop of each connection
  * (protocol/broker_log.h). The plugin reads the log when the broker asks it whether the store may
  * read the line. So the store subscribes to BROKER_LOG_NOTICE, and gets none of the lines while the
  * plugin is loaded. This requires log_dest topic in mosquitto.conf. The log does not tell which
  * messages are dropped, and later drops of the connection are not logged. So the plugin also
- * disconnects a client that has lost messages but no notification, and a client that registers after
- * a drop. The plugin knows a connection from its first request on, so it does not notice earlier
- * drops: mosquitto 2.0 does not tell plugins that a client has connected. mosquitto 2.1 does, but
- * the plugin does not use it.
+ * disconnects a client that has lost messages but no notification, and a client that registers
+ * after a drop. The plugin knows a connection from its first request on, so it does not notice
+ * earlier drops: mosquitto 2.0 does not tell plugins that a client has connected. mosquitto 2.1
+ * does, but the plugin does not use it.
  */
 #define COMPANION_FRAME_TO_STORE COMPANION_SYS "frame"
 
@@ -293,8 +294,8 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * Replies of the plugin itself. They have the user properties of a reply of the store, with
- * COMPANION_SOURCE_ID in place of the store's node id, which the plugin does not know. To a Response
- * Topic where the plugin may not publish replies, it sends none.
+ * COMPANION_SOURCE_ID in place of the store's node id, which the plugin does not know. To a
+ * Response Topic where the plugin may not publish replies, it sends none.
  *
  * TOO_MANY: the request exceeds its client's share of the queues (common/fair_queue),
  * plugin_opt_statestored_queue_bytes together.

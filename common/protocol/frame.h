@@ -5,8 +5,8 @@
 #include "protocol/message.h"
 
 /*
- * Frames between store and plugin (protocol/companion.h defines their meaning). No I/O. Reading does
- * not allocate: all slices of what is read borrow from the frame. Integers are in big endian;
+ * Frames between store and plugin (protocol/companion.h defines their meaning). No I/O. Reading
+ * does not allocate: all slices of what is read borrow from the frame. Integers are in big endian;
  * protocol/wire.h defines blob and text. Unknown flags, kinds and versions are errors.
  *
  * Reading a frame checks all its records. So a frame is processed whole or not at all, and
@@ -116,8 +116,8 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
  *                                   blob  user properties
  *                                   blob  payload
  *
- * Flags of a reply: 1 the connection is tracked from now on, 2 it is not tracked any more (not both);
- * 4 the plugin publishes the message (otherwise the blobs are empty).
+ * Flags of a reply: 1 the connection is tracked from now on, 2 it is not tracked any more (not
+ * both); 4 the plugin publishes the message (otherwise the blobs are empty).
  */
 
 enum frame_to_plugin_kind {

@@ -16,9 +16,9 @@ void wire_append_blob(struct buf *buf, struct slice blob);
 void wire_append_text(struct buf *buf, struct slice text);
 
 /*
- * A reader removes what it returns from the beginning of `rest`. If the bytes end too early, it sets
- * has_failed, and it and all later reads return 0 or an empty slice. So a sequence of reads needs
- * one check at its end.
+ * A reader removes what it returns from the beginning of `rest`. If the bytes end too early, it
+ * sets has_failed, and it and all later reads return 0 or an empty slice. So a sequence of reads
+ * needs one check at its end.
  */
 struct wire_reader {
         struct slice rest;

@@ -208,8 +208,8 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
                 return acl_is_store(load, check->client) ? requests_check_read(load->plugin, check)
                                                          : MOSQ_ERR_ACL_DENIED;
         /*
-         * Other READ checks may belong to the delivery of the staged message: a line of the log that
-         * another plugin or a full queue causes.
+         * Other READ checks may belong to the delivery of the staged message: a line of the log
+         * that another plugin or a full queue causes.
          */
         if (check->access != MOSQ_ACL_READ)
                 requests_drop_staged(load->plugin);

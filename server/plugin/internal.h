@@ -79,8 +79,8 @@ struct connection {
 };
 
 /*
- * The open connections of all clients that have sent a request. The plugin sets no limit: the broker
- * limits its clients.
+ * The open connections of all clients that have sent a request. The plugin sets no limit: the
+ * broker limits its clients.
  */
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
@@ -288,7 +288,9 @@ void connection_free(struct plugin *plugin, struct connection *connection);
 /* Return NULL if no open connection has this number. */
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 
-/* Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory. */
+/*
+ * Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory.
+ */
 void connections_append_tracked(const struct connections *connections, struct buf *numbers);
 
 /* Append the connections for WELCOME. Check buf_failed() for lack of memory. */
@@ -352,12 +354,15 @@ struct frame_request record_request(const struct record *record);
  */
 void records_add_request(struct plugin *plugin, struct record *record);
 
-/* Queue the end of a connection behind its requests, or free the connection if the store needs no report. */
+/*
+ * Queue the end of a connection behind its requests, or free the connection if the store needs no
+ * report.
+ */
 void records_add_end(struct plugin *plugin, struct connection *connection);
 
 /*
- * Return the record that is sent next: one without a number, in turn between the clients. NULL: none
- * waits.
+ * Return the record that is sent next: one without a number, in turn between the clients. NULL:
+ * none waits.
  */
 struct record *records_next(const struct records *records);
 
@@ -447,7 +452,10 @@ bool reply_is_allowed(const struct plugin *plugin, struct slice topic);
 /* Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it. */
 int reply_publish(const struct plugin *plugin, const struct record *record, const struct frame_reply *reply);
 
-/* Publish an error as the reply of the plugin. If memory is short, or the topic is not allowed, do nothing. */
+/*
+ * Publish an error as the reply of the plugin. If memory is short, or the topic is not allowed, do
+ * nothing.
+ */
 void reply_publish_error(const struct plugin *plugin, const struct record *record, const char *text);
 
 /* notifications.c: each published to one client */
@@ -478,8 +486,8 @@ int properties_read_correlation(const mosquitto_property *properties, uint64_t *
                                 uint64_t *ret_second);
 
 /*
- * Append the properties that replies and notifications have: Payload Format Indicator, Content Type,
- * and these encoded user properties (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
+ * Append the properties that replies and notifications have: Payload Format Indicator, Content
+ * Type, and these encoded user properties (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
  */
 int properties_add(mosquitto_property **list, struct slice user_properties);
 

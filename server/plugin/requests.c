@@ -116,7 +116,9 @@ static int request_properties_read(struct request_properties *properties, const 
         return 0;
 }
 
-/* A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply. */
+/*
+ * A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply.
+ */
 static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
                                    const struct request_properties *properties,
                                    struct connection *connection) {

@@ -126,8 +126,8 @@ static void append_record(struct buf *buf, const struct record *record) {
 }
 
 /*
- * Append records: first those that are numbered and not sent since WELCOME, then those that wait. At
- * least one, up to the limits. Returns the last one, or NULL if there is none.
+ * Append records: first those that are numbered and not sent since WELCOME, then those that wait.
+ * At least one, up to the limits. Returns the last one, or NULL if there is none.
  */
 static struct record *append_records(struct plugin *plugin, struct buf *buf) {
         struct to_store *to_store = &plugin->to_store;
@@ -163,9 +163,9 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
 }
 
 /*
- * Send one frame, with the next records if there is room for another outstanding frame. If memory is
- * short, the records count as not sent, and the next event tries again. The number of the frame is
- * then not used again, so the store notices a gap, and sends HELLO.
+ * Send one frame, with the next records if there is room for another outstanding frame. If memory
+ * is short, the records count as not sent, and the next event tries again. The number of the frame
+ * is then not used again, so the store notices a gap, and sends HELLO.
  */
 static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
@@ -222,8 +222,8 @@ void to_store_send_after_frame(struct plugin *plugin) {
 
 /*
  * Size the next frame, so that its execution takes about COMPANION_FRAME_WORK_NS: a request that
- * arrives meanwhile waits for the frames before it. The number of records at most doubles from frame
- * to frame, because the next records may take longer.
+ * arrives meanwhile waits for the frames before it. The number of records at most doubles from
+ * frame to frame, because the next records may take longer.
  */
 static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_t execution_ns) {
         uint64_t n_max = COMPANION_FRAME_RECORDS_MAX;
