@@ -117,6 +117,7 @@ class Peer(Connection):
         self.frames = []  # since HELLO
         self.records = []  # that have arrived, and were not taken
         self.ends_at_once = True
+        self.tracking = {}  # client id: flags of the replies to its requests
         super().__init__(port, client_id, **more)
         self.welcome = None
         self.run = random.getrandbits(64)
@@ -143,8 +144,10 @@ class Peer(Connection):
         self.frames.append(frame)
         self.records += frame.records
         if frame.records and self.ends_at_once:
+            replies = [companion.reply(record.number, None, **self.tracking[record.client_id]) for record in frame.records
+                       if record.is_request and record.client_id in self.tracking]
             with contextlib.suppress(Disconnected):
-                self.end(frame.records[-1].number)
+                self.send_frame(*replies, companion.end(frame.records[-1].number))
 
     def next_record(self, is_request=None):
         """Return the next record, or the next one of this kind. Others stay."""
@@ -229,14 +232,16 @@ class Peer(Connection):
 
     def track(self, client, **more):
         """Have the client send a request, and reply that its connection is tracked. Return the number of the connection."""
-        more = more or {"tracked": True}
-        ends_at_once, self.ends_at_once = self.ends_at_once, False
-        assert client.request() == SUCCESS
-        request = self.next_request(client)
-        self.answer(request, None, **more)
-        self.ping()
-        self.ends_at_once = ends_at_once
-        return request.connection
+        ends_at_once, self.ends_at_once = self.ends_at_once, True
+        self.tracking[client.id] = more or {"tracked": True}
+        try:
+            assert client.request() == SUCCESS
+            connection = self.next_request(client).connection
+            self.ping()
+        finally:
+            self.ends_at_once = ends_at_once
+            del self.tracking[client.id]
+        return connection
 
     def untrack(self, client):
         return self.track(client, untracked=True)

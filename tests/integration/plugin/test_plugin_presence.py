@@ -149,6 +149,22 @@ def test_a_registration_of_an_ended_connection_is_followed_by_its_end(site, peer
     assert peer.next_disconnect() == request.connection
 
 
+def test_the_end_of_a_slow_watcher_says_so(site_with):
+    site = site_with("log_dest stderr", "log_dest topic", "max_queued_messages 3")
+    peer = site.served()
+    peer.subscribe("$SYS/broker/log/N", 0)
+    slow, other = site.connect(properties=b"\x21\x00\x01"), site.connect()  # Receive Maximum 1
+    numbers = [peer.track(slow), peer.track(other)]
+
+    for _ in range(10):
+        peer.notify("key", *numbers)
+    other.ping()
+    other.disconnect()
+
+    ends = [peer.next_record(False) for _ in range(2)]
+    assert {(end.connection, end.is_slow_watcher) for end in ends} == {(numbers[0], True), (numbers[1], False)}
+
+
 def test_kick_ends_one_connection_and_publishes_its_will(site, peer):
     victim, other = site.connect(will=("wills", b"gone")), site.connect()
     number = peer.number_of(victim)
