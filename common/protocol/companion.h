@@ -6,7 +6,7 @@
 
 /*
  * The companion protocol between statestored (the store) and mosquitto_statestore.so (the plugin in
- * the broker). This header specifies it. common/protocol/session.h has the payloads of HELLO and
+ * the broker). This header specifies it. common/protocol/handshake.h has the payloads of HELLO and
  * WELCOME, common/protocol/frame.h those of frames, common/protocol/companion_box.h the
  * cryptography. common/protocol/THREATS.md states what the protocol protects against which client.
  *
@@ -162,7 +162,7 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * HELLO, the first message on each connection of the store, at QoS 1. Correlation Data: run ":"
- * number, with a different number for each HELLO of the run. Payload: struct session_hello. Each
+ * number, with a different number for each HELLO of the run. Payload: struct handshake_hello. Each
  * HELLO has another key (companion_hello_key()).
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
@@ -247,7 +247,7 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * WELCOME, the reply to HELLO, at QoS 0. Correlation Data: that of HELLO. Payload: struct
- * session_welcome, encrypted (companion_box_seal()) under the key in HELLO. Only the reply to the
+ * handshake_welcome, encrypted (companion_box_seal()) under the key in HELLO. Only the reply to the
  * last HELLO is valid.
  *
  * A new broker run means that the broker was restarted and every connection has ended, or that this

@@ -145,12 +145,12 @@ void connections_append_tracked(const struct connections *connections, struct bu
 
 void connections_append_welcome(const struct connections *connections, struct buf *bytes) {
         for (const struct connection *c = connections->by_client; c; c = c->by_client.next) {
-                struct session_connection connection = { .number = c->number,
-                                                         .is_tracked = c->is_tracked,
-                                                         .is_pending = c->n_kept > 0 };
+                struct handshake_connection connection = { .number = c->number,
+                                                           .is_tracked = c->is_tracked,
+                                                           .is_pending = c->n_kept > 0 };
 
                 if (connection.is_tracked || connection.is_pending)
-                        session_connection_append(bytes, &connection);
+                        handshake_connection_append(bytes, &connection);
         }
 }
 

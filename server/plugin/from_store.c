@@ -59,7 +59,7 @@ static int read_hello(struct hello *hello, const struct plugin *plugin,
                       const struct mosquitto_evt_control *message) {
         int r;
 
-        r = session_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
+        r = handshake_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
         if (r < 0)
                 return r;
 

@@ -16,7 +16,7 @@
 #include "fair_queue/fair_queue.h"
 #include "protocol/companion_box.h"
 #include "protocol/frame.h"
-#include "protocol/session.h"
+#include "protocol/handshake.h"
 
 /*
  * Internal interfaces of the mosquitto plugin. common/protocol/companion.h defines what the plugin
@@ -185,7 +185,7 @@ struct plugin {
 /* A HELLO of the store. */
 struct hello {
         uint64_t run, number; /* its Correlation Data */
-        struct session_hello payload;
+        struct handshake_hello payload;
         bool is_connect_checked; /* authentication_has_checked() of the sender */
         bool is_takeover;        /* the run of the last HELLO but one has returned */
 };

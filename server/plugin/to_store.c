@@ -36,17 +36,17 @@ int send_banner(void) {
 
 static int append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
-        struct session_welcome welcome = { .is_guarded = hello->is_connect_checked,
-                                           .is_takeover = hello->is_takeover,
-                                           .broker_run = plugin->broker_run,
-                                           .delivered = notifications_delivered(plugin) };
+        struct handshake_welcome welcome = { .is_guarded = hello->is_connect_checked,
+                                             .is_takeover = hello->is_takeover,
+                                             .broker_run = plugin->broker_run,
+                                             .delivered = notifications_delivered(plugin) };
 
         connections_append_welcome(&plugin->connections, &connections);
         if (buf_failed(&connections))
                 return -ENOMEM;
 
         welcome.connections = buf_slice(&connections);
-        session_welcome_append(text, &welcome);
+        handshake_welcome_append(text, &welcome);
         return buf_failed(text) ? -ENOMEM : 0;
 }
 

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 #include "protocol/frame.h"
-#include "protocol/session.h"
+#include "protocol/handshake.h"
 
 static void check_properties(struct slice properties) {
         CLEANUP(buf_deinit) struct buf again = { 0 };
@@ -79,17 +79,17 @@ static void check_to_plugin(struct slice input) {
 
 static void check_welcome(struct slice input) {
         CLEANUP(buf_deinit) struct buf again = { 0 }, connections = { 0 };
-        struct session_connection connection;
-        struct session_welcome welcome;
+        struct handshake_connection connection;
+        struct handshake_welcome welcome;
         struct slice rest;
 
-        if (session_welcome_read(input, &welcome) < 0)
+        if (handshake_welcome_read(input, &welcome) < 0)
                 return;
         rest = welcome.connections;
-        while (session_next_connection(&rest, &connection))
-                session_connection_append(&connections, &connection);
+        while (handshake_next_connection(&rest, &connection))
+                handshake_connection_append(&connections, &connection);
         ASSERT(slice_equal(buf_slice(&connections), welcome.connections));
-        session_welcome_append(&again, &welcome);
+        handshake_welcome_append(&again, &welcome);
         ASSERT(slice_equal(buf_slice(&again), input));
 }
 

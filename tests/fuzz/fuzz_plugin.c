@@ -174,14 +174,14 @@ int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
 }
 
 static void take_welcome(struct slice box) {
-        struct session_connection connection;
-        struct session_welcome welcome;
+        struct handshake_connection connection;
+        struct handshake_welcome welcome;
         uint8_t *text = malloc(box.length + 1);
         size_t length;
 
         ASSERT(text && companion_box_open(box, hello_key, text, &length) == 0);
-        ASSERT(session_welcome_read((struct slice){ text, length }, &welcome) == 0);
-        while (session_next_connection(&welcome.connections, &connection))
+        ASSERT(handshake_welcome_read((struct slice){ text, length }, &welcome) == 0);
+        while (handshake_next_connection(&welcome.connections, &connection))
                 ASSERT(connection.number >= first_connection);
         companion_frame_key(hello_key, frame_key);
         n_frames = 0;

@@ -16,21 +16,21 @@
  *        1     32  key
  *       33         up to the end: instance id
  */
-struct session_hello {
+struct handshake_hello {
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };
 
-#define SESSION_HELLO_MAX (1 + COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
+#define HANDSHAKE_HELLO_MAX (1 + COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
 
 /* Write the payload, and return its length. */
-size_t session_hello_write(const struct session_hello *hello, uint8_t ret_payload[SESSION_HELLO_MAX]);
+size_t handshake_hello_write(const struct handshake_hello *hello, uint8_t ret_payload[HANDSHAKE_HELLO_MAX]);
 
 /*
  * Parse the payload. The instance id borrows from it. Returns 0, or -EBADMSG for another version or
  * an instance id whose length is not valid.
  */
-int session_hello_read(struct slice payload, struct session_hello *ret_hello);
+int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello);
 
 /*
  * The text that WELCOME contains in encrypted form:
@@ -44,7 +44,7 @@ int session_hello_read(struct slice payload, struct session_hello *ret_hello);
  *                  1  flags: 1 tracked, 2 pending; the others are 0, not both are 0
  *                  8  number, above 0
  */
-struct session_welcome {
+struct handshake_welcome {
         /*
          * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT
          * with the store's client id by another user.
@@ -58,27 +58,27 @@ struct session_welcome {
         uint64_t broker_run;
         uint64_t
                 delivered; /* the sequence of the last change that was delivered completely; 0: none of this instance */
-        struct slice connections; /* session_next_connection() */
+        struct slice connections; /* handshake_next_connection() */
 };
 
 /* A connection that is open, in WELCOME. */
-struct session_connection {
+struct handshake_connection {
         uint64_t number;
         bool is_tracked;
         bool is_pending; /* it has requests that have not ended */
 };
 
-/* Append a connection to the bytes for session_welcome.connections. */
-void session_connection_append(struct buf *connections, const struct session_connection *connection);
+/* Append a connection to the bytes for handshake_welcome.connections. */
+void handshake_connection_append(struct buf *connections, const struct handshake_connection *connection);
 
 /* Append the text. Check buf_failed() for lack of memory. */
-void session_welcome_append(struct buf *text, const struct session_welcome *welcome);
+void handshake_welcome_append(struct buf *text, const struct handshake_welcome *welcome);
 
 /*
  * Parse and check the whole text. The connections borrow from it. Returns 0, or -EBADMSG for
  * another version or a malformed text.
  */
-int session_welcome_read(struct slice text, struct session_welcome *ret_welcome);
+int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welcome);
 
 /* Remove the first connection from the slice and return true; false: there is none left. */
-bool session_next_connection(struct slice *connections, struct session_connection *ret_connection);
+bool handshake_next_connection(struct slice *connections, struct handshake_connection *ret_connection);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "protocol/session.h"
+#include "protocol/handshake.h"
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 /* 1. HELLO */
 
-size_t session_hello_write(const struct session_hello *hello, uint8_t ret_payload[SESSION_HELLO_MAX]) {
+size_t handshake_hello_write(const struct handshake_hello *hello, uint8_t ret_payload[HANDSHAKE_HELLO_MAX]) {
         ASSERT(hello->instance_id.length > 0 && hello->instance_id.length <= COMPANION_INSTANCE_MAX);
 
         ret_payload[0] = COMPANION_VERSION_NUMBER;
@@ -18,8 +18,8 @@ size_t session_hello_write(const struct session_hello *hello, uint8_t ret_payloa
         return 1 + COMPANION_KEY_SIZE + hello->instance_id.length;
 }
 
-int session_hello_read(struct slice payload, struct session_hello *ret_hello) {
-        if (payload.length <= 1 + COMPANION_KEY_SIZE || payload.length > SESSION_HELLO_MAX ||
+int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello) {
+        if (payload.length <= 1 + COMPANION_KEY_SIZE || payload.length > HANDSHAKE_HELLO_MAX ||
             payload.data[0] != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
 
@@ -37,7 +37,7 @@ int session_hello_read(struct slice payload, struct session_hello *ret_hello) {
 #define CONNECTION_PENDING 2
 #define CONNECTION_SIZE    9
 
-void session_connection_append(struct buf *connections, const struct session_connection *connection) {
+void handshake_connection_append(struct buf *connections, const struct handshake_connection *connection) {
         uint8_t flags = (uint8_t)((connection->is_tracked ? CONNECTION_TRACKED : 0) |
                                   (connection->is_pending ? CONNECTION_PENDING : 0));
 
@@ -45,7 +45,7 @@ void session_connection_append(struct buf *connections, const struct session_con
         wire_append_number(connections, connection->number, 8);
 }
 
-void session_welcome_append(struct buf *text, const struct session_welcome *welcome) {
+void handshake_welcome_append(struct buf *text, const struct handshake_welcome *welcome) {
         uint8_t flags = (uint8_t)((welcome->is_guarded ? WELCOME_GUARDED : 0) |
                                   (welcome->is_takeover ? WELCOME_TAKEOVER : 0));
 
@@ -56,7 +56,7 @@ void session_welcome_append(struct buf *text, const struct session_welcome *welc
         buf_append_slice(text, welcome->connections);
 }
 
-static int read_connection(struct slice *connections, struct session_connection *ret_connection) {
+static int read_connection(struct slice *connections, struct handshake_connection *ret_connection) {
         struct wire_reader reader = { .rest = *connections };
         uint64_t flags = wire_read_number(&reader, 1), number = wire_read_number(&reader, 8);
 
@@ -64,19 +64,19 @@ static int read_connection(struct slice *connections, struct session_connection 
             number == 0)
                 return -EBADMSG;
 
-        *ret_connection = (struct session_connection){ .number = number,
-                                                       .is_tracked = flags & CONNECTION_TRACKED,
-                                                       .is_pending = flags & CONNECTION_PENDING };
+        *ret_connection = (struct handshake_connection){ .number = number,
+                                                         .is_tracked = flags & CONNECTION_TRACKED,
+                                                         .is_pending = flags & CONNECTION_PENDING };
         *connections = reader.rest;
         return 0;
 }
 
-int session_welcome_read(struct slice text, struct session_welcome *ret_welcome) {
+int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welcome) {
         struct wire_reader reader = { .rest = text };
         uint64_t version = wire_read_number(&reader, 1), flags = wire_read_number(&reader, 1);
-        struct session_welcome welcome = { .is_guarded = flags & WELCOME_GUARDED,
-                                           .is_takeover = flags & WELCOME_TAKEOVER };
-        struct session_connection connection;
+        struct handshake_welcome welcome = { .is_guarded = flags & WELCOME_GUARDED,
+                                             .is_takeover = flags & WELCOME_TAKEOVER };
+        struct handshake_connection connection;
 
         welcome.broker_run = wire_read_number(&reader, 8);
         welcome.delivered = wire_read_number(&reader, 8);
@@ -92,6 +92,6 @@ int session_welcome_read(struct slice text, struct session_welcome *ret_welcome)
         return 0;
 }
 
-bool session_next_connection(struct slice *connections, struct session_connection *ret_connection) {
+bool handshake_next_connection(struct slice *connections, struct handshake_connection *ret_connection) {
         return connections->length > 0 && read_connection(connections, ret_connection) == 0;
 }

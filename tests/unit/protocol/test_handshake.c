@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "protocol/session.h"
+#include "protocol/handshake.h"
 #include "unit/support/table.h"
 
 #define S   SLICE_LITERAL
@@ -20,22 +20,22 @@ static const struct {
         { "longest instance id", S(INSTANCE), S("\x07" KEY INSTANCE) },
 };
 
-Test(session, reads_the_hello_that_it_writes) {
+Test(handshake, reads_the_hello_that_it_writes) {
         for (size_t i = 0; i < N_ROWS(hellos); i++) {
-                struct session_hello hello = { .instance_id = hellos[i].instance_id }, parsed;
-                uint8_t bytes[SESSION_HELLO_MAX];
+                struct handshake_hello hello = { .instance_id = hellos[i].instance_id }, parsed;
+                uint8_t bytes[HANDSHAKE_HELLO_MAX];
                 struct slice payload = { bytes, 0 };
 
                 memcpy(hello.key, KEY, sizeof(hello.key));
-                payload.length = session_hello_write(&hello, bytes);
+                payload.length = handshake_hello_write(&hello, bytes);
                 cr_expect(slice_equal(payload, hellos[i].payload), ROW(hellos, i));
-                cr_assert_eq(session_hello_read(payload, &parsed), 0, ROW(hellos, i));
+                cr_assert_eq(handshake_hello_read(payload, &parsed), 0, ROW(hellos, i));
                 cr_expect_eq(memcmp(parsed.key, KEY, sizeof(parsed.key)), 0, ROW(hellos, i));
                 cr_expect(slice_equal(parsed.instance_id, hellos[i].instance_id), ROW(hellos, i));
         }
 }
 
-Test(session, rejects_a_malformed_hello) {
+Test(handshake, rejects_a_malformed_hello) {
         static const struct slice payloads[] = { { 0 },
                                                  S(""),
                                                  S("\x07"),
@@ -43,10 +43,10 @@ Test(session, rejects_a_malformed_hello) {
                                                  S("\x06" KEY "i"),
                                                  S(KEY "i"),
                                                  S("\x07" KEY INSTANCE "x") };
-        struct session_hello hello;
+        struct handshake_hello hello;
 
         for (size_t i = 0; i < N_ROWS(payloads); i++)
-                cr_expect_eq(session_hello_read(payloads[i], &hello), -EBADMSG, "row %zu", i);
+                cr_expect_eq(handshake_hello_read(payloads[i], &hello), -EBADMSG, "row %zu", i);
 }
 
 #define RUN       "\x01\x02\x03\x04\x05\x06\x07\x08"
@@ -54,45 +54,45 @@ Test(session, rejects_a_malformed_hello) {
 #define N7        "\0\0\0\0\0\0\0\x07"
 #define HEAD      "\x07\0" RUN DELIVERED
 
-Test(session, reads_the_welcome_that_it_writes) {
-        static const struct session_connection connections[] = {
+Test(handshake, reads_the_welcome_that_it_writes) {
+        static const struct handshake_connection connections[] = {
                 { .number = 7, .is_tracked = true },
                 { .number = 0x0102030405060708, .is_tracked = true, .is_pending = true },
                 { .number = UINT64_MAX, .is_pending = true },
         };
-        struct session_welcome welcome = { .is_takeover = true,
-                                           .broker_run = 0x0102030405060708,
-                                           .delivered = UINT64_MAX };
+        struct handshake_welcome welcome = { .is_takeover = true,
+                                             .broker_run = 0x0102030405060708,
+                                             .delivered = UINT64_MAX };
         struct buf numbers = { 0 }, text = { 0 };
-        struct session_connection connection;
-        struct session_welcome parsed;
+        struct handshake_connection connection;
+        struct handshake_welcome parsed;
 
         for (size_t i = 0; i < N_ROWS(connections); i++)
-                session_connection_append(&numbers, &connections[i]);
+                handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
-        session_welcome_append(&text, &welcome);
+        handshake_welcome_append(&text, &welcome);
         cr_expect(slice_equal(buf_slice(&text),
                               S("\x07\x02" RUN DELIVERED "\x01" N7 "\x03" RUN "\x02" DELIVERED)));
 
-        cr_assert_eq(session_welcome_read(buf_slice(&text), &parsed), 0);
+        cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(!parsed.is_guarded && parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
         cr_expect_eq(parsed.delivered, welcome.delivered);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
-                cr_assert(session_next_connection(&parsed.connections, &connection), "row %zu", i);
+                cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
                 cr_expect_eq(connection.is_tracked, connections[i].is_tracked, "row %zu", i);
                 cr_expect_eq(connection.is_pending, connections[i].is_pending, "row %zu", i);
         }
-        cr_expect_not(session_next_connection(&parsed.connections, &connection));
+        cr_expect_not(handshake_next_connection(&parsed.connections, &connection));
         buf_deinit(&numbers);
         buf_deinit(&text);
 }
 
-Test(session, reads_a_welcome_without_connections) {
-        struct session_welcome welcome;
+Test(handshake, reads_a_welcome_without_connections) {
+        struct handshake_welcome welcome;
 
-        cr_assert_eq(session_welcome_read(S("\x07\x01" RUN DELIVERED), &welcome), 0);
+        cr_assert_eq(handshake_welcome_read(S("\x07\x01" RUN DELIVERED), &welcome), 0);
         cr_expect(welcome.is_guarded && !welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
@@ -111,9 +111,10 @@ static const struct {
         { "a connection with an unknown flag", S(HEAD "\x04" N7) },
 };
 
-Test(session, rejects_a_malformed_welcome) {
-        struct session_welcome welcome;
+Test(handshake, rejects_a_malformed_welcome) {
+        struct handshake_welcome welcome;
 
         for (size_t i = 0; i < N_ROWS(malformed); i++)
-                cr_expect_eq(session_welcome_read(malformed[i].text, &welcome), -EBADMSG, ROW(malformed, i));
+                cr_expect_eq(handshake_welcome_read(malformed[i].text, &welcome), -EBADMSG,
+                             ROW(malformed, i));
 }
