@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "pipeline/frames_in.h"
+#include "protocol/companion_box.h"
+
+#define S SLICE_LITERAL
+
+static const uint8_t hello_keys[][COMPANION_KEY_SIZE] = { "the first", "the second" };
+
+static struct frames_in frames_in;
+
+static void setup(void) {
+        frames_in = (struct frames_in){ 0 };
+        cr_assert_eq(companion_box_init(), 0);
+        frames_in_start(&frames_in, hello_keys[0]);
+}
+
+static void teardown(void) {
+        frames_in_deinit(&frames_in);
+}
+
+TestSuite(frames_in, .init = setup, .fini = teardown);
+
+/* Seal the text as frame `number` under a HELLO's key, and receive it at the time `number`. */
+static int receive_text(struct slice text, size_t key, uint64_t number) {
+        size_t length = text.length + COMPANION_FRAME_EXTRA;
+        uint8_t frame_key[COMPANION_KEY_SIZE], *box = malloc(length);
+        int r;
+
+        cr_assert_not_null(box);
+        companion_frame_key(hello_keys[key], frame_key);
+        companion_frame_seal(text, frame_key, number, box);
+        r = frames_in_receive(&frames_in, (struct slice){ box, length }, (int64_t)number);
+        memset(box, 0, length); /* what waits must not refer to it */
+        free(box);
+        return r;
+}
+
+/* Receive a frame whose records are the ends of the connections `first` and following. */
+static int receive(size_t key, uint64_t number, uint64_t first, size_t n_records) {
+        const struct frame_to_store header = {
+                .first = first, .ended = first - 1, .delivered = 10 * number, .counters = { 1, 2, number }
+        };
+        struct buf text = { 0 };
+        int r;
+
+        frame_to_store_append(&text, &header);
+        for (size_t i = 0; i < n_records; i++)
+                frame_to_store_append_record(&text,
+                                             &(struct frame_to_store_record){ .kind = FRAME_DISCONNECTED,
+                                                                              .connection = first + i,
+                                                                              .client_id = S("c") });
+        cr_assert_not(buf_failed(&text));
+        r = receive_text(buf_slice(&text), key, number);
+        buf_deinit(&text);
+        return r;
+}
+
+/* Expect that this record is next, and drop it. */
+static void expect_next(uint64_t number, int64_t arrived_ns) {
+        const struct record_in *next = frames_in_first(&frames_in);
+
+        cr_assert_not_null(next, "record %lu", (unsigned long)number);
+        cr_expect_eq(next->number, number);
+        cr_expect_eq(next->arrived_ns, arrived_ns);
+        cr_expect_eq(next->record.kind, FRAME_DISCONNECTED);
+        cr_expect_eq(next->record.connection, number);
+        cr_expect(slice_equal(next->record.client_id, S("c")));
+        frames_in_drop(&frames_in);
+}
+
+static void expect_none(void) {
+        cr_expect_null(frames_in_first(&frames_in));
+        cr_expect_eq(frames_in.n_bytes, 0);
+}
+
+Test(frames_in, returns_the_records_in_the_order_of_their_numbers) {
+        cr_expect_eq(receive(0, 1, 5, 2), FRAMES_IN_TAKEN);
+        expect_next(5, 1);
+        cr_expect_eq(receive(0, 2, 7, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 3, 8, 2), FRAMES_IN_TAKEN);
+        expect_next(6, 1);
+        expect_next(7, 2);
+        expect_next(8, 3);
+        expect_next(9, 3);
+        expect_none();
+        cr_expect_eq(receive(0, 4, 10, 1), FRAMES_IN_TAKEN);
+        expect_next(10, 4);
+        expect_none();
+}
+
+Test(frames_in, takes_the_header_of_a_frame_without_records) {
+        cr_expect_eq(receive(0, 1, 5, 0), FRAMES_IN_TAKEN);
+        expect_none();
+        cr_expect_eq(frames_in.ended, 4);
+        cr_expect_eq(frames_in.delivered, 10);
+        cr_expect_eq(frames_in.counters.n_too_many, 1);
+        cr_expect_eq(frames_in.counters.n_unavailable, 2);
+        cr_expect_eq(frames_in.counters.n_dropped, 1);
+        cr_expect_eq(receive(0, 2, 5, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(frames_in.delivered, 20);
+        expect_next(5, 2);
+}
+
+Test(frames_in, waits_between_frames_with_records) {
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 2, 2, 0), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 3, 2, 1), FRAMES_IN_TAKEN);
+        expect_next(1, 1);
+        expect_next(2, 3);
+        expect_none();
+}
+
+Test(frames_in, notices_that_the_first_frame_is_missing) {
+        cr_expect_eq(receive(0, 2, 1, 1), FRAMES_IN_MISSING);
+        expect_none();
+}
+
+Test(frames_in, notices_each_frame_behind_a_missing_one) {
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 3, 3, 1), FRAMES_IN_MISSING);
+        cr_expect_eq(receive(0, 4, 4, 1), FRAMES_IN_MISSING);
+        expect_next(1, 1);
+        expect_none();
+}
+
+Test(frames_in, ignores_a_frame_that_it_has_received) {
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 2, 2, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_IGNORED);
+        cr_expect_eq(receive(0, 2, 2, 1), FRAMES_IN_IGNORED);
+        cr_expect_eq(receive(0, 0, 1, 1), FRAMES_IN_IGNORED);
+        expect_next(1, 1);
+        expect_next(2, 2);
+        expect_none();
+}
+
+Test(frames_in, ignores_a_frame_under_the_key_of_another_hello) {
+        cr_expect_eq(receive(1, 1, 1, 1), FRAMES_IN_IGNORED);
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(1, 7, 2, 1), FRAMES_IN_IGNORED, "it would be a missing frame");
+        cr_expect_eq(frames_in_receive(&frames_in, S(""), 0), FRAMES_IN_IGNORED);
+}
+
+Test(frames_in, ignores_every_frame_before_hello) {
+        frames_in_deinit(&frames_in);
+        frames_in = (struct frames_in){ 0 };
+        cr_expect_eq(receive(0, 1, 1, 1), FRAMES_IN_IGNORED);
+        expect_none();
+}
+
+Test(frames_in, starts_again_with_each_hello) {
+        cr_expect_eq(receive(0, 1, 1, 2), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 2, 3, 2), FRAMES_IN_TAKEN);
+        expect_next(1, 1);
+        frames_in_start(&frames_in, hello_keys[1]);
+        expect_none();
+        cr_expect_eq(frames_in.delivered, 20, "it stays");
+        cr_expect_eq(receive(0, 3, 5, 1), FRAMES_IN_IGNORED, "it belongs to the former HELLO");
+        cr_expect_eq(receive(1, 1, 1, 4), FRAMES_IN_TAKEN);
+        for (uint64_t number = 1; number <= 4; number++)
+                expect_next(number, 1);
+        expect_none();
+}
+
+Test(frames_in, refuses_a_frame_whose_records_do_not_follow) {
+        cr_expect_eq(receive(0, 1, 1, 2), FRAMES_IN_TAKEN);
+        cr_expect_eq(receive(0, 2, 4, 1), FRAMES_IN_MALFORMED);
+        cr_expect_eq(receive(0, 2, 2, 1), FRAMES_IN_MALFORMED);
+        cr_expect_eq(frames_in.delivered, 10);
+        cr_expect_eq(receive(0, 3, 3, 1), FRAMES_IN_MISSING, "the malformed frame counts as missing");
+        expect_next(1, 1);
+        expect_next(2, 1);
+        expect_none();
+}
+
+Test(frames_in, refuses_a_malformed_frame) {
+        cr_expect_eq(receive_text(S(""), 0, 1), FRAMES_IN_MALFORMED);
+        cr_expect_eq(receive_text(S("\x07"), 0, 1), FRAMES_IN_MALFORMED);
+        expect_none();
+}
