@@ -46,7 +46,7 @@ int publisher_send(struct publisher *publisher, const struct message *message, u
         r = transport->publish(transport->userdata, message, ret_id);
         if (r < 0)
                 drop_unpublished(publisher, message, r);
-        else
+        else if (message->qos > 0)
                 publisher->n_sent++;
         return r;
 }

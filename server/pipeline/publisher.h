@@ -13,7 +13,7 @@ struct publisher {
         const struct transport *transport; /* borrowed */
         struct counters *counters;         /* borrowed */
         struct log_limit publish_limit, memory_limit;
-        uint64_t n_sent;         /* messages published since the start */
+        uint64_t n_sent;         /* messages published since the start, without those at QoS 0 */
         uint64_t n_acknowledged; /* of these messages, in their order */
 };
 
