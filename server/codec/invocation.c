@@ -228,9 +228,8 @@ static enum outcome decode_request(const struct message *message, struct request
         return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
 }
 
-void invocation_decode(const struct decoder *decoder, const struct message *message,
-                       struct invocation *ret_invocation) {
-        const struct sender sender = sender_of(decoder, message);
+static void decode(const struct decoder *decoder, const struct message *message, struct sender sender,
+                   struct invocation *ret_invocation) {
         struct invocation invocation = {
                 .result = INVOCATION_REQUEST,
                 .outcome = OUTCOME_DONE,
@@ -265,4 +264,44 @@ void invocation_decode(const struct decoder *decoder, const struct message *mess
         else if (invocation.outcome != OUTCOME_DONE)
                 invocation.result = INVOCATION_REFUSED;
         *ret_invocation = invocation;
+}
+
+void invocation_decode(const struct decoder *decoder, const struct message *message,
+                       struct invocation *ret_invocation) {
+        decode(decoder, message, sender_of(decoder, message), ret_invocation);
+}
+
+static bool is_read(const struct decoder *decoder, struct slice name) {
+        struct slice names[INVOCATION_PROPERTIES_MAX];
+
+        invocation_properties(decoder, names);
+        for (size_t i = 0; i < INVOCATION_PROPERTIES_MAX && names[i].data; i++)
+                if (slice_equal(name, names[i]))
+                        return true;
+        return false;
+}
+
+void invocation_message(const struct decoder *decoder, const struct frame_request *request,
+                        struct message *ret_message) {
+        struct slice properties = request->properties;
+        struct user_property property;
+
+        *ret_message = (struct message){
+                .topic = SLICE_LITERAL(TOPIC_INVOKE),
+                .payload = request->payload,
+                .response_topic = request->response_topic,
+                .correlation_data = request->correlation_data,
+                .qos = request->qos,
+        };
+        while (ret_message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX &&
+               frame_property_next(&properties, &property))
+                if (is_read(decoder, property.name))
+                        ret_message->user_properties[ret_message->n_user_properties++] = property;
+}
+
+void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                              const struct message *message, struct invocation *ret_invocation) {
+        const struct sender sender = { record->client_id, record->request.username, record->connection };
+
+        decode(decoder, message, sender, ret_invocation);
 }

@@ -3,6 +3,7 @@
 
 #include "engine/outcome.h"
 #include "engine/request.h"
+#include "protocol/frame.h"
 #include "protocol/message.h"
 #include "protocol/properties.h"
 
@@ -69,6 +70,21 @@ struct decoder {
  */
 void invocation_decode(const struct decoder *decoder, const struct message *message,
                        struct invocation *ret_invocation);
+
+/*
+ * Fill in the message that a client has published as this request, in a frame of the plugin. It has
+ * only the user properties that decoding reads. It borrows from the request, and its texts are not
+ * followed by NUL.
+ */
+void invocation_message(const struct decoder *decoder, const struct frame_request *request,
+                        struct message *ret_message);
+
+/*
+ * As invocation_decode(), for a request in a frame. message: from invocation_message(). The sender
+ * is that of the record, which the broker vouches for.
+ */
+void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                              const struct message *message, struct invocation *ret_invocation);
 
 /*
  * Return the client id of the sender, to select a queue before the message is decoded. With the
