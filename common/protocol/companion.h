@@ -133,7 +133,11 @@
 #define COMPANION_VERSION        "7"
 #define COMPANION_VERSION_NUMBER 7
 
-/* Limits of frames to the store. One request may exceed the first and the third. */
+/*
+ * Limits of frames to the store. One request may exceed the first and the third. After WELCOME, new
+ * records get their numbers when all kept records are sent. So at most COMPANION_FRAMES_MAX *
+ * COMPANION_FRAME_RECORDS_MAX records have a number and no end.
+ */
 #define COMPANION_FRAME_BYTES_MAX   ((size_t)256 << 10)
 #define COMPANION_FRAME_RECORDS_MAX 64
 #define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of execution, estimated from the last frames */

@@ -71,6 +71,10 @@ int engine_put_reply(struct engine *engine, const struct reply_row *row) {
         return dedup_restore(&engine->dedup, row);
 }
 
+int engine_put_execution(struct engine *engine, const struct execution_row *row) {
+        return executions_put(&engine->executions, row->place, &row->after);
+}
+
 void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten) {
         struct dedup_record *record = dedup_find(&engine->dedup, &forgotten->digest);
 

@@ -56,12 +56,14 @@ void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         effects->n_track_changes = 0;
+        effects->n_executions = 0;
         effects->n_forgotten = 0;
 }
 
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
         free(effects->rows);
+        free(effects->executions);
         free(effects->forgotten);
         free(effects->track_changes);
         free(effects->changes);
@@ -137,6 +139,16 @@ void effects_track(struct effects *effects, uint64_t connection, enum track_acti
         ASSERT(effects->n_track_changes < effects->track_changes_capacity);
         effects->track_changes[effects->n_track_changes++] =
                 (struct track_change){ .connection = connection, .action = action };
+}
+
+int effects_reserve_execution(struct effects *effects) {
+        return array_reserve((void **)&effects->executions, &effects->executions_capacity,
+                             effects->n_executions + 1, sizeof(*effects->executions));
+}
+
+void effects_execution(struct effects *effects, const struct execution_row *row) {
+        ASSERT(effects->n_executions < effects->executions_capacity);
+        effects->executions[effects->n_executions++] = *row;
 }
 
 void effects_forget(struct effects *effects, struct forgotten_reply forgotten) {

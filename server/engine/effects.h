@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/outcome.h"
 #include "engine/registrations.h"
@@ -56,6 +57,8 @@ struct track_change {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
+        struct execution_row *executions; /* in their order */
+        size_t n_executions, executions_capacity;
         struct forgotten_reply *forgotten; /* before their time; engine_undo() does not revert it */
         size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
@@ -110,6 +113,12 @@ int effects_reserve_row(struct effects *effects);
 
 /* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
+
+/* Make room for one execution. Returns 0 or -ENOMEM. */
+int effects_reserve_execution(struct effects *effects);
+
+/* Append an execution, after effects_reserve_execution(). */
+void effects_execution(struct effects *effects, const struct execution_row *row);
 
 /*
  * Add a reply that is forgotten before its time. If memory is short, the storage keeps the reply

@@ -169,12 +169,22 @@ static struct request_digests identify(const struct engine *engine, const struct
 }
 
 /*
- * Return whether a repeat of this request gets the remembered reply instead of being executed.
- * False for a request without a timestamp whose Correlation Data may not be unique: a new request
- * with the same content would look like a repeat.
+ * Return whether a repeat of this request must not be executed. False for a KEYNOTIFY with a
+ * number: the plugin sends it again with all later requests, before new ones, so executing all of
+ * them again ends with the same registrations.
+ */
+static bool is_executed_once(const struct request *request) {
+        return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
+               (request->verb != VERB_KEYNOTIFY || request->id.number == 0);
+}
+
+/*
+ * Return whether a repeat of this request is recognized by its content. False for a request without
+ * a timestamp whose Correlation Data may not be unique: a new request with the same content would
+ * look like a repeat.
  */
 static bool is_deduplicated(const struct request *request) {
-        return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
+        return is_executed_once(request) &&
                (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
 }
 
@@ -257,6 +267,40 @@ static void execute_once(struct request_step *step) {
                 effects_row(step->effects, row);
 }
 
+/* Execute the request. If its content identifies it, execute it once. */
+static void execute_by_content(struct request_step *step) {
+        if (is_deduplicated(step->request))
+                execute_once(step);
+        else
+                engine_execute(step);
+}
+
+/*
+ * Execute a request with a number, or reply as before if the plugin sends it again. First make room
+ * for the memory of its execution: if the request were executed and not remembered, it could be
+ * executed again.
+ */
+static void execute_numbered(struct request_step *step) {
+        struct executions *executions = &step->engine->executions;
+        const struct executed_request *former = executions_find(executions, step->request->id);
+        struct execution_row row;
+
+        if (former) {
+                reply_as_remembered(step->reply, former->reply);
+                return;
+        }
+        if (effects_reserve_execution(step->effects) < 0) {
+                step->reply->outcome = OUTCOME_OUT_OF_MEMORY;
+                return;
+        }
+
+        execute_by_content(step);
+        if (outcome_is_error(step->reply->outcome))
+                return;
+        row = executions_add(executions, step->request->id, remembered_reply_of(step->reply));
+        effects_execution(step->effects, &row);
+}
+
 static void step_request(struct engine *engine, const struct event *event, struct now now,
                          struct effects *effects) {
         const struct request *request = event->request;
@@ -273,10 +317,10 @@ static void step_request(struct engine *engine, const struct event *event, struc
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        if (is_deduplicated(request))
-                execute_once(&step);
+        if (request->id.number > 0 && is_executed_once(request))
+                execute_numbered(&step);
         else
-                engine_execute(&step);
+                execute_by_content(&step);
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {

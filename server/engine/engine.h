@@ -4,6 +4,7 @@
 #include "engine/clock.h"
 #include "engine/dedup.h"
 #include "engine/effects.h"
+#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/persistence.h"
 #include "engine/registrations.h"
@@ -156,9 +157,9 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
 
 /*
  * Undo the rows of the effects, newest first, after their commit failed. Keys and registrations are
- * then as in the storage. No reply of the batch is remembered, and the replies that the batch has
- * dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the state is
- * inconsistent: free the engine and load it from storage.
+ * then as in the storage. No reply or execution of the batch is remembered, and the replies that the
+ * batch has dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the
+ * state is inconsistent: free the engine and load it from storage.
  *
  * This also restores the registrations that events have ended. A later tick, or the next change of
  * its key, ends each registration that the policy does not grant. The caller must report the other
@@ -253,7 +254,8 @@ struct entry_fields {
  * may have passed.
  *
  * Each `put` returns 0 or -ENOMEM. Put replies in ascending order of numbers: engine_put_reply()
- * returns -EBADMSG if it detects another order.
+ * returns -EBADMSG if it detects another order. engine_put_execution() returns -EBADMSG for a place
+ * that is not one of the number; it does not read `before`.
  */
 int engine_put_entry(struct engine *engine, const struct entry_fields *fields);
 void engine_remove_entry(struct engine *engine, struct slice key);
@@ -261,6 +263,7 @@ int engine_put_registration(struct engine *engine, struct slice client, struct s
                             uint64_t connection);
 void engine_remove_registration(struct engine *engine, struct slice client, struct slice key);
 int engine_put_reply(struct engine *engine, const struct reply_row *row);
+int engine_put_execution(struct engine *engine, const struct execution_row *row);
 void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten);
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
 void engine_set_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);

@@ -11,6 +11,7 @@ struct engine {
         struct keyspace keyspace;
         struct registrations registrations;
         struct dedup dedup;
+        struct executions executions;
         uint64_t disconnect_epoch; /* as in struct engine_stats */
         bool is_notifying_lost;    /* watched keys remain to be checked: see persistence_notify_lost() */
         bool is_revoking;          /* registrations remain to be checked, from registrations.check on */

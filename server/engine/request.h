@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/dedup.h"
+#include "engine/executions.h"
 #include "engine/verb.h"
 #include "policy/policy.h"
 #include "protocol/hlc.h"
@@ -50,6 +50,8 @@ struct request {
         struct slice fence_text;
 
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
+
+        struct request_id id; /* of a request in a frame of the plugin */
 };
 
 static inline struct request_origin request_origin_of(const struct request *request) {

@@ -75,5 +75,7 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                         break;
                 }
         }
+        for (size_t i = effects->n_executions; i-- > 0;)
+                executions_undo(&engine->executions, &effects->executions[i]);
         return r;
 }

@@ -37,7 +37,8 @@ bool cycle_batch_is_full(const struct pipeline *pipeline) {
                 return false;
 
         limits = storage_limits(pipeline->storage);
-        return batch->effects.n_rows + batch->effects.n_changes >= limits.n_changes ||
+        return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_changes >=
+                       limits.n_changes ||
                batch->n_bytes >= limits.n_bytes;
 }
 
@@ -126,7 +127,7 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
         counters->n_commits++;
         counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                            change_set->n_forgotten;
+                            change_set->n_executions + change_set->n_forgotten;
         histogram_add(&counters->latencies[STAGE_COMMIT], cycle->commit_duration_ns);
 }
 
@@ -226,7 +227,7 @@ static int stage_notifications(struct pipeline *pipeline) {
 static void end_batch(struct pipeline *pipeline, struct now now) {
         const struct effects *effects = &pipeline->cycle.batch.effects;
         bool is_needed = pipeline->storage &&
-                         (effects->n_rows > 0 || effects->n_notifications > 0 ||
+                         (effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
                           (pipeline->cycle.work & CYCLE_WORK_COMMIT) || has_version_above_clock(pipeline));
         int r;
 

@@ -62,6 +62,8 @@ struct change_set {
         size_t n_registrations;
         const struct reply_change *replies; /* added before the forgotten ones are removed */
         size_t n_replies;
+        const struct execution_row *executions; /* in their order; `before` is not stored */
+        size_t n_executions;
         const struct forgotten_reply *forgotten;
         size_t n_forgotten;
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */

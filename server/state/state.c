@@ -124,6 +124,8 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
                 r = apply_registration(state, &change_set->registrations[i]);
         for (size_t i = 0; i < change_set->n_replies && r == 0; i++)
                 r = apply_reply(state, &change_set->replies[i], now);
+        for (size_t i = 0; i < change_set->n_executions && r == 0; i++)
+                r = engine_put_execution(state->engine, &change_set->executions[i]);
         for (size_t i = 0; i < change_set->n_forgotten; i++)
                 engine_forget_reply(state->engine, &change_set->forgotten[i]);
         engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
@@ -205,6 +207,8 @@ int state_change_set(struct state *state, const struct effects *effects, struct 
                 .n_registrations = state->changes.n_registrations,
                 .replies = state->changes.replies,
                 .n_replies = state->changes.n_replies,
+                .executions = effects->executions,
+                .n_executions = effects->n_executions,
                 .forgotten = state->forgotten,
                 .n_forgotten = state->n_forgotten,
                 .forgotten_up_to = stats.forgotten_reply,

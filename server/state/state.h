@@ -54,7 +54,8 @@ struct state *state_free(struct state *state);
 /*
  * Apply a change set of another state: its changes, and its header. Nothing may be staged. now: to
  * convert its times.
- * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
+ * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend, or
+ * an execution has a wrong place.
  * After an error the state has a part of the changes: free it.
  */
 int state_apply(struct state *state, const struct change_set *change_set, struct now now);

@@ -29,7 +29,7 @@ struct storage_sink {
  */
 struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
         uint64_t entry_bytes; /* of a key and its value together */
-        size_t n_changes;     /* of entries, registrations, replies and notifications */
+        size_t n_changes;     /* of entries, registrations, replies, executions and notifications */
         size_t n_bytes;       /* of keys, values, names and recipients */
 };
 

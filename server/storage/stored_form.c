@@ -13,6 +13,7 @@
 #define KIND_HEADER       "H"
 #define KIND_REGISTRATION "R"
 #define KIND_REPLY        "A"
+#define KIND_EXECUTION    "E"
 #define KIND_NOTIFICATION "N"
 
 /* 1. Fields */
@@ -225,31 +226,40 @@ int stored_registration_read(struct slice record, struct registration_change *re
 
 /* 4. Reply */
 
-void stored_reply_append(struct buf *buf, const struct reply_change *reply) {
-        const struct remembered_reply *remembered = &reply->reply;
-
-        buf_append_string(buf, KIND_REPLY);
-        buf_append(buf, &reply->digest, sizeof(reply->digest));
+static void append_remembered(struct buf *buf, const struct remembered_reply *remembered) {
         append_bytes(buf, slice_from_string(outcome_name(remembered->outcome)));
         append_bool(buf, remembered->has_version);
         append_version(buf, (struct version){ remembered->version_wall_ms, remembered->version_counter });
+}
+
+static struct remembered_reply read_remembered(struct field_reader *reader) {
+        struct remembered_reply remembered = { 0 };
+        enum outcome outcome = OUTCOME_DONE;
+        struct version version;
+
+        check(reader, outcome_from_name(read_bytes(reader), &outcome) == 0);
+        check(reader, outcomes[outcome].built_from == PAYLOAD_CONSTANT); /* others are never remembered */
+        remembered.outcome = (uint16_t)outcome;
+        remembered.has_version = read_bool(reader);
+        version = read_version(reader);
+        remembered.version_wall_ms = version.wall_ms;
+        remembered.version_counter = version.counter;
+        return remembered;
+}
+
+void stored_reply_append(struct buf *buf, const struct reply_change *reply) {
+        buf_append_string(buf, KIND_REPLY);
+        buf_append(buf, &reply->digest, sizeof(reply->digest));
+        append_remembered(buf, &reply->reply);
         append_uint64(buf, (uint64_t)reply->forget_at_ms);
 }
 
 int stored_reply_read(struct slice record, struct reply_change *ret_reply) {
         struct field_reader reader = begin(record, KIND_REPLY);
         struct reply_change reply = { 0 };
-        enum outcome outcome = OUTCOME_DONE;
-        struct version version;
 
         read_fixed(&reader, &reply.digest, sizeof(reply.digest));
-        check(&reader, outcome_from_name(read_bytes(&reader), &outcome) == 0);
-        check(&reader, outcomes[outcome].built_from == PAYLOAD_CONSTANT); /* others are never remembered */
-        reply.reply.outcome = (uint16_t)outcome;
-        reply.reply.has_version = read_bool(&reader);
-        version = read_version(&reader);
-        reply.reply.version_wall_ms = version.wall_ms;
-        reply.reply.version_counter = version.counter;
+        reply.reply = read_remembered(&reader);
         reply.forget_at_ms = (int64_t)read_uint64(&reader);
         if (end(&reader) < 0)
                 return -EBADMSG;
@@ -257,7 +267,33 @@ int stored_reply_read(struct slice record, struct reply_change *ret_reply) {
         return 0;
 }
 
-/* 5. Notification */
+/* 5. Execution */
+
+void stored_execution_append(struct buf *buf, const struct execution_row *row) {
+        const struct executed_request *execution = &row->after;
+
+        buf_append_string(buf, KIND_EXECUTION);
+        append_uint64(buf, execution->id.broker_run);
+        append_uint64(buf, execution->id.number);
+        append_uint64(buf, execution->order);
+        append_remembered(buf, &execution->reply);
+}
+
+int stored_execution_read(struct slice record, struct execution_row *ret_row) {
+        struct field_reader reader = begin(record, KIND_EXECUTION);
+        struct executed_request execution = { .id = { .broker_run = read_uint64(&reader) } };
+
+        execution.id.number = read_uint64(&reader);
+        execution.order = read_uint64(&reader);
+        execution.reply = read_remembered(&reader);
+        check(&reader, execution.id.number > 0);
+        if (end(&reader) < 0)
+                return -EBADMSG;
+        *ret_row = (struct execution_row){ .after = execution };
+        return 0;
+}
+
+/* 6. Notification */
 
 void stored_notification_append(struct buf *buf, const struct notification_change *notification) {
         buf_append_string(buf, KIND_NOTIFICATION);

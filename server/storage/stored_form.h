@@ -4,9 +4,10 @@
 #include "state/change_set.h"
 
 /*
- * The stored form of a header, a registration, a reply and a notification: the bytes that every
- * storage keeps. A storage adds what it finds a record by (a number, a hash), and a checksum.
- * Entries are not here: the SQLite storage keeps them in columns, for users of the sqlite3 tool.
+ * The stored form of a header, a registration, a reply, an execution and a notification: the bytes
+ * that every storage keeps. A storage adds what it finds a record by (a number, a hash), and a
+ * checksum. Entries are not here: the SQLite storage keeps them in columns, for users of the sqlite3
+ * tool.
  *
  * A record is a letter for its kind, then its fields in the order in which the append function
  * writes them. The names of a registration come first, so that a storage can compare them alone. A
@@ -33,6 +34,10 @@ void stored_registration_append_names(struct buf *buf, struct slice client, stru
 /* The storage keeps the number of the reply beside the record. Reading sets it to 0. */
 void stored_reply_append(struct buf *buf, const struct reply_change *reply);
 int stored_reply_read(struct slice record, struct reply_change *ret_reply);
+
+/* The storage keeps the place of the execution beside the record. Reading sets it to 0. */
+void stored_execution_append(struct buf *buf, const struct execution_row *row);
+int stored_execution_read(struct slice record, struct execution_row *ret_row);
 
 /* The storage keeps the sequence beside the record. Reading sets it to 0. */
 void stored_notification_append(struct buf *buf, const struct notification_change *notification);

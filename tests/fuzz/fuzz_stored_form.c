@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 #include "storage/stored_form.h"
@@ -40,6 +41,15 @@ static int repeat_reply(struct slice record, struct buf *buf) {
         return r;
 }
 
+static int repeat_execution(struct slice record, struct buf *buf) {
+        struct execution_row stored;
+        int r = stored_execution_read(record, &stored);
+
+        if (r == 0)
+                stored_execution_append(buf, &stored);
+        return r;
+}
+
 static int repeat_notification(struct slice record, struct buf *buf) {
         struct notification_change stored;
         int r = stored_notification_read(record, &stored);
@@ -49,8 +59,9 @@ static int repeat_notification(struct slice record, struct buf *buf) {
         return r;
 }
 
-static int (*const repeat[])(struct slice record, struct buf *buf) = { repeat_header, repeat_registration,
-                                                                       repeat_reply, repeat_notification };
+static int (*const repeat[])(struct slice record, struct buf *buf) = {
+        repeat_header, repeat_registration, repeat_reply, repeat_execution, repeat_notification,
+};
 
 static struct version make_version(struct slice *input) {
         struct version version = { .wall_ms = (int64_t)input_number(input, 6) };
@@ -96,6 +107,19 @@ static void make_reply(struct slice *input, struct buf *buf) {
         stored_reply_append(buf, &stored);
 }
 
+static void make_execution(struct slice *input, struct buf *buf) {
+        struct execution_row stored = { .after = { .id = { .broker_run = input_number(input, 8) } } };
+        struct version version = make_version(input);
+
+        stored.after.id.number = 1 + input_number(input, 7);
+        stored.after.order = input_number(input, 8);
+        stored.after.reply.outcome = OUTCOME_DELETED;
+        stored.after.reply.has_version = input_chance(input, 50);
+        stored.after.reply.version_wall_ms = version.wall_ms;
+        stored.after.reply.version_counter = version.counter;
+        stored_execution_append(buf, &stored);
+}
+
 static void make_notification(struct slice *input, struct buf *buf) {
         struct notification_change stored = { .version = make_version(input), .key = input_text(input) };
 
@@ -110,13 +134,15 @@ static void make_notification(struct slice *input, struct buf *buf) {
         stored_notification_append(buf, &stored);
 }
 
-static void (*const make[])(struct slice *input, struct buf *buf) = { make_header, make_registration,
-                                                                      make_reply, make_notification };
+static void (*const make[])(struct slice *input, struct buf *buf) = {
+        make_header, make_registration, make_reply, make_execution, make_notification,
+};
+#define N_KINDS ARRAY_LENGTH(make)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CLEANUP(buf_deinit) struct buf made = { 0 }, repeated = { 0 };
         struct slice input = { data, size }, cut;
-        size_t kind = input_below(&input, 4);
+        size_t kind = input_below(&input, N_KINDS);
         int r;
 
         r = repeat[kind](input, &repeated);
@@ -134,6 +160,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cut = buf_slice(&made);
         cut.length -= 1 + input_below(&input, cut.length < 256 ? cut.length : 256);
         ASSERT(repeat[kind](cut, &repeated) == -EBADMSG);
-        ASSERT(repeat[(kind + 1) % 4](buf_slice(&made), &repeated) == -EBADMSG);
+        ASSERT(repeat[(kind + 1) % N_KINDS](buf_slice(&made), &repeated) == -EBADMSG);
         return 0;
 }

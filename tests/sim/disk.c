@@ -85,6 +85,19 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         return r;
 }
 
+static int load_executions(const struct disk *disk, const struct storage_sink *sink) {
+        const struct executed_request *places = disk->state->engine->executions.places;
+        int r = 0;
+
+        for (size_t place = 0; place < EXECUTIONS_PLACES && r == 0; place++) {
+                struct execution_row row = { .place = place, .after = places[place] };
+
+                if (row.after.id.number > 0)
+                        r = apply(disk, sink, (struct change_set){ .executions = &row, .n_executions = 1 });
+        }
+        return r;
+}
+
 static int load_notifications(const struct disk *disk, const struct storage_sink *sink) {
         const struct pending_notification *next;
         uint64_t sequence = 0;
@@ -110,6 +123,8 @@ static int load(struct storage *storage, const struct storage_sink *sink) {
                 r = load_registrations(disk, sink);
         if (r == 0)
                 r = load_replies(disk, sink);
+        if (r == 0)
+                r = load_executions(disk, sink);
         return r == 0 ? load_notifications(disk, sink) : r;
 }
 
@@ -212,6 +227,13 @@ static void compare_replies(const struct dedup *some, const struct dedup *all, i
         }
 }
 
+static void compare_executions(const struct executions *a, const struct executions *b) {
+        for (size_t place = 0; place < EXECUTIONS_PLACES; place++) {
+                ASSERT(a->places[place].id.broker_run == b->places[place].id.broker_run);
+                ASSERT(a->places[place].id.number == b->places[place].id.number);
+        }
+}
+
 static void compare_notifications(const struct state *stored, const struct state *state) {
         const struct pending_notification *a, *b;
         uint64_t sequence = state->delivered;
@@ -235,5 +257,6 @@ void disk_compare(const struct disk *disk, const struct state *state, size_t n_p
         compare_registrations(&stored->engine->registrations, &state->engine->registrations);
         compare_replies(&stored->engine->dedup, &state->engine->dedup, now.mono_ns);
         compare_replies(&state->engine->dedup, &stored->engine->dedup, now.mono_ns);
+        compare_executions(&stored->engine->executions, &state->engine->executions);
         compare_notifications(stored, state);
 }

@@ -46,6 +46,11 @@ static bool is_issued(const struct database_load *load, struct version version) 
         return version_compare(version, load->header.clock) <= 0;
 }
 
+static bool is_reply_issued(const struct database_load *load, const struct remembered_reply *reply) {
+        return !reply->has_version ||
+               is_issued(load, (struct version){ reply->version_wall_ms, reply->version_counter });
+}
+
 static int apply(const struct database_load *load, struct change_set change_set) {
         change_set.header = load->header;
         return load->sink->apply(load->sink->userdata, &change_set);
@@ -113,12 +118,24 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         if (record_read(statement, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
             stored_reply_read(record, &change) < 0)
                 return -EBADMSG;
-        if (change.reply.has_version &&
-            !is_issued(load, (struct version){ change.reply.version_wall_ms, change.reply.version_counter }))
+        if (!is_reply_issued(load, &change.reply))
                 return -EBADMSG;
 
         change.number = number;
         return apply(load, (struct change_set){ .replies = &change, .n_replies = 1 });
+}
+
+static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
+        struct execution_row row;
+        struct slice record;
+        uint64_t place;
+
+        if (record_read(statement, &place, &record) < 0 || stored_execution_read(record, &row) < 0 ||
+            !is_reply_issued(load, &row.after.reply))
+                return -EBADMSG;
+
+        row.place = place;
+        return apply(load, (struct change_set){ .executions = &row, .n_executions = 1 });
 }
 
 static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
@@ -144,6 +161,7 @@ static const struct {
         { "entries", "SELECT " ENTRY_COLUMNS " FROM entries", 1, load_entry },
         { "registrations", "SELECT hash, checksum, record FROM registrations", 0, load_registration },
         { "replies", "SELECT number, checksum, record FROM replies ORDER BY number", 0, load_reply },
+        { "executions", "SELECT place, checksum, record FROM executions", 0, load_execution },
         { "notifications", "SELECT sequence, checksum, record FROM notifications ORDER BY sequence", 0,
           load_notification },
 };

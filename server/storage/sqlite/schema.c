@@ -16,6 +16,8 @@ static const char tables[] =
         "CREATE TABLE registrations (hash INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT "
         "NULL);"
         "CREATE TABLE replies (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT NULL);"
+        "CREATE TABLE executions (place INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT "
+        "NULL);"
         "CREATE TABLE notifications (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
         " record BLOB NOT NULL);";
 

@@ -31,6 +31,7 @@ static const char *const statements_sql[] = {
         /* The first rows, so that a commit after a long time without one is not slow. */
         [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE number <= ?1 AND"
                                    " number < (SELECT min(number) FROM replies) + ?2",
+        [WRITE_PUT_EXECUTION] = "REPLACE INTO executions (place, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_PUT_NOTIFICATION] =
                 "INSERT INTO notifications (sequence, checksum, record) VALUES (?1, ?2, ?3)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1",
@@ -99,6 +100,12 @@ static int write_reply(struct sqlite_writer *writer, const struct reply_change *
         buf_reset(&writer->record);
         stored_reply_append(&writer->record, change);
         return put_record(writer, WRITE_PUT_REPLY, change->number);
+}
+
+static int write_execution(struct sqlite_writer *writer, const struct execution_row *row) {
+        buf_reset(&writer->record);
+        stored_execution_append(&writer->record, row);
+        return put_record(writer, WRITE_PUT_EXECUTION, row->place);
 }
 
 static int write_notification(struct sqlite_writer *writer, const struct notification_change *change) {
@@ -179,6 +186,8 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
         code = write_notifications(writer, change_set);
         if (code == SQLITE_OK)
                 code = write_replies(writer, change_set);
+        for (size_t i = 0; i < change_set->n_executions && code == SQLITE_OK; i++)
+                code = write_execution(writer, &change_set->executions[i]);
         for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++)
                 code = write_entry(writer, &change_set->entries[i]);
         for (size_t i = 0; i < change_set->n_registrations && code == SQLITE_OK; i++)

@@ -63,6 +63,8 @@ static const struct {
         { "SET of a new key", SET("none", "w", PX(10)), OUTCOME_DONE },
         { "SET of an expired key", SET("past", "w"), OUTCOME_DONE },
         { "DEL", DEL("k"), OUTCOME_DELETED },
+        { "SET with a number", SET("k", "w", .id = { 7, 1 }), OUTCOME_DONE },
+        { "DEL with a number", DEL("past", .id = { 7, 2 }), OUTCOME_NOTHING },
         { "DEL of an expired key", DEL("past"), OUTCOME_NOTHING },
         { "VDEL", VDEL("k", "v"), OUTCOME_DELETED },
         { "KEYNOTIFY", WATCH("d", "k"), OUTCOME_DONE },

@@ -106,6 +106,15 @@ static void add_replies(struct content *content, const struct state *state, stru
         }
 }
 
+static void add_executions(struct content *content, const struct state *state) {
+        const struct executed_request *places = state->engine->executions.places;
+
+        for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
+                if (places[place].id.number > 0)
+                        stored_execution_append(content_add(content, "execution", place),
+                                                &(struct execution_row){ .after = places[place] });
+}
+
 static void add_notifications(struct content *content, const struct state *state) {
         const struct pending_notification *next;
         uint64_t sequence = 0;
@@ -136,6 +145,7 @@ static void content_fill(struct content *content, const struct state *state, str
         add_entries(content, state);
         add_registrations(content, state);
         add_replies(content, state, now);
+        add_executions(content, state);
         add_notifications(content, state);
         qsort(content->records, content->n, sizeof(*content->records), compare_records);
 }
@@ -195,6 +205,8 @@ static void request(struct history *history) {
 
         snprintf(correlation, sizeof(correlation), "correlation-%08llu",
                  (unsigned long long)history->n_requests++);
+        if (below(2)) /* also numbers that are executed already */
+                request.id = (struct request_id){ 1 + below(3), history->n_requests - below(2) };
         request.correlation_data = slice_from_string(correlation);
         if (request.verb == VERB_SET) {
                 snprintf(value, sizeof(value), "value-%llu", (unsigned long long)below(1000));

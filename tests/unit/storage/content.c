@@ -173,6 +173,17 @@ void content_put_reply(struct content *content, uint64_t number, const struct di
         free(digest_text);
 }
 
+void content_put_execution(struct content *content, const struct execution_row *row) {
+        const struct executed_request *execution = &row->after;
+        const struct remembered_reply *reply = &execution->reply;
+
+        content_put(content, text_of("execution %03zu", row->place),
+                    text_of("run %" PRIu64 " number %" PRIu64 " order %" PRIu64
+                            " outcome %u version %d %" PRId64 ":%u",
+                            execution->id.broker_run, execution->id.number, execution->order, reply->outcome,
+                            reply->has_version, reply->version_wall_ms, reply->version_counter));
+}
+
 static char *notification_name(uint64_t sequence) {
         return text_of("notification %020" PRIu64, sequence);
 }

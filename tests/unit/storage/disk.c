@@ -29,7 +29,7 @@ static void take_header(struct disk *disk, const struct change_set *change_set) 
         }
 
         cr_assert_eq(change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                             change_set->n_notifications,
+                             change_set->n_executions + change_set->n_notifications,
                      0);
         disk->header = change_set->header;
         disk->timescale = timescale_resume(disk->header.reading_ms, disk->header.shift_ms, disk->now);
@@ -77,11 +77,13 @@ static int take(void *userdata, const struct change_set *change_set) {
                 take_registration(disk, &change_set->registrations[i]);
         for (size_t i = 0; i < change_set->n_replies; i++)
                 take_reply(disk, &change_set->replies[i]);
+        for (size_t i = 0; i < change_set->n_executions; i++)
+                content_put_execution(&disk->loaded, &change_set->executions[i]);
         for (size_t i = 0; i < change_set->n_notifications; i++)
                 take_notification(disk, &change_set->notifications[i]);
         cr_assert_eq(disk->loaded.n_lines - n_before,
                      change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                             change_set->n_notifications,
+                             change_set->n_executions + change_set->n_notifications,
                      "a row is stored twice");
         return 0;
 }
@@ -218,7 +220,7 @@ static void reset_changes(struct disk *disk) {
         while (disk->n_copies > 0)
                 free(disk->copies[--disk->n_copies]);
         disk->n_entries = disk->n_registrations = disk->n_replies = 0;
-        disk->n_forgotten = disk->n_notifications = 0;
+        disk->n_executions = disk->n_forgotten = disk->n_notifications = 0;
         disk->delivered = 0;
 }
 
@@ -365,6 +367,24 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
         content_put_reply(&disk->expected, number, &change->digest, change->reply, deadline_ns);
 }
 
+void disk_execute(struct disk *disk, size_t place, uint64_t number, struct version version) {
+        struct execution_row *row = &disk->executions[disk->n_executions];
+
+        cr_assert_lt(disk->n_executions, DISK_CHANGES_MAX);
+        disk->n_executions++;
+        *row = (struct execution_row){
+                .place = place,
+                .before = { .id = { 1, number } }, /* is not stored */
+                .after = { .id = { number << 8, number },
+                           .order = 2 * number,
+                           .reply = { .version_wall_ms = version.wall_ms,
+                                      .version_counter = version.counter,
+                                      .outcome = OUTCOME_DELETED,
+                                      .has_version = version.wall_ms != 0 } },
+        };
+        content_put_execution(&disk->expected, row);
+}
+
 void disk_forget_reply(struct disk *disk, uint64_t number) {
         cr_assert_lt(disk->n_forgotten, DISK_CHANGES_MAX);
         disk->forgotten[disk->n_forgotten++] = (struct forgotten_reply){ .number = number };
@@ -427,6 +447,8 @@ int disk_commit(struct disk *disk) {
                 .n_registrations = disk->n_registrations,
                 .replies = disk->replies,
                 .n_replies = disk->n_replies,
+                .executions = disk->executions,
+                .n_executions = disk->n_executions,
                 .forgotten = disk->forgotten,
                 .n_forgotten = disk->n_forgotten,
                 .forgotten_up_to = disk->forgotten_up_to,

@@ -35,9 +35,10 @@ struct disk {
         struct entry_change entries[DISK_CHANGES_MAX];
         struct registration_change registrations[DISK_CHANGES_MAX];
         struct reply_change replies[DISK_CHANGES_MAX];
+        struct execution_row executions[DISK_CHANGES_MAX];
         struct forgotten_reply forgotten[DISK_CHANGES_MAX];
         struct notification_change notifications[DISK_CHANGES_MAX];
-        size_t n_entries, n_registrations, n_replies, n_forgotten, n_notifications;
+        size_t n_entries, n_registrations, n_replies, n_executions, n_forgotten, n_notifications;
         uint64_t delivered, forgotten_up_to;
         void **copies;
         size_t n_copies, copies_capacity;
@@ -99,7 +100,8 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns);
-void disk_forget_reply(struct disk *disk, uint64_t number);   /* also one of this change set */
+void disk_forget_reply(struct disk *disk, uint64_t number); /* also one of this change set */
+void disk_execute(struct disk *disk, size_t place, uint64_t number, struct version version);
 void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this number */
 
 /*

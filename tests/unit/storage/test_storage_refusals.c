@@ -154,6 +154,10 @@ static void add_page_reply(struct disk *to) {
         disk_reply(to, 1, OUTCOME_PAGE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
 }
 
+static void add_execution_ahead(struct disk *to) {
+        disk_execute(to, 2, 1, (struct version){ DISK_WALL_MS + 1, 0 });
+}
+
 static void add_negative_version(struct disk *to) {
         disk_reply(to, 1, OUTCOME_DONE, (struct version){ -1, 0 }, NEVER_FORGOTTEN_NS);
 }
@@ -165,6 +169,7 @@ static const struct {
 } inconsistent_rows[] = {
         { "an entry above the clock", add_entry_ahead, "a row of the table entries is damaged" },
         { "a reply above the clock", add_reply_ahead, "a row of the table replies is damaged" },
+        { "an execution above the clock", add_execution_ahead, "a row of the table executions is damaged" },
         { "a notification above the clock", add_notification_ahead,
           "a row of the table notifications is damaged" },
         { "a registration without a key", add_registration_without_key,
@@ -265,9 +270,9 @@ static const struct {
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 4", "a newer statestored created it" },
+        { "newer", "PRAGMA user_version = 5", "a newer statestored created it" },
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
-        { "the former one", "PRAGMA user_version = 2", "export with the version that wrote it" },
+        { "the former one", "PRAGMA user_version = 3", "export with the version that wrote it" },
         { "the first one", "PRAGMA user_version = 1", "export with the version that wrote it" },
         { "zero", "PRAGMA user_version = 0", "an older statestored created it" },
         { "another application", "PRAGMA application_id = 1", "not a database of statestored" },
