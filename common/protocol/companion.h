@@ -324,5 +324,3 @@ struct companion_number_pair companion_number_pair(uint64_t first, uint64_t seco
 
 /* Parse a pair. Returns 0 or -EINVAL. */
 int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);
-
-#include "protocol/companion_former.h"

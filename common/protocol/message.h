@@ -30,9 +30,7 @@ struct message {
         struct slice correlation_data; /* data NULL: absent */
         uint8_t qos;
         bool has_expiry;
-        uint32_t expiry_s; /* Message Expiry Interval: the remaining seconds */
-        bool is_verified; /* MAC and sequence number are valid (companion.h): the identity properties can be trusted */
-        uint8_t properties_digest[32]; /* of the received user properties (COMPANION_DIGEST_SIZE) */
+        uint32_t expiry_s;   /* Message Expiry Interval: the remaining seconds */
         size_t broker_bytes; /* to be sent: memory that the broker needs for it; 0: message_size() */
         size_t n_user_properties;
         struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];

@@ -11,7 +11,7 @@
 #include "base/time_units.h"
 #include "config/config.h"
 #include "pipeline/seeding.h"
-#include "protocol/companion.h"
+#include "protocol/companion_box.h"
 #include "storage/sqlite/sqlite.h"
 
 static struct engine_config make_engine_config(const struct config *config) {

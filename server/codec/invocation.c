@@ -2,8 +2,6 @@
 
 #include "codec/invocation.h"
 
-#include "base/assert.h"
-#include "protocol/companion_mac.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -27,10 +25,11 @@ const char *request_fault_label(enum request_fault fault) {
 void invocation_properties(const struct decoder *decoder,
                            struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
         const struct slice names[INVOCATION_PROPERTIES_MAX] = {
-                SLICE_LITERAL(PROPERTY_TIMESTAMP),          SLICE_LITERAL(PROPERTY_FENCE),
-                SLICE_LITERAL(PROPERTY_SOURCE_ID),          SLICE_LITERAL(PROPERTY_VERSION),
-                SLICE_LITERAL(COMPANION_PROPERTY_MAC),      SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
-                SLICE_LITERAL(COMPANION_PROPERTY_USERNAME), slice_from_string(decoder->persistence_name),
+                SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID),
+                SLICE_LITERAL(PROPERTY_VERSION),
+                slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));
@@ -183,8 +182,7 @@ static enum request_fault check_properties(const struct message *message, struct
         return REQUEST_FAULT_NONE;
 }
 
-/* The client id that the message claims for its sender. */
-static struct slice claimed_client(const struct message *message) {
+struct slice invocation_sender(const struct message *message) {
         struct slice client = message_property(message, PROPERTY_SOURCE_ID);
 
         return client.length > 0 ? client : topic_response_client(message->response_topic);
@@ -195,31 +193,6 @@ struct sender {
         struct slice username; /* absent: none */
         uint64_t connection;   /* 0: not verified */
 };
-
-/* Read the identity properties of a verified message. */
-static struct sender verified_sender(const struct message *message) {
-        struct companion_request request = { 0 };
-        int r = companion_mac_read(message_property(message, COMPANION_PROPERTY_MAC), &request);
-
-        ASSERT(r == 0);
-        return (struct sender){ message_property(message, COMPANION_PROPERTY_CLIENT_ID),
-                                message_property(message, COMPANION_PROPERTY_USERNAME), request.connection };
-}
-
-/*
- * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified
- * request has no client: the sender may have made up the client id. A request at QoS 0 or 2 is
- * always unverified, because the plugin adds identity properties only at QoS 1.
- */
-static struct sender sender_of(const struct decoder *decoder, const struct message *message) {
-        if (!decoder->has_plugin)
-                return (struct sender){ .client_id = claimed_client(message) };
-        return message->is_verified ? verified_sender(message) : (struct sender){ 0 };
-}
-
-struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
-        return sender_of(decoder, message).client_id;
-}
 
 /* Decode what is in the payload and depends on it. */
 static enum outcome decode_request(const struct message *message, struct request *request) {
@@ -268,7 +241,7 @@ static void decode(const struct decoder *decoder, const struct message *message,
 
 void invocation_decode(const struct decoder *decoder, const struct message *message,
                        struct invocation *ret_invocation) {
-        decode(decoder, message, sender_of(decoder, message), ret_invocation);
+        decode(decoder, message, (struct sender){ .client_id = invocation_sender(message) }, ret_invocation);
 }
 
 static bool is_read(const struct decoder *decoder, struct slice name) {

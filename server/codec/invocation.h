@@ -57,15 +57,13 @@ struct invocation {
 
 /* Parameters of decoding. Strings are borrowed. */
 struct decoder {
-        bool has_plugin; /* the broker has the plugin: use the identity that the plugin adds to messages */
-
         /* The user property with which a SET requests persistence. NULL: no such property. */
         const char *persistence_name;
         struct slice persistence_value;
 };
 
 /*
- * Decode the message. Sets *ret_invocation with any result: log lines and metrics use the fields of
+ * Decode a message of a broker without the plugin. Sets *ret_invocation with any result: log lines and metrics use the fields of
  * refused requests too.
  */
 void invocation_decode(const struct decoder *decoder, const struct message *message,
@@ -87,16 +85,14 @@ void invocation_decode_record(const struct decoder *decoder, const struct frame_
                               const struct message *message, struct invocation *ret_invocation);
 
 /*
- * Return the client id of the sender, to select a queue before the message is decoded. With the
- * plugin, this is the verified client id; absent if the message is not verified. Without the
- * plugin, this is the client id that the message claims; absent if the message claims none. The
- * result points into the message.
+ * Return the client id that the message claims for its sender (PROTOCOL.md "Requests"), to select a
+ * queue before the message is decoded; absent if it claims none. The result points into the message.
  */
-struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
+struct slice invocation_sender(const struct message *message);
 
 /*
  * Return the names of all user properties that invocation_decode() reads. An absent name ends the
  * array. The MQTT client can drop other user properties of received messages.
  */
-#define INVOCATION_PROPERTIES_MAX 9
+#define INVOCATION_PROPERTIES_MAX 6
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

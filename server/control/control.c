@@ -156,33 +156,32 @@ static void send_error(struct control *control, uint64_t number, struct message 
         pipeline_send(control->pipeline, &reply);
 }
 
-static void send_with_fault(struct control *control, const struct injected_fault *injected,
-                            const struct message *reply, struct now now) {
+/* Returns whether the pipeline publishes the reply. */
+static bool apply_fault(struct control *control, const struct injected_fault *injected,
+                        const struct message *reply, struct now now) {
         const struct fault_rule *rule = injected->rule;
 
         switch (rule->action) {
         case FAULT_DELAY:
                 delay_reply(control, *reply, rule->delay_ms, now);
-                break;
+                return false;
         case FAULT_NO_REPLY:
-                break;
+                return false;
         case FAULT_REPLY_TWICE:
                 pipeline_send(control->pipeline, reply);
-                pipeline_send(control->pipeline, reply);
-                break;
+                return true;
         case FAULT_ERROR:
                 send_error(control, injected->number, *reply, buf_slice(&rule->text));
-                break;
+                return false;
         case FAULT_KICK:
-                pipeline_send_connection(control->pipeline, SLICE_LITERAL(COMPANION_KICK),
-                                         injected->connection);
-                break;
+                pipeline_kick(control->pipeline, injected->connection);
+                return false;
         default:
-                pipeline_send(control->pipeline, reply);
+                return true;
         }
 }
 
-static void control_on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
+static bool control_on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         struct control *control = userdata;
         const struct injected_fault *injected = &control->injected_faults[number % INJECTED_FAULTS_MAX];
         bool is_injected = number > 0 && injected->number == number && injected->rule;
@@ -191,10 +190,7 @@ static void control_on_reply(void *userdata, uint64_t number, const struct messa
         if (!is_injected || injected->rule->action != FAULT_ERROR)
                 journal_add_reply(&control->journal, number, reply->payload,
                                   message_property(reply, PROPERTY_TIMESTAMP));
-        if (is_injected)
-                send_with_fault(control, injected, reply, now);
-        else
-                pipeline_send(control->pipeline, reply);
+        return !is_injected || apply_fault(control, injected, reply, now);
 }
 
 static int control_on_notification(void *userdata, struct slice client, struct slice key) {

@@ -318,38 +318,13 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         outcome = make_room(step, 0, cost);
         if (outcome != OUTCOME_DONE)
                 return outcome;
-        if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
+        if (effects_reserve_row(step->effects) < 0 ||
             !(registration = registrations_add(registrations, names, request->user, request->connection)))
                 return OUTCOME_OUT_OF_MEMORY;
 
         effects_row(step->effects,
                     (struct row){ .type = ROW_REGISTRATION,
                                   .registration = { registration_ref(registration), .is_added = true } });
-        if (step->engine->is_tracking_uncertain ||
-            !registrations_of_client(registrations, request->client)->next_of_client)
-                effects_track(step->effects, request->connection, TRACK_CONNECTION);
-        return OUTCOME_DONE;
-}
-
-static enum outcome keep_registration(struct request_step *step) {
-        if (!step->engine->is_tracking_uncertain)
-                return OUTCOME_DONE;
-        if (effects_reserve_track(step->effects) < 0)
-                return OUTCOME_OUT_OF_MEMORY;
-
-        effects_track(step->effects, step->request->connection, TRACK_CONNECTION);
-        return OUTCOME_DONE;
-}
-
-static enum outcome end_registration(struct request_step *step, struct registration *registration) {
-        struct registrations *registrations = &step->engine->registrations;
-
-        if (effects_reserve_track(step->effects) < 0)
-                return OUTCOME_OUT_OF_MEMORY;
-
-        disconnect_end_registration(step->engine, registration, step->effects);
-        if (!registrations_of_client(registrations, step->request->client))
-                effects_track(step->effects, step->request->connection, UNTRACK_CONNECTION);
         return OUTCOME_DONE;
 }
 
@@ -357,7 +332,7 @@ static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
         const struct registration_names names = { request->client, request->key, step->key_hash };
         struct registration *registration;
-        enum outcome outcome;
+        enum outcome outcome = OUTCOME_DONE;
 
         if (request->client.length == 0) {
                 reply_outcome(step, OUTCOME_CLIENT_UNKNOWN);
@@ -373,11 +348,9 @@ static void execute_keynotify(struct request_step *step) {
         registration = registrations_find(&step->engine->registrations, names);
         if (!request->stop && !registration)
                 outcome = add_registration(step, names);
-        else if (!request->stop)
-                outcome = keep_registration(step);
-        else if (registration)
-                outcome = end_registration(step, registration);
-        else
+        else if (request->stop && registration)
+                disconnect_end_registration(step->engine, registration, step->effects);
+        else if (request->stop)
                 outcome = OUTCOME_NOTHING;
 
         if (outcome == OUTCOME_DONE)

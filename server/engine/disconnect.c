@@ -62,7 +62,7 @@ static void end_others(struct engine *engine, const struct event *event, struct 
                         engine->revocation_epoch = engine->disconnect_epoch;
                 }
         engine->has_former_connections = false;
-        engine->is_tracking_uncertain = false;
+        engine->has_restored_registrations = false;
 }
 
 /* End those registrations of one client that were made over other connections. */

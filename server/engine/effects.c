@@ -55,7 +55,6 @@ void reply_deinit(struct reply *reply) {
 void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
-        effects->n_track_changes = 0;
         effects->n_executions = 0;
         effects->n_forgotten = 0;
 }
@@ -65,7 +64,6 @@ void effects_deinit(struct effects *effects) {
         free(effects->rows);
         free(effects->executions);
         free(effects->forgotten);
-        free(effects->track_changes);
         free(effects->changes);
         free(effects->notifications);
         *effects = (struct effects){ 0 };
@@ -125,20 +123,6 @@ void effects_change(struct effects *effects, struct row row, struct registration
                     struct version version) {
         effects_row(effects, row);
         effects_notify(effects, row.entry.after, watchers, version);
-}
-
-int effects_reserve_track(struct effects *effects) {
-        return array_reserve((void **)&effects->track_changes, &effects->track_changes_capacity,
-                             effects->n_track_changes + 1, sizeof(*effects->track_changes));
-}
-
-void effects_track(struct effects *effects, uint64_t connection, enum track_action action) {
-        if (connection == 0)
-                return;
-
-        ASSERT(effects->n_track_changes < effects->track_changes_capacity);
-        effects->track_changes[effects->n_track_changes++] =
-                (struct track_change){ .connection = connection, .action = action };
 }
 
 int effects_reserve_execution(struct effects *effects) {

@@ -42,18 +42,6 @@ struct notification {
         size_t change; /* index into changes */
 };
 
-/* What the plugin must do with one connection (common/protocol/companion.h). */
-enum track_action {
-        TRACK_CONNECTION,   /* report when it ends: it has its first registration */
-        UNTRACK_CONNECTION, /* do not report it: it has no registration any more */
-        KICK_CONNECTION,    /* close it: its client must register again */
-};
-
-struct track_change {
-        uint64_t connection;
-        enum track_action action;
-};
-
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
@@ -62,8 +50,6 @@ struct effects {
         struct forgotten_reply *forgotten; /* before their time; engine_undo() does not revert it */
         size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
-        struct track_change *track_changes;
-        size_t n_track_changes, track_changes_capacity;
         struct key_change *changes;
         size_t n_changes, changes_capacity;
         struct notification *notifications;
@@ -98,15 +84,6 @@ void effects_change(struct effects *effects, struct row row, struct registration
  */
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version);
-
-/* Make room for one action of the plugin. Returns 0 or -ENOMEM. */
-int effects_reserve_track(struct effects *effects);
-
-/*
- * Add an action of the plugin, after effects_reserve_track(). Ignores connection 0, which means
- * unknown.
- */
-void effects_track(struct effects *effects, uint64_t connection, enum track_action action);
 
 /* Make room for one row. Returns 0 or -ENOMEM. */
 int effects_reserve_row(struct effects *effects);

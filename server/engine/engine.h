@@ -171,10 +171,10 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
 int engine_undo(struct engine *engine, const struct effects *effects);
 
 /*
- * Return true if the plugin may track other connections than those with registrations: from an
- * engine_undo() of an ended registration or of a track change, until EVENT_CONNECTIONS_RETAINED.
+ * Return true if a connection with registrations may have ended: from an engine_undo() of an ended
+ * registration until EVENT_CONNECTIONS_RETAINED.
  */
-bool engine_is_tracking_uncertain(const struct engine *engine);
+bool engine_has_restored_registrations(const struct engine *engine);
 
 /* 1. State */
 

@@ -22,12 +22,7 @@ struct engine {
          */
         bool has_former_connections;
 
-        /*
-         * As engine_is_tracking_uncertain(). Until EVENT_CONNECTIONS_RETAINED, each KEYNOTIFY adds
-         * TRACK_CONNECTION: an undone event may have ended the registrations of its connection
-         * because the plugin does not track the connection.
-         */
-        bool is_tracking_uncertain;
+        bool has_restored_registrations; /* as engine_has_restored_registrations() */
 
         /*
          * When an event ends a registration whose connection may still be open, the engine sets

@@ -14,22 +14,14 @@ static bool is_granted(const struct engine *engine, const struct registration *r
         return !policy || policy_decide(policy, &origin, ACCESS_READ, registration->key_name, &budget);
 }
 
-/*
- * End the registration, unless the policy grants it. Its connection stays open. If the connection
- * has no other registration, the plugin must not track it any more.
- */
+/* End the registration, unless the policy grants it. Its connection stays open. */
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
-        uint64_t connection = registration->connection;
-
         if (is_granted(engine, registration))
                 return;
 
         disconnect_end_registration(engine, registration, effects);
         engine->revocation_epoch = ++engine->disconnect_epoch;
-        if (connection != 0 && !registrations_of_connection(&engine->registrations, connection) &&
-            effects_reserve_track(effects) == 0)
-                effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
 /* Check all registrations from now on. */

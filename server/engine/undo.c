@@ -31,7 +31,7 @@ static int undo_registration(struct engine *engine, const struct row *row) {
         struct registration *present;
 
         if (!row->registration.is_added) {
-                engine->is_tracking_uncertain = true;
+                engine->has_restored_registrations = true;
                 revocation_repeat_unless_granted(engine, registration);
                 return engine_put_registration(engine, registration->client_name, registration->user,
                                                registration->key_name, registration->connection);
@@ -50,14 +50,13 @@ static void undo_reply(struct engine *engine, const struct row *row) {
                 dedup_forget(&engine->dedup, record);
 }
 
-bool engine_is_tracking_uncertain(const struct engine *engine) {
-        return engine->is_tracking_uncertain;
+bool engine_has_restored_registrations(const struct engine *engine) {
+        return engine->has_restored_registrations;
 }
 
 int engine_undo(struct engine *engine, const struct effects *effects) {
         int r = 0;
 
-        engine->is_tracking_uncertain |= effects->n_track_changes > 0;
         if (effects->n_lost > 0)
                 engine_restore_lost_keys(engine);
         for (size_t i = effects->n_rows; i-- > 0 && r == 0;) {

@@ -175,13 +175,20 @@ static void append_outcomes(struct buf *text, const struct counters *c) {
                 append_outcome(text, VERB_UNKNOWN, request_fault_label(i), c->n_faults[i]);
 }
 
-static void append_messages(struct buf *text, const struct counters *c) {
+static void append_messages(struct buf *text, const struct counters *c,
+                            const struct frame_counters *plugin) {
         static const char dropped[] = "statestore_dropped_total";
+        static const char refused[] = "statestore_plugin_refused_total";
         static const char notifications[] = "statestore_notifications_total";
 
         append_family(text, dropped, "counter", "Requests, replies and notifications that were dropped.");
         for (size_t i = 0; i < N_DROPS; i++)
                 append_labelled(text, dropped, "cause", drops[i], c->n_drops[i]);
+        append_family(text, refused, "counter",
+                      "Requests that the plugin has not passed on since the broker was started.");
+        append_labelled(text, refused, "cause", "too_many_waiting", plugin->n_too_many);
+        append_labelled(text, refused, "cause", "store_unavailable", plugin->n_unavailable);
+        append_labelled(text, refused, "cause", "not_taken", plugin->n_dropped);
         append_family(text, notifications, "counter", "Notifications that were sent.");
         append_labelled(text, notifications, "kind", "set", c->n_notifications_set);
         append_labelled(text, notifications, "kind", "delete", c->n_notifications_deleted);
@@ -264,7 +271,7 @@ void metrics_append(struct buf *text, const struct metrics_source *source) {
         append_labelled(text, "statestore_build_info", "version", STATESTORED_VERSION, 1);
         append_numbers(text, source);
         append_outcomes(text, counters);
-        append_messages(text, counters);
+        append_messages(text, counters, &source->gauges.plugin);
         append_latencies(text, counters->latencies);
         append_clock(text, counters, &source->gauges);
         append_broker(text, source->gauges.broker_kind);

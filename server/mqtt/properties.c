@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "protocol/companion_mac.h"
 
 static struct slice own(struct mqtt_incoming *incoming, void *data, size_t length) {
         ASSERT(incoming->n_owned < ARRAY_LENGTH(incoming->owned));
@@ -29,7 +28,7 @@ static bool is_wanted(const struct message *message, struct slice name, const st
 }
 
 static int incoming_read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                                       const struct slice *wanted, struct companion_digest *digest) {
+                                       const struct slice *wanted) {
         struct message *message = &incoming->message;
         char *name_text = NULL, *value = NULL;
         struct slice name;
@@ -39,7 +38,6 @@ static int incoming_read_user_property(struct mqtt_incoming *incoming, const mos
                 return -ENOMEM;
 
         name = slice_from_string(name_text);
-        companion_digest_add(digest, name, slice_from_string(value));
         if (message->n_user_properties == MESSAGE_USER_PROPERTIES_MAX || !is_wanted(message, name, wanted)) {
                 free(name_text);
                 free(value);
@@ -54,7 +52,7 @@ static int incoming_read_user_property(struct mqtt_incoming *incoming, const mos
 }
 
 static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                                  const struct slice *wanted, struct companion_digest *digest) {
+                                  const struct slice *wanted) {
         struct message *message = &incoming->message;
         int identifier = mosquitto_property_identifier(property);
         uint16_t length;
@@ -83,7 +81,7 @@ static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitt
                 message->has_expiry = true;
                 return 0;
         case MQTT_PROP_USER_PROPERTY:
-                return incoming_read_user_property(incoming, property, wanted, digest);
+                return incoming_read_user_property(incoming, property, wanted);
         default:
                 return 0;
         }
@@ -91,7 +89,6 @@ static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitt
 
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
                        const mosquitto_property *properties, const struct slice *wanted) {
-        struct companion_digest digest;
         int r;
 
         incoming->n_owned = 0;
@@ -101,13 +98,11 @@ int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_me
                 .qos = (uint8_t)message->qos,
         };
 
-        companion_digest_init(&digest);
         for (; properties; properties = mosquitto_property_next(properties)) {
-                r = incoming_read_property(incoming, properties, wanted, &digest);
+                r = incoming_read_property(incoming, properties, wanted);
                 if (r < 0)
                         return r;
         }
-        companion_digest_finish(&digest, incoming->message.properties_digest);
         return 0;
 }
 

@@ -20,8 +20,7 @@ struct mqtt_incoming {
 /*
  * Fill *incoming. Call mqtt_incoming_deinit() also after an error. wanted: the names of the user
  * properties to copy; a slice with data NULL ends the array. Only the first property of each name
- * is copied. Also computes message.properties_digest, which the MAC of a request covers
- * (companion_mac.h). Returns 0 or -ENOMEM.
+ * is copied. Returns 0 or -ENOMEM.
  */
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
                        const mosquitto_property *properties, const struct slice *wanted);

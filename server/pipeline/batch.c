@@ -22,8 +22,9 @@ static void reset_replies(struct batch *batch) {
 void batch_reset(struct batch *batch) {
         batch->n_messages = 0;
         batch->n_bytes = 0;
-        batch->n_replies_counted = batch->n_rows_counted = batch->n_notifications_counted =
-                batch->n_track_changes_counted = 0;
+        batch->n_replies_counted = batch->n_rows_counted = batch->n_notifications_counted = 0;
+        batch->last_number = 0;
+        batch->execution_ns = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
         batch->texts_length = 0;
@@ -32,7 +33,6 @@ void batch_reset(struct batch *batch) {
                 batch->texts = NULL;
                 batch->texts_capacity = 0;
         }
-        batch->n_track_changes_published = 0;
 }
 
 void batch_deinit(struct batch *batch) {
@@ -46,8 +46,7 @@ void batch_deinit(struct batch *batch) {
 bool batch_is_empty(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        return effects->n_rows == 0 && effects->n_track_changes == 0 && batch->n_replies == 0 &&
-               effects->n_notifications == 0;
+        return effects->n_rows == 0 && batch->n_replies == 0 && effects->n_notifications == 0;
 }
 
 static size_t entry_bytes(const struct entry *entry) {
@@ -56,7 +55,8 @@ static size_t entry_bytes(const struct entry *entry) {
 
 static size_t reply_bytes(const struct pending_reply *pending) {
         const struct reply *reply = &pending->reply;
-        size_t n_bytes = pending->response_topic.length + pending->correlation_data.length;
+        size_t n_bytes = pending->response_topic.length + pending->correlation_data.length +
+                         pending->fault_value.length;
 
         switch (outcomes[reply->outcome].built_from) {
         case PAYLOAD_ENTRY:
@@ -93,9 +93,9 @@ static size_t notification_bytes(const struct effects *effects, const struct not
                entry_bytes(effects->changes[notification->change].entry);
 }
 
-void batch_add_message(struct batch *batch, const struct message *message) {
+void batch_add_message(struct batch *batch, size_t n_bytes) {
         batch->n_messages++;
-        batch->n_bytes += BATCH_ITEM_BYTES + message_size(message);
+        batch->n_bytes += BATCH_ITEM_BYTES + n_bytes;
 }
 
 void batch_add_cost(struct batch *batch) {
@@ -109,8 +109,6 @@ void batch_add_cost(struct batch *batch) {
                 batch->n_bytes +=
                         BATCH_ITEM_BYTES +
                         notification_bytes(effects, &effects->notifications[batch->n_notifications_counted]);
-        for (; batch->n_track_changes_counted < effects->n_track_changes; batch->n_track_changes_counted++)
-                batch->n_bytes += BATCH_ITEM_BYTES;
 }
 
 bool batch_is_full(const struct batch *batch) {
@@ -139,9 +137,14 @@ uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now
 }
 
 struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending) {
-        size_t n_text_bytes = pending->response_topic.length + 1 + pending->correlation_data.length + 1;
+        const struct slice texts[] = { pending->response_topic, pending->correlation_data,
+                                       pending->fault_value };
         struct pending_reply *added;
+        size_t n_text_bytes = 0;
         uint8_t *at;
+
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+                n_text_bytes += texts[i].length + 1;
 
         if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
                           sizeof(*batch->replies)) < 0 ||
@@ -153,26 +156,30 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_
         *added = *pending;
         added->text_offset = batch->texts_length;
         at = batch->texts + batch->texts_length;
-        at = mempcpy(at, pending->response_topic.data, pending->response_topic.length);
-        *at++ = '\0';
-        if (pending->correlation_data.length > 0)
-                at = mempcpy(at, pending->correlation_data.data, pending->correlation_data.length);
-        *at = '\0';
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+                if (texts[i].length > 0)
+                        at = mempcpy(at, texts[i].data, texts[i].length);
+                *at++ = '\0';
+        }
         batch->texts_length += n_text_bytes;
         return added;
 }
 
 const struct pending_reply *batch_next_reply(struct batch *batch) {
         struct pending_reply *pending;
+        const uint8_t *text;
 
         if (batch->n_replies_published == batch->n_replies)
                 return NULL;
 
         pending = &batch->replies[batch->n_replies_published];
-        pending->response_topic.data = batch->texts + pending->text_offset;
+        text = batch->texts + pending->text_offset;
+        pending->response_topic.data = text;
+        text += pending->response_topic.length + 1;
         if (pending->correlation_data.data)
-                pending->correlation_data.data =
-                        pending->response_topic.data + pending->response_topic.length + 1;
+                pending->correlation_data.data = text;
+        text += pending->correlation_data.length + 1;
+        pending->fault_value.data = text;
         return pending;
 }
 

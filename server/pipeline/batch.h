@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "codec/invocation.h"
 #include "engine/effects.h"
-#include "engine/request.h"
 #include "protocol/message.h"
 
 /*
@@ -19,8 +19,7 @@
  * - each notification: topic and value, once per recipient. With the plugin, a frame has the value
  *   once for many recipients, but the broker makes a copy for each of them, and the broker's loop
  *   is shared as well;
- * - BATCH_ITEM_BYTES for each of these, and for each track change. So the bytes also limit their
- *   number.
+ * - BATCH_ITEM_BYTES for each of these. So the bytes also limit their number.
  *
  * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were
  * executed and the changes of watched keys: each change is published as one message or more. A step
@@ -33,23 +32,31 @@
 /* The reply to one request, and its address. */
 struct pending_reply {
         /*
-         * The response topic and the correlation data are borrowed from the request. For a reply in
-         * a batch, read them only through batch_next_reply(): the texts move when the batch grows.
+         * These texts are borrowed from the request. For a reply in a batch, read them only through
+         * batch_next_reply(): the texts move when the batch grows.
          */
         struct slice response_topic;
         struct slice correlation_data; /* data NULL: the request has none */
-        size_t text_offset; /* of the response topic in batch.texts; the correlation data follows */
+        struct slice fault_value;      /* if `fault` is not REQUEST_FAULT_NONE */
+        size_t text_offset;            /* of the response topic in batch.texts; the other two follow */
         bool has_expiry;
         uint32_t expiry_s; /* message expiry interval on arrival */
         int64_t arrived_ns;
-        enum verb verb;  /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
-        uint64_t number; /* for the hook `reply` */
+        enum verb verb;       /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
+        uint64_t hook_number; /* for the hook `reply` */
+        /*
+         * Of a request in a frame: its number (protocol/companion.h), its connection, and whether
+         * the plugin publishes the reply. number 0: the request came as a message.
+         */
+        uint64_t number, connection;
+        bool is_replied_by_plugin;
         /*
          * Number of changes of watched keys in the batch, up to this request's own. Their
          * notifications precede the reply.
          */
         size_t n_preceding_changes;
-        struct reply reply; /* owned */
+        struct reply reply; /* owned; if `fault` is REQUEST_FAULT_NONE */
+        enum request_fault fault;
 };
 
 struct batch {
@@ -58,13 +65,15 @@ struct batch {
         struct effects effects;
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
-        uint8_t *texts; /* of each reply: response topic, NUL, correlation data, NUL */
+        uint8_t *
+                texts; /* of each reply: response topic, correlation data, value of the fault, each with NUL */
         size_t texts_length, texts_capacity;
-        size_t n_track_changes_published; /* of effects.track_changes: TRACK, UNTRACK and KICK for the plugin */
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
+        uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
+        int64_t execution_ns;     /* of these records */
         /* Numbers of replies and effects whose cost is in n_bytes: batch_add_cost(). */
-        size_t n_replies_counted, n_rows_counted, n_notifications_counted, n_track_changes_counted;
+        size_t n_replies_counted, n_rows_counted, n_notifications_counted;
 };
 
 void batch_deinit(struct batch *batch);
@@ -75,8 +84,8 @@ void batch_reset(struct batch *batch);
 /* Return true if there is nothing to store or publish. */
 bool batch_is_empty(const struct batch *batch);
 
-/* Add the message to n_messages and n_bytes, before it is executed. */
-void batch_add_message(struct batch *batch, const struct message *message);
+/* Add a message or a record of this size to n_messages and n_bytes, before it is executed. */
+void batch_add_message(struct batch *batch, size_t n_bytes);
 
 /*
  * Add the cost of the replies and effects that were added since the last call to n_bytes. Call

@@ -13,8 +13,8 @@ void pipeline_send(struct pipeline *pipeline, const struct message *message) {
         publisher_send(&pipeline->publisher, message, &id);
 }
 
-void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
-        publisher_send_connection(&pipeline->publisher, topic, connection);
+void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
+        frames_out_kick(&pipeline->frames_out, connection);
 }
 
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {

@@ -15,8 +15,8 @@ struct seed;
 /* Publish a message at once. A message that cannot be published is counted and logged. */
 void pipeline_send(struct pipeline *pipeline, const struct message *message);
 
-/* Publish the number of a connection on one of the plugin's topics: protocol/companion.h. */
-void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection);
+/* Let the plugin disconnect the client of this connection, with the next frame: protocol/companion.h. */
+void pipeline_kick(struct pipeline *pipeline, uint64_t connection);
 
 /*
  * Reply to a message with this payload, at once. The message's response topic must be valid:

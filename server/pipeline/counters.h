@@ -38,8 +38,8 @@ enum latency_stage {
         X(CONNECTION_FULL, "connection_full") /* too many earlier messages are not acknowledged */          \
         X(TOO_LARGE, "too_large")             /* larger than the broker's maximum packet size */            \
         X(NOT_SENDABLE, "not_sendable")       /* its topic or a property is not valid in MQTT */            \
-        X(UNVERIFIED, "unverified")           /* a request that the plugin did not verify */                \
-        X(REPEATED, "repeated")               /* a request whose sequence number was accepted before */
+        X(OUTSIDE_FRAME,                                                                                    \
+          "outside_frame") /* a request that was not in a frame of the plugin, which is loaded */
 
 enum drop_reason {
 #define DROP_ENUM(symbol, label) DROP_##symbol,

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 
+#include <stdlib.h>
+
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/time_units.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-#include "pipeline/verification.h"
 
 /* A commit that takes longer than this is stalled. */
 #define COMMIT_STALLED_NS INT64_C(100000000)
@@ -178,18 +180,12 @@ static void run_commit(void *argument) {
         pipeline->cycle.commit_result = storage_commit(pipeline->storage, &pipeline->cycle.change_set);
 }
 
-/* Make the change set of the batch. Returns 0 or -ENOMEM. */
-static int make_change_set(struct pipeline *pipeline, struct now now) {
-        pipeline->state->header.key_states = session_acknowledged_keys(&pipeline->session);
-        return state_change_set(pipeline->state, &pipeline->cycle.batch.effects, now,
-                                &pipeline->cycle.change_set);
-}
-
 /* Returns 0; -ENOMEM; or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
         int r;
 
-        r = make_change_set(pipeline, now);
+        r = state_change_set(pipeline->state, &pipeline->cycle.batch.effects, now,
+                             &pipeline->cycle.change_set);
         if (r < 0)
                 return r;
 
@@ -250,7 +246,8 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
                 return 0;
         }
 
-        r = make_change_set(pipeline, now);
+        r = state_change_set(pipeline->state, &pipeline->cycle.batch.effects, now,
+                             &pipeline->cycle.change_set);
         if (r == 0)
                 r = storage_commit(pipeline->storage, &pipeline->cycle.change_set);
         if (r == -ESTALE)
@@ -263,9 +260,9 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
 /* 4. The work for OPEN */
 
 /*
- * If a broker is served, apply next_policy, if there is one. Registrations end only while a broker
- * is served, because the plugin must receive UNTRACK for connections without registrations. Until
- * then no request is executed and no key expires, so the former policy decides nothing.
+ * If a broker is served, apply next_policy, if there is one. Until then no request is executed and
+ * no key expires, so the former policy decides nothing. Begin no commit while WELCOME is awaited:
+ * WELCOME is processed only in OPEN.
  */
 static void apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
@@ -281,11 +278,9 @@ static void apply_policy(struct pipeline *pipeline, struct now now) {
         cycle_step(pipeline, &changed, now);
 }
 
-/* The broker is served from now on. */
+/* The session is with this kind of broker from now on. */
 static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
-        session_serve(&pipeline->session, broker_kind);
         delivery_serve(&pipeline->delivery, broker_kind);
-        pipeline->decoder.has_plugin = broker_kind == BROKER_WITH_PLUGIN;
         execute_admit_early(pipeline);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
 }
@@ -300,43 +295,60 @@ static void serve_plain(struct pipeline *pipeline, struct now now) {
 
         if (!pipeline->session.is_session_present || engine_has_connections(pipeline->state->engine))
                 cycle_step(pipeline, &none_retained, now);
+        session_serve_plain(&pipeline->session);
         serve(pipeline, BROKER_PLAIN);
 }
 
 /*
  * Kick the clients that the plugin tracks and for which the store has no registrations: the
- * registrations ended while the store served another broker, or while the plugin did not reply.
- * Call after EVENT_CONNECTIONS_RETAINED: before it, a client may have registrations of a former
- * connection, too, and then only one of its connections is found.
+ * registrations ended while the store served another broker, or by a new policy. A request that is
+ * still kept may register again. Call after EVENT_CONNECTIONS_RETAINED: before it, a client may
+ * have registrations of a former connection, too, and then only one of its connections is found.
  */
-static void kick_stale(struct pipeline *pipeline, const struct companion_welcome *welcome) {
-        struct effects *effects = &pipeline->cycle.batch.effects;
+static void kick_stale(struct pipeline *pipeline, struct slice connections) {
+        struct handshake_connection connection;
 
-        for (size_t i = 0; i < welcome->n_connections; i++) {
-                if (engine_registration_of_connection(pipeline->state->engine, welcome->connections[i]))
-                        continue;
-                if (effects_reserve_track(effects) == 0)
-                        effects_track(effects, welcome->connections[i], KICK_CONNECTION);
-                else
-                        publisher_count_out_of_memory(&pipeline->publisher);
-        }
+        while (handshake_next_connection(&connections, &connection))
+                if (connection.is_tracked && !connection.is_pending &&
+                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
+                        frames_out_kick(&pipeline->frames_out, connection.number);
+        frames_out_flush(&pipeline->frames_out);
 }
 
-void cycle_serve_plugin(struct pipeline *pipeline, const struct companion_welcome *welcome, struct now now) {
-        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED,
-                                  .connections = welcome->connections,
-                                  .n_connections = welcome->n_connections };
+/* Append the numbers of the connections, in ascending order. */
+static void append_sorted(struct buf *numbers, struct slice connections) {
+        struct handshake_connection connection;
 
-        if (session_set_mac_key(&pipeline->session, welcome->mac_key))
-                pipeline->cycle.work |= CYCLE_WORK_COMMIT;
-        pipeline->session.is_guarded = welcome->is_guarded;
+        while (handshake_next_connection(&connections, &connection))
+                buf_append(numbers, &connection.number, sizeof(connection.number));
+        if (numbers->length > 0 && !buf_failed(numbers))
+                qsort(numbers->data, numbers->length / sizeof(uint64_t), sizeof(uint64_t), compare_uint64);
+}
+
+void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now) {
+        CLEANUP(buf_deinit) struct buf numbers = { 0 };
+        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED };
+
+        append_sorted(&numbers, welcome->connections);
+        if (buf_failed(&numbers)) {
+                publisher_count_out_of_memory(&pipeline->publisher);
+                session_restart_later(&pipeline->session, now);
+                return;
+        }
+
+        retained.connections = (const uint64_t *)numbers.data;
+        retained.n_connections = numbers.length / sizeof(uint64_t);
         delivery_skip_to(&pipeline->delivery, welcome->delivered);
         cycle_step(pipeline, &retained, now);
-        kick_stale(pipeline, welcome);
+        kick_stale(pipeline, welcome->connections);
+        session_serve_plugin(&pipeline->session, welcome);
         serve(pipeline, BROKER_WITH_PLUGIN);
-        /* the early messages are verified now: their sequences are at most that of WELCOME */
-        verification_skip_to(&pipeline->session.key_states, welcome->sequence);
-        apply_policy(pipeline, now); /* now: the next message of this wake-up may be a request */
+        apply_policy(pipeline, now); /* now: the next message of this wake-up may have requests */
+}
+
+void cycle_restart_session(struct pipeline *pipeline) {
+        delivery_pause(&pipeline->delivery);
+        session_restart(&pipeline->session);
 }
 
 /*
@@ -352,6 +364,11 @@ static bool must_end_batch(const struct pipeline *pipeline) {
 
 /* Do the work for OPEN. Returns false if there is nothing more to do. */
 static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct now now) {
+        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
+            pipeline->frames_out.has_failed) {
+                delivery_pause(&pipeline->delivery);
+                session_restart_later(&pipeline->session, now);
+        }
         apply_policy(pipeline, now);
         if (must_end_batch(pipeline)) {
                 end_batch(pipeline, now);
@@ -362,7 +379,7 @@ static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct no
                         serve_plain(pipeline, now);
                 return true;
         }
-        if (!*may_execute || inbox_is_empty(&pipeline->inbox))
+        if (!*may_execute || !execute_has_waiting(pipeline))
                 return false;
 
         *may_execute = false;
@@ -387,11 +404,8 @@ void cycle_advance(struct pipeline *pipeline, struct now now) {
                 case CYCLE_PUBLISHING:
                         is_advancing = publish_batch(pipeline, now);
                         execute_charge_quantum(pipeline);
-                        if (!is_advancing)
-                                break;
-                        if (pipeline->storage && pipeline_n_waiting_bytes(pipeline) == 0)
-                                session_replies_published(&pipeline->session);
-                        cycle->state = CYCLE_OPEN;
+                        if (is_advancing)
+                                cycle->state = CYCLE_OPEN;
                         break;
                 }
 }
@@ -449,7 +463,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         const struct hooks *hooks = pipeline->hooks;
         int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
-        if (!inbox_is_empty(&pipeline->inbox) && execute_can_begin(pipeline))
+        if (execute_has_waiting(pipeline) && execute_can_begin(pipeline))
                 return 0;
 
         if (deadline_ns < pipeline->cycle.next_tick_ns)
@@ -461,13 +475,12 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 }
 
 /*
- * A failed commit was undone: registrations that had ended are restored, and messages to the plugin
- * were dropped. When commits succeed again, ask the plugin which connections it tracks. Ask at most
+ * A failed commit was undone: registrations that had ended are restored. When commits succeed again, ask the plugin which connections it tracks. Ask at most
  * once per check: while the disk is almost full, commits can fail and succeed in turn.
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
-        return engine_is_tracking_uncertain(pipeline->state->engine) && !pipeline->cycle.has_commit_failed &&
-               pipeline->session.state == SESSION_WITH_PLUGIN;
+        return engine_has_restored_registrations(pipeline->state->engine) &&
+               !pipeline->cycle.has_commit_failed && pipeline->session.state == SESSION_WITH_PLUGIN;
 }
 
 /* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
@@ -479,8 +492,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
                 return;
 
         if (must_repeat_hello(pipeline)) {
-                delivery_pause(&pipeline->delivery);
-                session_restart(&pipeline->session);
+                cycle_restart_session(pipeline);
                 cycle_flush(pipeline, now);
                 return;
         }

@@ -6,31 +6,16 @@
 
 #include "base/cleanup.h"
 #include "base/time_units.h"
-#include "protocol/companion_frame.h"
 #include "protocol/topics.h"
 #include "state/recipients.h"
 
-/*
- * Limits to the recipients of one frame. The broker first makes one copy of the notification for
- * each recipient of the frame, and then writes the copies. It reads no other packet meanwhile, but
- * it does between two frames. FRAME_RECIPIENTS_MAX and BROKER_BYTES_MAX keep this time short. With
- * 1,000 watchers, small frames also notify the last watcher earlier than one large frame: the
- * copies fit in the processor's cache.
- *
- * A frame has at least one recipient, however large its copy. Each frame contains the value again:
- * with 1 MiB in place of BROKER_BYTES_MAX, a value of 1 MB for 100 watchers takes the broker three
- * times as long.
- *
- * BROKER_BYTES_OVERHEAD: the memory of one copy beside its topic and payload.
- */
-#define FRAME_RECIPIENTS_MAX  100
-#define BROKER_BYTES_MAX      ((size_t)4 << 20)
+/* The memory of one copy of a notification in the broker, beside its topic and payload. */
 #define BROKER_BYTES_OVERHEAD 1024
 
 /*
- * Timeout for DELIVERED, measured from the last frame. The broker drops DELIVERED if the queue of
- * the store's session is full, which clients can cause. Without the timeout the store would stay
- * full, and would execute no request any more.
+ * Timeout for `delivered` in a frame of the plugin, measured from the last notification. The broker
+ * drops frames of the plugin if the queue of the store's session is full. Without the timeout the
+ * store would stay full, and would execute no request any more.
  */
 #define DELIVERED_TIMEOUT_NS NS_PER_S
 
@@ -115,30 +100,7 @@ static void publish_messages(struct delivery *delivery, const struct pending_not
 /* 2. The plugin */
 
 /*
- * Return the number of recipients that fit in the packet of a frame with this key and payload; at
- * least 1.
- */
-static size_t n_recipients_max(const struct delivery *delivery, const struct message *message,
-                               struct slice key) {
-        uint64_t max_bytes = engine_config(delivery->state->engine)->packets.max_bytes;
-        struct message frame = *message;
-        uint64_t n_bytes, n_max;
-
-        /*
-         * The packet without recipients. Its length field counts with its maximum size: recipients
-         * may lengthen it.
-         */
-        frame.topic = SLICE_LITERAL(COMPANION_DELIVER);
-        n_bytes = message_packet_size(&frame) + (MESSAGE_VARINT_MAX - 1) + COMPANION_FRAME_HEADER_SIZE +
-                  key.length;
-        n_max = n_bytes < max_bytes ? (max_bytes - n_bytes) / COMPANION_RECIPIENT_SIZE : 0;
-        if (n_max > FRAME_RECIPIENTS_MAX)
-                n_max = FRAME_RECIPIENTS_MAX;
-        return n_max > 0 ? (size_t)n_max : 1;
-}
-
-/*
- * Remove the recipients of the next frame from the list, and append their connections. Returns
+ * Remove the recipients of the next record from the list, and append their connections. Returns
  * their number. *ret_broker_bytes: the memory that their copies need in the broker.
  */
 static size_t take_recipients(const struct delivery *delivery,
@@ -157,11 +119,11 @@ static size_t take_recipients(const struct delivery *delivery,
                         break;
                 }
                 copy_bytes += 2 * recipient.client_length;
-                if (n > 0 && n_bytes + copy_bytes > BROKER_BYTES_MAX)
+                if (n > 0 && n_bytes + copy_bytes > FRAMES_OUT_BROKER_BYTES_MAX)
                         break;
                 for (int i = n_copies(delivery, notification, &recipient); i > 0; i--, n++) {
                         n_bytes += copy_bytes;
-                        companion_recipient_append(connections, recipient.connection);
+                        frame_recipient_append(connections, recipient.connection);
                 }
                 *recipients = rest;
         }
@@ -173,72 +135,39 @@ static size_t take_recipients(const struct delivery *delivery,
  * Kick the recipients of a notification that is too large: otherwise they would wait for it
  * forever.
  */
-static void kick_recipients(struct delivery *delivery, const struct companion_frame *frame) {
-        for (size_t i = 0; i < companion_frame_n_recipients(frame); i++)
-                publisher_send_connection(delivery->publisher, SLICE_LITERAL(COMPANION_KICK),
-                                          companion_frame_recipient(frame, i));
+static void kick_recipients(struct delivery *delivery, const struct frame_notification *record) {
+        for (size_t i = 0; i < frame_n_recipients(record); i++)
+                frames_out_kick(delivery->frames_out, frame_recipient(record, i));
 }
 
-/*
- * message: the notification, with the payload of the frame. Returns the result of
- * transport.publish(), or -ENOMEM.
- */
-static int send_frame(struct delivery *delivery, const struct companion_frame *frame,
-                      const struct message *message) {
-        CLEANUP(buf_deinit) struct buf payload = { 0 };
-        struct message packet = *message;
-        uint16_t id;
-        int r;
-
-        companion_frame_append(&payload, frame);
-        if (buf_failed(&payload)) {
-                publisher_count_out_of_memory(delivery->publisher);
-                return -ENOMEM;
-        }
-
-        packet.topic = SLICE_LITERAL(COMPANION_DELIVER);
-        packet.payload = buf_slice(&payload);
-        r = publisher_send(delivery->publisher, &packet, &id);
-        if (r == -EMSGSIZE)
-                kick_recipients(delivery, frame);
-        return r;
-}
-
-/*
- * Publish one frame to the first recipients, and remove them from the list. If memory is short,
- * remove all recipients.
- */
-static void publish_frame(struct delivery *delivery, const struct pending_notification *notification,
-                          const struct message *message, struct slice *recipients, int64_t now_ns) {
+/* Add one record for the first recipients to the frames, and remove them from the list. */
+static void add_record(struct delivery *delivery, const struct pending_notification *notification,
+                       const struct message *message, struct slice *recipients) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
-        size_t n, n_max = n_recipients_max(delivery, message, notification->key);
+        size_t n_max = frames_out_n_recipients_max(delivery->frames_out, notification->key, message);
         size_t copy_bytes = message->payload.length + topic_notify_length(0, notification->key.length) +
                             BROKER_BYTES_OVERHEAD;
-        struct message packet = *message;
-        struct companion_frame frame = {
+        struct frame_notification record = {
                 .sequence = notification->sequence,
                 .index = delivery->n_recipients_published,
-                .wants_acknowledgement = delivery->is_stored,
                 .key = notification->key,
-                .payload = message->payload,
         };
+        size_t n, broker_bytes;
 
-        n = take_recipients(delivery, notification, recipients, n_max, copy_bytes, &connections,
-                            &packet.broker_bytes);
+        n = take_recipients(delivery, notification, recipients, n_max > 0 ? n_max : 1, copy_bytes,
+                            &connections, &broker_bytes);
         delivery->n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
-                publisher_count_out_of_memory(delivery->publisher);
-                recipients->length = 0;
+                frames_out_fail(delivery->frames_out);
                 return;
         }
 
-        frame.is_last = recipients->length == 0;
-        frame.recipients = buf_slice(&connections);
-        if (frame.wants_acknowledgement)
-                delivery->deadline_ns = now_ns + DELIVERED_TIMEOUT_NS;
-        if (send_frame(delivery, &frame, &packet) < 0)
-                return;
-        count_notifications(delivery, notification, n);
+        record.is_last = recipients->length == 0;
+        record.recipients = buf_slice(&connections);
+        if (frames_out_notification(delivery->frames_out, &record, message, broker_bytes) == 0)
+                count_notifications(delivery, notification, n);
+        else
+                kick_recipients(delivery, &record);
 }
 
 /* 3. One change after the other */
@@ -250,22 +179,21 @@ static void continue_after(struct delivery *delivery, uint64_t sequence) {
         delivery->n_recipients_published = 0;
 }
 
-/* Count what is not published: one message for each client of a plain broker, or one frame. */
-static void count_dropped(struct delivery *delivery, struct slice recipients) {
+/*
+ * Memory is short for the notification. A plain broker gets none: count one message for each
+ * client. The plugin gets it after the next HELLO.
+ */
+static void drop_change(struct delivery *delivery, const struct pending_notification *notification,
+                        struct slice recipients) {
         struct recipient recipient;
 
-        while (recipients_next(&recipients, &recipient)) {
-                publisher_count_out_of_memory(delivery->publisher);
-                if (delivery->broker_kind == BROKER_WITH_PLUGIN)
-                        return;
+        if (delivery->broker_kind == BROKER_WITH_PLUGIN) {
+                frames_out_fail(delivery->frames_out);
+                return;
         }
-}
-
-/* The next notification is published to all its recipients. */
-static void end_change(struct delivery *delivery, const struct pending_notification *notification) {
+        while (recipients_next(&recipients, &recipient))
+                publisher_count_out_of_memory(delivery->publisher);
         continue_after(delivery, notification->sequence);
-        if (!delivery->is_stored)
-                state_deliver(delivery->state, notification->sequence);
 }
 
 /* Publish the notification to its remaining recipients while the transport has room. */
@@ -276,19 +204,20 @@ static void publish_change(struct delivery *delivery, const struct pending_notif
         struct message message;
 
         if (encoder_notification(delivery->encoder, &change, &message) < 0) {
-                count_dropped(delivery, recipients);
-                end_change(delivery, notification);
+                drop_change(delivery, notification, recipients);
                 return;
         }
 
         if (delivery->broker_kind != BROKER_WITH_PLUGIN)
                 publish_messages(delivery, notification, &message, &recipients);
-        else /* test control can omit all recipients: then one frame without recipients is published */
+        else /* test control can omit all recipients: then one record without recipients is added */
                 do
-                        publish_frame(delivery, notification, &message, &recipients, now_ns);
+                        add_record(delivery, notification, &message, &recipients);
                 while (recipients.length > 0 && publisher_has_room(delivery->publisher));
+        if (delivery->broker_kind == BROKER_WITH_PLUGIN)
+                delivery->deadline_ns = now_ns + DELIVERED_TIMEOUT_NS;
         if (recipients.length == 0)
-                end_change(delivery, notification);
+                continue_after(delivery, notification->sequence);
         else
                 delivery->recipients_offset = notification->recipients.length - recipients.length;
 }
@@ -316,10 +245,14 @@ static void remove_acknowledged(struct delivery *delivery) {
         delivery->notified_n_sent = publisher->n_sent;
 }
 
-/* The plugin drops frames that precede HELLO, if it is to acknowledge them. */
+/* Return whether the frames to the plugin have failed: the next HELLO repeats the notifications. */
+static bool has_failed(const struct delivery *delivery) {
+        return delivery->broker_kind == BROKER_WITH_PLUGIN && delivery->frames_out->has_failed;
+}
+
+/* The plugin drops frames that precede HELLO. */
 static bool can_publish(const struct delivery *delivery) {
-        return delivery->is_serving || delivery->broker_kind == BROKER_PLAIN ||
-               (delivery->broker_kind == BROKER_WITH_PLUGIN && !delivery->is_stored);
+        return delivery->is_serving || delivery->broker_kind == BROKER_PLAIN;
 }
 
 bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_ns) {
@@ -328,7 +261,7 @@ bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_
         if (!can_publish(delivery) || delivery->state->notifications.n_pending == 0)
                 return true;
 
-        while ((next = next_notification(delivery)) && next->sequence <= sequence) {
+        while (!has_failed(delivery) && (next = next_notification(delivery)) && next->sequence <= sequence) {
                 if (!publisher_has_room(delivery->publisher))
                         return false;
                 publish_change(delivery, next, now_ns);
@@ -338,7 +271,7 @@ bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_
 }
 
 bool delivery_is_waiting(const struct delivery *delivery) {
-        return delivery->is_serving && next_notification(delivery);
+        return delivery->is_serving && !has_failed(delivery) && next_notification(delivery);
 }
 
 /* 4. The broker */
@@ -384,17 +317,8 @@ void delivery_delivered(struct delivery *delivery, uint64_t sequence) {
                 delivery->deadline_ns = INT64_MAX;
 }
 
-/*
- * Send one more frame for the last published change, marked as its last frame, without recipients.
- * The plugin replies with DELIVERED. If no change is published completely, the next frame sets the
- * deadline.
- */
+/* If no change is published completely, the next notification sets the deadline. */
 void delivery_tick(struct delivery *delivery, struct now now) {
-        const struct companion_frame end = { .sequence = delivery->published_sequence,
-                                             .is_last = true,
-                                             .wants_acknowledgement = true };
-        const struct message message = { .qos = 1 };
-
         if (now.mono_ns < delivery->deadline_ns)
                 return;
 
@@ -402,7 +326,7 @@ void delivery_tick(struct delivery *delivery, struct now now) {
         if (!is_delivery_awaited(delivery))
                 return;
         delivery->deadline_ns = now.mono_ns + DELIVERED_TIMEOUT_NS;
-        send_frame(delivery, &end, &message);
+        frames_out_ask(delivery->frames_out);
 }
 
 struct registration *delivery_acknowledged(struct delivery *delivery, uint16_t id) {

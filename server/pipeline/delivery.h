@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codec/encoder.h"
+#include "pipeline/frames_out.h"
 #include "pipeline/hooks.h"
 #include "pipeline/inflight.h"
 #include "pipeline/publisher.h"
@@ -11,22 +12,21 @@
  * Delivery of notifications: publishes the pending notifications of the state in their order, and
  * removes them from the state when their delivery is known.
  *
- *     pending ──delivery_publish()──► published ──acknowledgements, DELIVERED──► removed
+ *     pending ──delivery_publish()──► published ──PUBACKs, `delivered`──► removed
  *        ▲                                │
  *        └──────── delivery_serve() ──────┘ at a broker with the plugin: published again
  *
  * A plain broker gets one message for each watcher, on the watcher's notify topic. A notification
- * is delivered when the broker has acknowledged its messages. The plugin gets frames
- * (common/protocol/companion_frame.h), each for many watchers with one copy of the payload, and
- * reports with DELIVERED up to which notification it has delivered all. Without a storage, a
- * published notification counts as delivered: nothing could be published again after a restart.
+ * is delivered when the broker has acknowledged its messages. The plugin gets records in frames
+ * (pipeline/frames_out.h), each for many watchers with one copy of the payload. Its frames say up
+ * to which notification it has delivered all.
  */
 struct delivery {
         struct state *state; /* borrowed, as are the following */
         struct publisher *publisher;
+        struct frames_out *frames_out;
         struct encoder *encoder;
         const struct hooks *hooks; /* NULL: none */
-        bool is_stored;            /* there is a storage */
 
         bool is_serving;              /* delivery_serve() was called, and no delivery_pause() since */
         enum broker_kind broker_kind; /* of the last delivery_serve() */
@@ -35,7 +35,7 @@ struct delivery {
         size_t recipients_offset;    /* of the next one: publishing continues at this byte */
         uint32_t n_recipients_published; /* of the next one: before that byte; only with the plugin */
 
-        int64_t deadline_ns;      /* for DELIVERED; INT64_MAX: none is awaited */
+        int64_t deadline_ns;      /* for `delivered`; INT64_MAX: it is not awaited */
         struct inflight inflight; /* with a plain broker */
         /*
          * With a plain broker: the notifications up to notified_sequence are delivered when the
@@ -60,9 +60,8 @@ bool delivery_is_full(const struct delivery *delivery);
 
 /*
  * A broker of this kind is served from now on. If it or the previous broker has the plugin, publish
- * again the notifications whose delivery is unknown. The PUBACK of a frame does not mean that the
- * plugin has processed the frame. The plugin drops changes that it has delivered already. If
- * neither broker has the plugin, the transport itself repeats messages without a PUBACK.
+ * again the notifications whose delivery is unknown. The plugin drops changes that it has delivered
+ * already. If neither broker has the plugin, the transport itself repeats messages without a PUBACK.
  */
 void delivery_serve(struct delivery *delivery, enum broker_kind broker_kind);
 
@@ -76,9 +75,8 @@ void delivery_pause(struct delivery *delivery);
  * Publish the notifications up to this sequence while the transport has room. Returns false if the
  * transport has no room. While no broker is served, the transport keeps the messages for the next
  * connection, in their order with the replies. But nothing is published, and true is returned,
- * before the first broker is served; and after a broker with the plugin if there is a storage: this
- * plugin drops frames that precede HELLO, and delivery_serve() publishes them. now_ns: monotonic
- * nanoseconds.
+ * before the first broker is served, and after a broker with the plugin: this plugin drops frames
+ * that precede HELLO, and delivery_serve() publishes them. now_ns: monotonic nanoseconds.
  */
 bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_ns);
 
@@ -97,7 +95,7 @@ void delivery_delivered(struct delivery *delivery, uint64_t sequence);
  */
 void delivery_skip_to(struct delivery *delivery, uint64_t sequence);
 
-/* If the deadline for DELIVERED has passed, request DELIVERED again. */
+/* If the deadline for `delivered` has passed, ask the plugin for a frame. */
 void delivery_tick(struct delivery *delivery, struct now now);
 
 /*

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Process a message from its arrival until its reply is in the batch.
+ * Process a request from its arrival until its reply is in the batch.
  *
- * While the broker kind is unknown, messages wait as early messages, because the broker kind
- * determines whether requests must be verified. Later, a message is executed on arrival if no other
- * message waits, the quantum is not used up, and the batch may take the message. Otherwise it waits
- * in the inbox.
+ * With the plugin, requests arrive in frames, whose records wait in frames_in. Without the plugin,
+ * they arrive as messages. While the broker kind is unknown, messages wait as early messages,
+ * because a broker with the plugin has requests only in frames. Later, a message is executed on
+ * arrival if no other message waits, the quantum is not used up, and the batch may take the
+ * message. Otherwise it waits in the inbox.
  */
 
 #include <errno.h>
 
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-#include "pipeline/verification.h"
 #include "protocol/topics.h"
 
 /*
@@ -43,14 +43,6 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
 
 /* 1. Execution */
 
-static void drop_unverified(struct pipeline *pipeline) {
-        pipeline->counters.n_drops[DROP_UNVERIFIED]++;
-        log_limited(
-                &pipeline->unverified_limit, LOG_WARNING,
-                "request dropped: the plugin did not verify it; it is a will, was changed, came through a "
-                "listener without the plugin, or waited while broker and store restarted");
-}
-
 /* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
 static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
         uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
@@ -61,37 +53,51 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
                 *max = skew_ms;
 }
 
-/* Execute a request, or reply with the error that its decoding found, and put the reply into the batch. */
-static void execute_and_reply(struct pipeline *pipeline, const struct pending_reply *address,
+/* Execute the request, and set its reply; or set the error that its decoding found. */
+static void execute_or_refuse(struct pipeline *pipeline, struct pending_reply *pending,
                               const struct invocation *invocation, struct now now) {
         struct batch *batch = &pipeline->cycle.batch;
-        struct pending_reply *pending = batch_add_reply(batch, address);
-        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
+        struct event event = { .type = EVENT_REQUEST,
+                               .request = &invocation->request,
+                               .reply = &pending->reply };
 
-        if (!pending) {
-                publisher_count_out_of_memory(&pipeline->publisher);
-                return;
-        }
         pending->reply = (struct reply){ .outcome = invocation->outcome };
         if (invocation->result == INVOCATION_REQUEST) {
-                event.reply = &pending->reply;
                 engine_step(pipeline->state->engine, &event, now, &batch->effects);
         } else {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
         }
-        pending->n_preceding_changes = batch->effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
                 client_log_refusal(&pipeline->client_log, pipeline->state->engine, &invocation->request,
                                    pending->reply.outcome, now);
 }
 
-static void refuse_faulty(struct pipeline *pipeline, const struct pending_reply *address,
-                          const struct invocation *invocation, struct now now) {
-        pipeline->counters.n_refused++;
-        pipeline->counters.n_faults[invocation->fault]++;
-        client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
-        publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
+/*
+ * Put the reply into the batch. If memory is short, nothing is executed: the plugin sends a request
+ * in a frame again, after the next HELLO.
+ */
+static void execute_and_reply(struct pipeline *pipeline, const struct pending_reply *address,
+                              const struct invocation *invocation, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        struct pending_reply *pending = batch_add_reply(batch, address);
+
+        if (!pending && address->number > 0) {
+                frames_out_fail(&pipeline->frames_out);
+                return;
+        }
+        if (!pending) {
+                publisher_count_out_of_memory(&pipeline->publisher);
+                return;
+        }
+        if (invocation->result == INVOCATION_FAULTY) {
+                pipeline->counters.n_refused++;
+                pipeline->counters.n_faults[invocation->fault]++;
+                client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
+        } else {
+                execute_or_refuse(pipeline, pending, invocation, now);
+        }
+        pending->n_preceding_changes = batch->effects.n_changes;
 }
 
 /* Returns false if the request was dropped. */
@@ -105,6 +111,10 @@ static bool execute_decoded(struct pipeline *pipeline, struct pending_reply *add
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
                 return false;
+        case INVOCATION_FAULTY:
+                address->fault = invocation->fault;
+                address->fault_value = invocation->fault_value;
+                break;
         case INVOCATION_REQUEST:
                 address->verb = request->verb;
                 if (request->has_timestamp)
@@ -116,53 +126,55 @@ static bool execute_decoded(struct pipeline *pipeline, struct pending_reply *add
 
         if (pending_reply_expiry_s(address, now.mono_ns) == 0)
                 pipeline->counters.n_expired++;
-        else if (invocation->result == INVOCATION_FAULTY)
-                refuse_faulty(pipeline, address, invocation, now);
         else
                 execute_and_reply(pipeline, address, invocation, now);
         return true;
 }
 
-/* Decode and execute a request. Returns false if it was dropped. */
+/* Execute a decoded request. Returns false if it was dropped. */
+static bool execute_invocation(struct pipeline *pipeline, struct pending_reply *address,
+                               struct invocation *invocation, struct now now) {
+        const struct hooks *hooks = pipeline->hooks;
+
+        if (hooks)
+                address->hook_number = hooks->request(hooks->userdata, invocation, now);
+        return execute_decoded(pipeline, address, invocation, now);
+}
+
 static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                             struct now now) {
-        const struct hooks *hooks = pipeline->hooks;
         struct pending_reply address = pending_reply_to(message, arrived_ns);
         struct invocation invocation;
 
-        /*
-         * The request arrived from a broker without the plugin, and now the store serves a broker
-         * with the plugin.
-         */
-        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN && message->qos == 1 &&
-            !message->is_verified) {
-                drop_unverified(pipeline);
-                return false;
-        }
         invocation_decode(&pipeline->decoder, message, &invocation);
-        if (hooks)
-                address.number = hooks->request(hooks->userdata, &invocation, now);
-        return execute_decoded(pipeline, &address, &invocation, now);
+        return execute_invocation(pipeline, &address, &invocation, now);
 }
 
-/*
- * Acknowledge DISCONNECTED with UNTRACK. If memory is short, send nothing: the plugin repeats
- * DISCONNECTED.
- */
-static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
-        struct effects *effects = &pipeline->cycle.batch.effects;
+static bool execute_framed_request(struct pipeline *pipeline, const struct record_in *in, struct now now) {
+        const struct frame_request *request = &in->record.request;
+        struct pending_reply address;
+        struct invocation invocation;
+        struct message message;
 
-        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
-            effects_reserve_track(effects) == 0)
-                effects_track(effects, connection, UNTRACK_CONNECTION);
+        invocation_message(&pipeline->decoder, request, &message);
+        address = pending_reply_to(&message, in->arrived_ns);
+        address.number = in->number;
+        address.connection = in->record.connection;
+        address.is_replied_by_plugin = request->is_replied_by_plugin;
+        invocation_decode_record(&pipeline->decoder, &in->record, &message, &invocation);
+        invocation.request.id = (struct request_id){ pipeline->session.broker_run, in->number };
+        return execute_invocation(pipeline, &address, &invocation, now);
 }
 
-static void execute_disconnected(struct pipeline *pipeline, const struct message *message, struct now now) {
-        struct event closed = { .type = EVENT_CONNECTION_CLOSED };
+static void execute_disconnected(struct pipeline *pipeline, const struct frame_to_store_record *record,
+                                 struct now now) {
+        struct event closed = { .type = EVENT_CONNECTION_CLOSED, .connection = record->connection };
 
-        if (parse_uint64(message->payload, &closed.connection) == 0 &&
-            cycle_step(pipeline, &closed, now) == 0)
-                acknowledge_disconnect(pipeline, closed.connection);
+        cycle_step(pipeline, &closed, now);
+        if (!record->is_slow_watcher)
+                return;
+        pipeline->counters.n_slow_watchers++;
+        client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, record->client_id);
 }
 
 /* Return true if the message reports on the presence topic that a client has disconnected. */
@@ -172,14 +184,11 @@ static bool is_presence(const struct pipeline *pipeline, const struct message *m
                topic_match_client(message->topic, slice_from_string(pipeline->presence_topic), ret_client);
 }
 
-/* Execute a message that reports a disconnect: of the plugin, or on the presence topic. */
-static void execute_other(struct pipeline *pipeline, const struct message *message, struct now now) {
+/* Execute a message that reports a disconnect on the presence topic. */
+static void execute_presence(struct pipeline *pipeline, const struct message *message, struct now now) {
         struct event disconnected = { .type = EVENT_CLIENT_DISCONNECTED };
 
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED)))
-                execute_disconnected(pipeline, message, now);
-        else if (session_broker_kind(&pipeline->session) == BROKER_PLAIN &&
-                 is_presence(pipeline, message, &disconnected.client))
+        if (is_presence(pipeline, message, &disconnected.client))
                 cycle_step(pipeline, &disconnected, now);
 }
 
@@ -188,43 +197,68 @@ static void execute_control(struct pipeline *pipeline, const struct message *mes
 }
 
 /*
- * Execute a message, and count it towards the limits of the batch and of the quantum. The clock is
- * read once per message: the end of this message is the start of the next.
+ * A message or a record was executed: count its cost towards the limits of the batch and of the
+ * quantum. The clock is read once: the end of this execution is the start of the next.
  */
-static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
-                            int64_t arrived_ns, struct now now) {
+static void end_execution(struct pipeline *pipeline, int64_t arrived_ns, bool is_request) {
         struct histogram *latencies = pipeline->counters.latencies;
         int64_t start_ns = pipeline->cycle.execution_start_ns;
-        bool is_measured = false;
 
         pipeline->cycle.n_done++;
-        batch_add_message(&pipeline->cycle.batch, message);
-        if (kind == MESSAGE_REQUEST)
-                is_measured =
-                        execute_request(pipeline, message, arrived_ns, now) && pipeline->transport.clock_ns;
-        else if (kind == MESSAGE_CONTROL)
-                execute_control(pipeline, message, now);
-        else
-                execute_other(pipeline, message, now);
-
         batch_add_cost(&pipeline->cycle.batch);
         execute_charge_quantum(pipeline);
-        if (is_measured) {
+        if (is_request && pipeline->transport.clock_ns) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - arrived_ns);
                 histogram_add(&latencies[STAGE_ENGINE], pipeline->cycle.execution_start_ns - start_ns);
         }
 }
 
+static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
+                            int64_t arrived_ns, struct now now) {
+        bool is_request = false;
+
+        batch_add_message(&pipeline->cycle.batch, message_size(message));
+        if (kind == MESSAGE_REQUEST)
+                is_request = execute_request(pipeline, message, arrived_ns, now);
+        else if (kind == MESSAGE_CONTROL)
+                execute_control(pipeline, message, now);
+        else
+                execute_presence(pipeline, message, now);
+        end_execution(pipeline, arrived_ns, is_request);
+}
+
+static void execute_record(struct pipeline *pipeline, const struct record_in *in, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        bool is_request = false;
+
+        batch_add_message(batch, in->n_bytes);
+        if (in->record.kind == FRAME_REQUEST)
+                is_request = execute_framed_request(pipeline, in, now);
+        else
+                execute_disconnected(pipeline, &in->record, now);
+        batch->last_number = in->number;
+        end_execution(pipeline, in->arrived_ns, is_request);
+}
+
 /* 2. Waiting */
 
-/*
- * The transport must have room: the reply to a request with invalid properties is published at
- * once.
- */
+/* If the broker does not keep up, replies would only need memory. */
 bool execute_can_begin(const struct pipeline *pipeline) {
         return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
                pipeline->cycle.state == CYCLE_OPEN && publisher_has_room(&pipeline->publisher) &&
-               !cycle_batch_is_full(pipeline) && !delivery_is_full(&pipeline->delivery);
+               !pipeline->frames_out.has_failed && !cycle_batch_is_full(pipeline) &&
+               !delivery_is_full(&pipeline->delivery);
+}
+
+/* The next record, if the broker has the plugin, which sent it after the last HELLO. */
+static const struct record_in *next_record(const struct pipeline *pipeline) {
+        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN)
+                return NULL;
+        return frames_in_first(&pipeline->frames_in);
+}
+
+bool execute_has_waiting(const struct pipeline *pipeline) {
+        return !inbox_is_empty(&pipeline->inbox) || next_record(pipeline);
 }
 
 /*
@@ -254,12 +288,13 @@ void execute_charge_quantum(struct pipeline *pipeline) {
 
         now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
         pipeline->cycle.quantum_work_ns += now_ns - pipeline->cycle.execution_start_ns;
+        pipeline->cycle.batch.execution_ns += now_ns - pipeline->cycle.execution_start_ns;
         pipeline->cycle.execution_start_ns = now_ns;
 }
 
 /*
  * Return the client in whose queue the message waits. A presence message waits behind the requests
- * of its client. Messages of the plugin wait in a queue for their topic.
+ * of its client.
  */
 static struct slice queue_of(const struct pipeline *pipeline, const struct message *message,
                              enum message_kind kind) {
@@ -269,7 +304,7 @@ static struct slice queue_of(const struct pipeline *pipeline, const struct messa
         if (pipeline->hooks && pipeline->hooks->control)
                 return (struct slice){ 0 };
         if (kind == MESSAGE_REQUEST)
-                return invocation_sender(&pipeline->decoder, message);
+                return invocation_sender(message);
         if (is_presence(pipeline, message, &client))
                 return client;
         return message->topic;
@@ -290,48 +325,28 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 }
 
 /*
- * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A
- * request at QoS 0 or 2 is not dropped: it gets an error. is_before_welcome: the request arrived
- * before WELCOME, so its MAC may have the former key.
+ * Return whether to execute a message of this kind. A broker with the plugin has requests and
+ * disconnects only in frames: anything else is a will, or came through a listener without the
+ * plugin.
  */
-static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
-                   bool is_before_welcome, bool *ret_is_verified) {
-        *ret_is_verified = false;
-        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST ||
-            message->qos != 1)
+static bool is_accepted(struct pipeline *pipeline, enum message_kind kind) {
+        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || kind == MESSAGE_CONTROL)
                 return true;
-
-        switch (verification_check(&pipeline->session.key_states, message, is_before_welcome)) {
-        case VERIFICATION_PASSED:
-                *ret_is_verified = true;
-                return true;
-        case VERIFICATION_REPEATED:
-                pipeline->counters.n_drops[DROP_REPEATED]++;
-                return false;
-        case VERIFICATION_FAILED:
-                break;
+        if (kind == MESSAGE_REQUEST) {
+                pipeline->counters.n_drops[DROP_OUTSIDE_FRAME]++;
+                log_limited(&pipeline->outside_frame_limit, LOG_WARNING,
+                            "request dropped: it was not in a frame of the plugin; it waited while broker "
+                            "and store restarted, or the plugin is not loaded in each listener");
         }
-        drop_unverified(pipeline);
         return false;
 }
 
-/*
- * Execute the message, or add it to the inbox, or drop it if it is not verified. Returns 0,
- * -ENOBUFS or -ENOMEM.
- */
+/* Execute the message, or add it to the inbox, or drop it. Returns 0, -ENOBUFS or -ENOMEM. */
 static int admit(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                  struct now now) {
-        struct message verified;
-        bool is_verified;
-
-        if (!verify(pipeline, message, kind, false, &is_verified))
+        if (!is_accepted(pipeline, kind))
                 return 0;
-        if (is_verified) {
-                verified = *message;
-                verified.is_verified = true;
-                message = &verified;
-        }
-        if (pipeline->inbox.queues.n_bytes > 0 || execute_is_quantum_over(pipeline) ||
+        if (execute_has_waiting(pipeline) || execute_is_quantum_over(pipeline) ||
             !can_execute_now(pipeline, kind))
                 return inbox_add(&pipeline->inbox, queue_of(pipeline, message, kind), message, now.mono_ns,
                                  PIPELINE_INBOX_MAX);
@@ -348,7 +363,7 @@ void execute_admit_early(struct pipeline *pipeline) {
                 enum message_kind kind = kind_of(pipeline, message);
                 int r;
 
-                if (!verify(pipeline, message, kind, true, &message->is_verified)) {
+                if (!is_accepted(pipeline, kind)) {
                         inbox_drop_early(&pipeline->inbox);
                         continue;
                 }
@@ -361,26 +376,42 @@ void execute_admit_early(struct pipeline *pipeline) {
         }
 }
 
-void execute_waiting(struct pipeline *pipeline, struct now now) {
-        if (inbox_is_empty(&pipeline->inbox))
-                return;
+/*
+ * Execute the first message, or the first record if no message waits: with the plugin, messages are
+ * only those of test control. Returns false if nothing more can be executed now.
+ */
+static bool execute_next(struct pipeline *pipeline, struct now now) {
+        const struct message *message;
+        const struct record_in *in;
+        enum message_kind kind;
+        int64_t arrived_ns;
 
+        if (inbox_is_empty(&pipeline->inbox)) {
+                in = next_record(pipeline);
+                if (!in || !execute_can_begin(pipeline))
+                        return false;
+                execute_record(pipeline, in, now);
+                frames_in_drop(&pipeline->frames_in);
+                return true;
+        }
+
+        message = inbox_first(&pipeline->inbox, &arrived_ns);
+        kind = kind_of(pipeline, message);
+        if (!can_execute_now(pipeline, kind))
+                return false;
+        if (is_accepted(pipeline, kind)) /* else it arrived from a broker without the plugin */
+                execute_message(pipeline, message, kind, arrived_ns, now);
+        inbox_drop(&pipeline->inbox);
+        return kind != MESSAGE_CONTROL; /* it may have changed the test clock: `now` is old */
+}
+
+void execute_waiting(struct pipeline *pipeline, struct now now) {
         pipeline->cycle.quantum_work_ns = 0;
         if (pipeline->transport.clock_ns) /* publishing has taken time */
                 pipeline->cycle.execution_start_ns =
                         pipeline->transport.clock_ns(pipeline->transport.userdata);
-        while (!inbox_is_empty(&pipeline->inbox) && !execute_is_quantum_over(pipeline)) {
-                int64_t arrived_ns;
-                const struct message *message = inbox_first(&pipeline->inbox, &arrived_ns);
-                enum message_kind kind = kind_of(pipeline, message);
-
-                if (!can_execute_now(pipeline, kind))
-                        return;
-                execute_message(pipeline, message, kind, arrived_ns, now);
-                inbox_drop(&pipeline->inbox);
-                if (kind == MESSAGE_CONTROL) /* it may have changed the test clock: `now` is old */
-                        return;
-        }
+        while (!execute_is_quantum_over(pipeline) && execute_next(pipeline, now))
+                ;
 }
 
 /* Process a message of the plugin on its arrival. Returns false for other messages. */
@@ -396,26 +427,25 @@ static bool receive_of_plugin(struct pipeline *pipeline, const struct message *m
         case SESSION_EVENT_WELCOME:
                 if (pipeline->cycle.state == CYCLE_OPEN) /* else HELLO is repeated after the timeout */
                         cycle_serve_plugin(pipeline, &event.welcome, now);
-                companion_welcome_deinit(&event.welcome);
                 break;
-        case SESSION_EVENT_DELIVERED:
-                delivery_delivered(&pipeline->delivery, event.sequence);
+        case SESSION_EVENT_FRAME:
+                delivery_delivered(&pipeline->delivery, pipeline->frames_in.delivered);
                 break;
-        case SESSION_EVENT_SLOW_WATCHER:
-                pipeline->counters.n_slow_watchers++;
-                client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, message->payload);
+        case SESSION_EVENT_FRAME_MISSING:
+                cycle_restart_session(pipeline);
                 break;
         }
+        session_event_deinit(&event);
         return true;
 }
 
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
         enum message_kind kind = kind_of(pipeline, message);
-        int r;
+        int r = 0;
 
-        if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now))
-                return;
-        if (session_broker_kind(&pipeline->session) == BROKER_UNKNOWN) {
+        if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now)) {
+                /* the caller's next event executes the records of a frame, if there is a storage */
+        } else if (session_broker_kind(&pipeline->session) == BROKER_UNKNOWN) {
                 session_extend_timeout(&pipeline->session, now);
                 r = inbox_add_early(&pipeline->inbox, message, now.mono_ns, PIPELINE_INBOX_MAX);
         } else {
@@ -427,6 +457,6 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
          * Publish the reply now, so that the broker forwards it while the pipeline reads the next
          * request.
          */
-        if (!pipeline->storage && pipeline->inbox.queues.n_bytes == 0 && pipeline->inbox.n_early_bytes == 0)
+        if (!pipeline->storage && inbox_is_empty(&pipeline->inbox) && pipeline->inbox.n_early_bytes == 0)
                 cycle_advance(pipeline, now);
 }

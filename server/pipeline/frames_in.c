@@ -35,7 +35,10 @@ static void read_next(struct frames_in *frames_in) {
         struct frame_in *frame;
 
         while ((frame = frames_in->oldest)) {
+                size_t n_bytes = frame->records.length;
+
                 if (frame_to_store_next(&frame->records, &frames_in->next.record)) {
+                        frames_in->next.n_bytes = n_bytes - frame->records.length;
                         frames_in->next.number = frame->number++;
                         frames_in->next.arrived_ns = frame->arrived_ns;
                         return;

@@ -23,6 +23,7 @@ struct frame_in;
 struct record_in {
         uint64_t number;    /* see companion.h */
         int64_t arrived_ns; /* monotonic */
+        size_t n_bytes;     /* of the record in the frame */
         struct frame_to_store_record record;
 };
 

@@ -26,6 +26,11 @@ void frames_out_start(struct frames_out *frames_out) {
         frames_out->has_failed = false;
 }
 
+void frames_out_fail(struct frames_out *frames_out) {
+        publisher_count_out_of_memory(frames_out->publisher);
+        frames_out->has_failed = true;
+}
+
 /* 1. Publishing */
 
 static struct message message_of(struct slice payload) {
@@ -56,10 +61,8 @@ void frames_out_flush(struct frames_out *frames_out) {
 void frames_out_ask(struct frames_out *frames_out) {
         frames_out_flush(frames_out);
         frame_to_plugin_append(&frames_out->frame);
-        if (buf_failed(&frames_out->frame)) {
-                publisher_count_out_of_memory(frames_out->publisher);
-                frames_out->has_failed = true;
-        }
+        if (buf_failed(&frames_out->frame))
+                frames_out_fail(frames_out);
         frames_out_flush(frames_out);
 }
 
@@ -114,8 +117,7 @@ static int add(struct frames_out *frames_out, const struct frame_to_plugin_recor
         length = frame->length;
         frame_to_plugin_append_record(frame, record);
         if (buf_failed(frame) || buf_failed(&frames_out->properties)) {
-                publisher_count_out_of_memory(frames_out->publisher);
-                frames_out->has_failed = true;
+                frames_out_fail(frames_out);
                 return 0;
         }
 

@@ -35,6 +35,9 @@ struct frames_out {
 
 void frames_out_deinit(struct frames_out *frames_out);
 
+/* Memory is too short for a record that somebody else makes: as if it could not be published. */
+void frames_out_fail(struct frames_out *frames_out);
+
 /* HELLO is sent: drop the records that are not published, and clear has_failed. */
 void frames_out_start(struct frames_out *frames_out);
 

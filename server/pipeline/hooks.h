@@ -23,10 +23,10 @@ struct hooks {
         uint64_t (*request)(void *userdata, struct invocation *invocation, struct now now);
 
         /*
-         * A reply is ready. The hook publishes it, or changes, delays or drops it. number: the
-         * result of `request`.
+         * A reply is ready. Return true: the pipeline publishes it. false: the hook publishes,
+         * delays or drops it. number: the result of `request`.
          */
-        void (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
+        bool (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
         /*
          * Return how many times to publish a notification of the key to this client. client: empty

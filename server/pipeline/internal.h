@@ -12,6 +12,8 @@
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
 #include "pipeline/delivery.h"
+#include "pipeline/frames_in.h"
+#include "pipeline/frames_out.h"
 #include "pipeline/inbox.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/publisher.h"
@@ -88,7 +90,9 @@ struct pipeline {
         struct session session;
         struct delivery delivery;
         struct publisher publisher;
-        struct inbox inbox;
+        struct inbox inbox;           /* messages of a plain broker, and of test control */
+        struct frames_in frames_in;   /* from the plugin */
+        struct frames_out frames_out; /* to the plugin */
 
         struct policy *policy;      /* owned; the engine borrows it */
         struct policy *next_policy; /* owned; applied by CYCLE_WORK_POLICY */
@@ -96,7 +100,7 @@ struct pipeline {
         struct counters counters;
         struct client_log client_log;
         /* Rate limits of log lines. */
-        struct log_limit waiting_limit, storage_limit, unverified_limit;
+        struct log_limit waiting_limit, storage_limit, outside_frame_limit;
 };
 
 /* cycle.c */
@@ -109,7 +113,10 @@ struct pipeline {
 void cycle_advance(struct pipeline *pipeline, struct now now);
 
 /* Serve a broker with the plugin, which has sent this WELCOME. In OPEN. */
-void cycle_serve_plugin(struct pipeline *pipeline, const struct companion_welcome *welcome, struct now now);
+void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now);
+
+/* Execute nothing until the plugin has replied to another HELLO, and sends its requests again. */
+void cycle_restart_session(struct pipeline *pipeline);
 
 /* As cycle_advance(). Then start a new quantum for the next pipeline_receive(). */
 void cycle_flush(struct pipeline *pipeline, struct now now);
@@ -132,20 +139,23 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now);
 bool execute_can_begin(const struct pipeline *pipeline);
 
 /*
- * Move the messages that arrived while no broker was served to the queues of their clients.
- * Requests that the plugin did not verify are dropped.
+ * Move the messages that arrived while no broker was served to the queues of their clients. Drop
+ * the requests if the broker has the plugin: it sends requests in frames.
  */
 void execute_admit_early(struct pipeline *pipeline);
 
-/* Execute waiting messages for one quantum of time. */
+/* Return true if a message or a record in a frame waits. */
+bool execute_has_waiting(const struct pipeline *pipeline);
+
+/* Execute waiting messages and records for one quantum of time. */
 void execute_waiting(struct pipeline *pipeline, struct now now);
 
 /* Return true if the present quantum is used up. */
 bool execute_is_quantum_over(const struct pipeline *pipeline);
 
 /*
- * Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the
- * present time.
+ * Add the time since execution_start_ns to quantum_work_ns, and to execution_ns of the batch if a
+ * record in a frame is executed or published. Set execution_start_ns to the present time.
  */
 void execute_charge_quantum(struct pipeline *pipeline);
 
@@ -156,7 +166,3 @@ void execute_charge_quantum(struct pipeline *pipeline);
  * it is then empty. If not, call this function again when the transport has room.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now);
-
-/* Reply at once to a request whose properties are invalid. */
-void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
-                   struct slice value, struct now now);

@@ -28,18 +28,18 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .presence_topic = config->presence_topic,
                 .is_client_id_random = config->is_client_id_random,
                 .publisher = { .transport = &pipeline->transport, .counters = &pipeline->counters },
+                .frames_out = { .publisher = &pipeline->publisher },
                 .session = { .publisher = &pipeline->publisher,
+                             .frames_in = &pipeline->frames_in,
+                             .frames_out = &pipeline->frames_out,
                              .deadline_ns = INT64_MAX,
                              .requires_plugin = config->requires_plugin,
                              .run = config->run,
-                             .instance_id = slice_from_string(state->header.instance_id),
-                             .key_states = state->header.key_states,
-                             .acknowledged_key_states = state->header.key_states,
-                             .published_key_states = state->header.key_states },
+                             .instance_id = slice_from_string(state->header.instance_id) },
                 .delivery = { .state = state,
                               .publisher = &pipeline->publisher,
+                              .frames_out = &pipeline->frames_out,
                               .encoder = &pipeline->encoder,
-                              .is_stored = storage,
                               .deadline_ns = INT64_MAX },
         };
         memcpy(pipeline->session.secret, config->companion_secret, sizeof(config->companion_secret));
@@ -54,6 +54,8 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
 
         delivery_deinit(&pipeline->delivery);
         inbox_deinit(&pipeline->inbox);
+        frames_in_deinit(&pipeline->frames_in);
+        frames_out_deinit(&pipeline->frames_out);
         batch_deinit(&pipeline->cycle.batch);
         state_free(pipeline->state);
         policy_free(pipeline->policy);
@@ -113,6 +115,7 @@ void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
+        pipeline->frames_out.packet_bytes_max = n_bytes;
         engine_set_packet_limits(pipeline->state->engine,
                                  encoder_packet_limits(&pipeline->encoder, n_bytes));
 }
@@ -134,7 +137,7 @@ bool pipeline_is_idle(const struct pipeline *pipeline) {
 }
 
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
-        return pipeline->inbox.queues.n_bytes + pipeline->inbox.n_early_bytes;
+        return pipeline->inbox.queues.n_bytes + pipeline->inbox.n_early_bytes + pipeline->frames_in.n_bytes;
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {
@@ -154,6 +157,7 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .n_remembered_replies = stats.n_remembered,
                 .n_remembered_dropped_early = stats.n_dropped_early,
                 .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
+                .plugin = pipeline->frames_in.counters,
                 .n_pending_notifications = pipeline->state->notifications.n_pending,
                 .max_keys = config->max_keys,
                 .max_bytes = config->max_bytes,

@@ -4,7 +4,7 @@
 #include "codec/encoder.h"
 #include "engine/engine.h"
 #include "pipeline/counters.h"
-#include "protocol/companion_mac.h"
+#include "protocol/frame.h"
 #include "protocol/message.h"
 #include "storage/storage.h"
 
@@ -253,6 +253,7 @@ struct gauges {
         uint64_t n_remembered_dropped_early; /* replies dropped before their deadline, since the start */
         uint64_t n_pending_notifications;    /* changes whose notifications are not known to be delivered */
         uint64_t n_waiting_bytes;            /* pipeline_n_waiting_bytes() */
+        struct frame_counters plugin;        /* what the plugin has counted, at its last frame */
         uint64_t max_keys, max_bytes, max_registrations, max_waiting_bytes;
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;

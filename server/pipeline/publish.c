@@ -2,37 +2,66 @@
 
 #include "pipeline/internal.h"
 
+#include <errno.h>
+
 #include "pipeline/hooks.h"
-#include "protocol/companion.h"
 #include "protocol/topics.h"
 
 /* 1. Replies */
+
+/* The registrations of the request's connection, after the batch. */
+static void set_tracked(const struct pipeline *pipeline, const struct pending_reply *pending,
+                        struct frame_reply *reply) {
+        if (pending->verb != VERB_KEYNOTIFY)
+                return;
+        reply->is_tracked = engine_registration_of_connection(pipeline->state->engine, pending->connection);
+        reply->is_untracked = !reply->is_tracked;
+}
+
+/*
+ * Publish the reply to a request in a frame: in a frame, or as an ordinary client after the records
+ * that precede it. message NULL: test control publishes the reply.
+ */
+static void publish_in_frame(struct pipeline *pipeline, const struct pending_reply *pending,
+                             const struct message *message) {
+        struct frames_out *frames_out = &pipeline->frames_out;
+        struct frame_reply reply = { .number = pending->number };
+        uint16_t id;
+
+        set_tracked(pipeline, pending, &reply);
+        if (message && pending->is_replied_by_plugin &&
+            frames_out_reply(frames_out, &reply, message) != -EMSGSIZE)
+                return;
+        if (message) {
+                frames_out_flush(frames_out);
+                publisher_send(&pipeline->publisher, message, &id);
+        }
+        frames_out_reply(frames_out, &reply, NULL);
+}
 
 /* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
 static void publish_as_reply(struct pipeline *pipeline, const struct pending_reply *pending,
                              uint32_t expiry_s, struct message *message, struct now now) {
         const struct hooks *hooks = pipeline->hooks;
+        bool is_published;
         uint16_t id;
 
         message->topic = pending->response_topic;
         message->correlation_data = pending->correlation_data;
         message->has_expiry = pending->has_expiry;
         message->expiry_s = pending->has_expiry ? expiry_s : 0;
-        if (hooks)
-                hooks->reply(hooks->userdata, pending->number, message, now);
-        else
+        is_published = !hooks || hooks->reply(hooks->userdata, pending->hook_number, message, now);
+        if (pending->number > 0)
+                publish_in_frame(pipeline, pending, is_published ? message : NULL);
+        else if (is_published)
                 publisher_send(&pipeline->publisher, message, &id);
 }
 
-void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
-                   struct slice value, struct now now) {
-        struct message message;
-
-        if (encoder_fault(&pipeline->encoder, fault, value, &message) < 0)
-                publisher_count_out_of_memory(&pipeline->publisher);
-        else
-                publish_as_reply(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message,
-                                 now);
+static int encode(struct pipeline *pipeline, const struct pending_reply *pending,
+                  struct message *ret_message) {
+        if (pending->fault != REQUEST_FAULT_NONE)
+                return encoder_fault(&pipeline->encoder, pending->fault, pending->fault_value, ret_message);
+        return encoder_reply(&pipeline->encoder, &pending->reply, ret_message);
 }
 
 static void publish_reply(struct pipeline *pipeline, const struct pending_reply *pending, struct now now) {
@@ -41,10 +70,12 @@ static void publish_reply(struct pipeline *pipeline, const struct pending_reply 
 
         if (expiry_s == 0)
                 pipeline->counters.n_expired++;
-        else if (encoder_reply(&pipeline->encoder, &pending->reply, &message) < 0)
-                publisher_count_out_of_memory(&pipeline->publisher);
-        else
+        else if (encode(pipeline, pending, &message) == 0)
                 publish_as_reply(pipeline, pending, expiry_s, &message, now);
+        else if (pending->number > 0)
+                frames_out_fail(&pipeline->frames_out);
+        else
+                publisher_count_out_of_memory(&pipeline->publisher);
 }
 
 /*
@@ -86,42 +117,36 @@ static bool publish_replies(struct pipeline *pipeline, struct now now) {
 
 /* 2. The batch */
 
-static bool publish_track_changes(struct pipeline *pipeline) {
-        static const struct slice topics[] = {
-                [TRACK_CONNECTION] = SLICE_LITERAL(COMPANION_TRACK),
-                [UNTRACK_CONNECTION] = SLICE_LITERAL(COMPANION_UNTRACK),
-                [KICK_CONNECTION] = SLICE_LITERAL(COMPANION_KICK),
-        };
+/*
+ * Report the end of the records that were executed in the batch, and how long their execution and
+ * the encoding of their replies took.
+ */
+static void publish_end(struct pipeline *pipeline) {
         struct batch *batch = &pipeline->cycle.batch;
-        const struct effects *effects = &batch->effects;
 
-        while (batch->n_track_changes_published < effects->n_track_changes &&
-               publisher_has_room(&pipeline->publisher)) {
-                const struct track_change *track_change =
-                        &effects->track_changes[batch->n_track_changes_published++];
-
-                publisher_send_connection(&pipeline->publisher, topics[track_change->action],
-                                          track_change->connection);
-        }
-        return batch->n_track_changes_published == effects->n_track_changes;
+        if (batch->last_number == 0)
+                return;
+        execute_charge_quantum(pipeline);
+        frames_out_end(&pipeline->frames_out, batch->last_number, (uint64_t)batch->execution_ns);
 }
 
 /*
  * The order of publishing:
- * 1. Track changes: the plugin must track a connection before the client has the reply to
- *    KEYNOTIFY.
- * 2. Replies, each after the notifications of its own change and of all earlier changes. So when a
+ * 1. Replies, each after the notifications of its own change and of all earlier changes. So when a
  *    client has its reply, the watchers are notified, even if the process is killed directly after.
  *    After the reply to KEYNOTIFY STOP, no notification follows.
- * 3. The remaining notifications, if a broker is served.
+ * 2. The remaining notifications, if a broker is served.
+ * 3. The end of the records in frames: the plugin then sends the next ones.
  */
 bool publish_batch(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->cycle.batch;
 
-        if (!publish_track_changes(pipeline) || !publish_replies(pipeline, now) ||
+        if (!publish_replies(pipeline, now) ||
             (delivery_is_waiting(&pipeline->delivery) && !publish_notifications(pipeline, UINT64_MAX)))
                 return false;
 
+        publish_end(pipeline);
+        frames_out_flush(&pipeline->frames_out);
         batch_reset(batch);
         return true;
 }

@@ -51,18 +51,6 @@ int publisher_send(struct publisher *publisher, const struct message *message, u
         return r;
 }
 
-void publisher_send_connection(struct publisher *publisher, struct slice topic, uint64_t connection) {
-        char digits[UINT64_DIGITS_MAX];
-        struct message message = {
-                .topic = topic,
-                .payload = { (const uint8_t *)digits, format_uint64(digits, connection, 1) },
-                .qos = 1,
-        };
-        uint16_t id;
-
-        publisher_send(publisher, &message, &id);
-}
-
 bool publisher_has_room(const struct publisher *publisher) {
         return publisher->transport->has_room(publisher->transport->userdata);
 }

@@ -20,9 +20,6 @@ struct publisher {
 /* Publish a message, or drop it. Returns the result of transport.publish(). */
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id);
 
-/* Publish the number of a connection on one of the plugin's topics. */
-void publisher_send_connection(struct publisher *publisher, struct slice topic, uint64_t connection);
-
 /* As transport.has_room(). */
 bool publisher_has_room(const struct publisher *publisher);
 

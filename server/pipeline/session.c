@@ -9,17 +9,19 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "pipeline/verification.h"
-#include "protocol/broker_log.h"
+#include "protocol/companion_box.h"
 
 /*
  * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO
- * again. DELIVERED and each early message restart the timeout, because messages that waited in the
- * session precede WELCOME. WELCOME_TIMEOUT_MAX_NS limits this extension. Before the PUBACK there is
- * no limit: the broker may be slow.
+ * again. Each early message restarts the timeout, because messages that waited in the session
+ * precede WELCOME. WELCOME_TIMEOUT_MAX_NS limits this extension. Before the PUBACK there is no
+ * limit: the broker may be slow.
  */
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
+
+/* Delay of HELLO if memory was short: the shortage may be brief. */
+#define HELLO_RETRY_NS INT64_C(1000000000)
 
 /* 1. The kind of the broker */
 
@@ -52,13 +54,23 @@ void session_restart(struct session *session) {
         enter(session, SESSION_NEW, INT64_MAX);
 }
 
+void session_restart_later(struct session *session, struct now now) {
+        enter(session, SESSION_HELLO_DELAYED, now.mono_ns + HELLO_RETRY_NS);
+}
+
 void session_disconnected(struct session *session) {
         session->is_plugin_detected = false;
         enter(session, SESSION_DOWN, INT64_MAX);
 }
 
-void session_serve(struct session *session, enum broker_kind broker_kind) {
-        enter(session, broker_kind == BROKER_PLAIN ? SESSION_PLAIN : SESSION_WITH_PLUGIN, INT64_MAX);
+void session_serve_plain(struct session *session) {
+        enter(session, SESSION_PLAIN, INT64_MAX);
+}
+
+void session_serve_plugin(struct session *session, const struct handshake_welcome *welcome) {
+        session->is_guarded = welcome->is_guarded;
+        session->broker_run = welcome->broker_run;
+        enter(session, SESSION_WITH_PLUGIN, INT64_MAX);
 }
 
 /* Log that the broker lacks the required plugin: once, until the plugin is detected. */
@@ -85,26 +97,24 @@ static struct slice hello_correlation(const struct session *session) {
                                session->hello.correlation.length };
 }
 
-/*
- * Send HELLO after all TRACK messages of earlier batches, and execute nothing until WELCOME.
- * Otherwise WELCOME might not list a connection whose TRACK is sent later, and the store would end
- * its registrations.
- */
+/* Send HELLO, and drop the frames that belong to the one before. */
 static void send_hello(struct session *session, struct now now) {
-        struct companion_hello hello = { .instance_id = session->instance_id };
-        uint8_t payload[COMPANION_HELLO_MAX];
+        struct handshake_hello hello = { .instance_id = session->instance_id };
+        uint8_t payload[HANDSHAKE_HELLO_MAX];
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
 
         session->hello.correlation = companion_number_pair(session->run, ++session->n_hellos);
         session->hello.deadline_max_ns = INT64_MAX;
         message.correlation_data = hello_correlation(session);
         companion_hello_key(session->secret, message.correlation_data, session->hello.key);
+        frames_in_start(session->frames_in, session->hello.key);
+        frames_out_start(session->frames_out);
         memcpy(hello.key, session->hello.key, sizeof(hello.key));
-        message.payload = (struct slice){ payload, companion_hello_write(&hello, payload) };
+        message.payload = (struct slice){ payload, handshake_hello_write(&hello, payload) };
         if (publisher_send(session->publisher, &message, &session->hello.message_id) == 0)
                 enter(session, SESSION_HELLO_SENT, INT64_MAX);
         else
-                enter(session, SESSION_HELLO_DROPPED, now.mono_ns + WELCOME_TIMEOUT_NS);
+                session_restart_later(session, now);
 }
 
 bool session_identify(struct session *session, struct now now) {
@@ -163,8 +173,9 @@ static void receive_banner(struct session *session, const struct message *messag
                 enter(session, SESSION_NEW, INT64_MAX);
 }
 
-static int open_welcome(const struct session *session, struct slice box,
-                        struct companion_welcome *ret_welcome) {
+/* Decrypt and parse WELCOME. The caller owns *ret_text, from which *ret_welcome borrows. */
+static int open_welcome(const struct session *session, struct slice box, uint8_t **ret_text,
+                        struct handshake_welcome *ret_welcome) {
         CLEANUP(cleanup_free) uint8_t *text = malloc(box.length + 1);
         size_t length;
         int r;
@@ -172,12 +183,13 @@ static int open_welcome(const struct session *session, struct slice box,
         if (!text)
                 return -ENOMEM;
         r = companion_box_open(box, session->hello.key, text, &length);
+        if (r == 0)
+                r = handshake_welcome_read((struct slice){ text, length }, ret_welcome);
         if (r < 0)
                 return r;
 
-        r = companion_welcome_read((struct slice){ text, length }, ret_welcome);
-        sodium_memzero(text, box.length);
-        return r;
+        *ret_text = take_ptr(&text);
+        return 0;
 }
 
 /* Ignore a WELCOME that replies to an earlier HELLO. */
@@ -189,7 +201,7 @@ static void receive_welcome(struct session *session, const struct message *messa
             !slice_equal(message->correlation_data, hello_correlation(session)))
                 return;
 
-        r = open_welcome(session, message->payload, &event->welcome);
+        r = open_welcome(session, message->payload, &event->text, &event->welcome);
         if (r == -ENOMEM)
                 publisher_count_out_of_memory(session->publisher); /* HELLO is repeated after the timeout */
         else if (r < 0)
@@ -197,68 +209,56 @@ static void receive_welcome(struct session *session, const struct message *messa
                           "of statestored");
         else
                 event->type = SESSION_EVENT_WELCOME;
+        if (event->type == SESSION_EVENT_WELCOME && event->welcome.is_takeover)
+                log_limited(&session->takeover_limit, LOG_ERROR,
+                            "another statestored serves this broker, too: the two disconnect each other "
+                            "repeatedly; stop one of them");
 }
 
-static void receive_delivered(struct session *session, const struct message *message, struct now now,
-                              struct session_event *event) {
-        session_extend_timeout(session, now);
-        if (parse_uint64(message->payload, &event->sequence) == 0)
-                event->type = SESSION_EVENT_DELIVERED;
+/* Until WELCOME, a frame can only be one that followed an earlier HELLO. */
+static void receive_frame(struct session *session, const struct message *message, struct now now,
+                          struct session_event *event) {
+        int r;
+
+        if (session->state != SESSION_WITH_PLUGIN)
+                return;
+
+        r = frames_in_receive(session->frames_in, message->payload, now.mono_ns);
+        switch (r) {
+        case FRAMES_IN_TAKEN:
+                event->type = SESSION_EVENT_FRAME;
+                return;
+        case FRAMES_IN_IGNORED:
+                return;
+        case -ENOMEM:
+                publisher_count_out_of_memory(session->publisher);
+                break;
+        default:
+                log_limited(&session->frame_limit, LOG_WARNING,
+                            r == FRAMES_IN_MALFORMED ? "frame of the plugin ignored: it is malformed; the "
+                                                       "plugin sends its requests again"
+                                                     : "the broker has dropped a frame of the plugin, which "
+                                                       "sends its requests again");
+        }
+        event->type = SESSION_EVENT_FRAME_MISSING;
 }
 
 bool session_receive(struct session *session, const struct message *message, struct now now,
                      struct session_event *ret_event) {
         *ret_event = (struct session_event){ .type = SESSION_EVENT_NONE };
 
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVERED)))
-                receive_delivered(session, message, now, ret_event);
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+                receive_frame(session, message, now, ret_event);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 receive_welcome(session, message, ret_event);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
                 receive_banner(session, message);
-        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_SLOW_WATCHER)))
-                ret_event->type = SESSION_EVENT_SLOW_WATCHER;
-        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TAKEOVER)))
-                log_limited(&session->takeover_limit, LOG_ERROR,
-                            "another statestored serves this broker, too: the two disconnect each other "
-                            "repeatedly; stop one of them");
-        else /* ignore the broker's log: only the plugin needs the subscription (COMPANION_SLOW_WATCHER) */
-                return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
+        else
+                return false;
         return true;
 }
 
-/* 4. MAC keys */
-
-/*
- * The sequence that is stored with a new key is 0, not that of WELCOME: early messages with a MAC
- * under this key are executed only after WELCOME, and the broker may deliver them again after a
- * restart. Before WELCOME no request with a MAC under a new key was executed, so sequence 0 lets no
- * executed request be repeated. The exception is a key that the store has lost: see
- * COMPANION_PROPERTY in common/protocol/companion.h.
- */
-bool session_set_mac_key(struct session *session, const uint8_t key[COMPANION_KEY_SIZE]) {
-        bool is_new = verification_set_key(&session->key_states, key);
-
-        verification_set_key(&session->published_key_states, key);
-        verification_set_key(&session->acknowledged_key_states, key);
-        return is_new;
-}
-
-struct companion_key_states session_acknowledged_keys(struct session *session) {
-        if (session->publisher->n_acknowledged >= session->published_n_sent)
-                session->acknowledged_key_states = session->published_key_states;
-        return session->acknowledged_key_states;
-}
-
-/*
- * When n_acknowledged reaches the present n_sent, the broker has acknowledged all these replies. Do
- * nothing while the broker has not acknowledged the messages of the previous copy.
- */
-void session_replies_published(struct session *session) {
-        session_acknowledged_keys(session);
-        if (session->publisher->n_acknowledged < session->published_n_sent)
-                return;
-
-        session->published_key_states = session->key_states;
-        session->published_n_sent = session->publisher->n_sent;
+void session_event_deinit(struct session_event *event) {
+        free(event->text);
+        *event = (struct session_event){ .type = SESSION_EVENT_NONE };
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "pipeline/frames_in.h"
+#include "pipeline/frames_out.h"
 #include "pipeline/publisher.h"
-#include "protocol/companion_hello.h"
-#include "protocol/companion_mac.h"
+#include "protocol/handshake.h"
 
 /*
  * The session with the broker: which kind of broker it is, and the store's side of HELLO and
@@ -24,7 +25,7 @@ enum session_state {
         SESSION_DOWN,
         SESSION_NEW,                /* session_identify() must be called */
         SESSION_WITHOUT_PLUGIN,     /* the required plugin is awaited */
-        SESSION_HELLO_DROPPED,      /* HELLO could not be published: session_tick() sends it again */
+        SESSION_HELLO_DELAYED,      /* memory is short: HELLO is sent after deadline_ns */
         SESSION_HELLO_SENT,         /* the PUBACK of HELLO is awaited, without a limit */
         SESSION_HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
         SESSION_PLAIN,              /* a broker without the plugin is served */
@@ -40,7 +41,9 @@ struct hello_exchange {
 };
 
 struct session {
-        struct publisher *publisher; /* borrowed */
+        struct publisher *publisher; /* borrowed, as are the following */
+        struct frames_in *frames_in;
+        struct frames_out *frames_out;
         enum session_state state;
         int64_t deadline_ns;     /* of the present state; INT64_MAX: none */
         bool is_session_present; /* of the MQTT session, at the last CONNACK */
@@ -52,25 +55,14 @@ struct session {
          * detected.
          */
         bool is_plugin_missing_logged, is_other_version_logged;
-        struct log_limit takeover_limit;
+        struct log_limit takeover_limit, frame_limit;
 
-        uint64_t run; /* random number of this process: see common/protocol/companion.h */
+        uint64_t run;        /* random number of this process: see common/protocol/companion.h */
+        uint64_t broker_run; /* of the last WELCOME */
         uint64_t n_hellos;
         uint8_t secret[COMPANION_KEY_SIZE]; /* the keys of HELLO are derived from it */
         struct slice instance_id;           /* borrowed */
         struct hello_exchange hello;
-
-        /*
-         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last
-         * accepted request. A commit stores only `acknowledged_key_states`, the numbers of requests
-         * whose replies the broker has acknowledged: after a restart the broker may deliver the
-         * requests after them again, and the store must accept these. `published_key_states` is a
-         * copy of `key_states` from a time when all replies were published, after published_n_sent
-         * messages. When the broker has acknowledged these messages, the copy becomes
-         * `acknowledged_key_states`. WELCOME sets its key in all three.
-         */
-        struct companion_key_states key_states, acknowledged_key_states, published_key_states;
-        uint64_t published_n_sent;
 };
 
 /* BROKER_UNKNOWN unless a broker is served. */
@@ -82,37 +74,41 @@ bool session_awaits_welcome(const struct session *session);
 void session_connected(struct session *session, bool session_present);
 void session_disconnected(struct session *session);
 
-/* Identify the broker again, although the connection has not ended. */
+/*
+ * Identify the broker again, although the connection has not ended: at once, or after
+ * HELLO_RETRY_NS.
+ */
 void session_restart(struct session *session);
+void session_restart_later(struct session *session, struct now now);
 
 /*
- * In SESSION_NEW, when all replies and TRACK messages of earlier batches are published: send HELLO
- * if the plugin was detected; wait if the required plugin was not detected; else return true: serve
- * a plain broker, with session_serve().
+ * In SESSION_NEW, between two batches: send HELLO if the plugin was detected; wait if the required
+ * plugin was not detected; else return true: serve a plain broker, with session_serve_plain().
  */
 bool session_identify(struct session *session, struct now now);
 
-/* The broker is served from now on: BROKER_PLAIN, or BROKER_WITH_PLUGIN after WELCOME. */
-void session_serve(struct session *session, enum broker_kind broker_kind);
+/* The broker is served from now on. welcome: of its plugin. */
+void session_serve_plain(struct session *session);
+void session_serve_plugin(struct session *session, const struct handshake_welcome *welcome);
 
 /* What the caller must do after a message of the plugin. */
 enum session_event_type {
         SESSION_EVENT_NONE,
-        SESSION_EVENT_WELCOME,      /* process `welcome`, then call session_serve() */
-        SESSION_EVENT_DELIVERED,    /* the plugin has delivered the notifications up to `sequence` */
-        SESSION_EVENT_SLOW_WATCHER, /* the plugin has closed the connection of the client in the payload */
+        SESSION_EVENT_WELCOME,       /* process `welcome`, then call session_serve_plugin() */
+        SESSION_EVENT_FRAME,         /* execute the records that have arrived in frames_in */
+        SESSION_EVENT_FRAME_MISSING, /* call session_restart(): the plugin sends its requests again */
 };
 
+/* Owned by the caller: session_event_deinit(). */
 struct session_event {
         enum session_event_type type;
-        struct companion_welcome welcome; /* owned by the caller: companion_welcome_deinit() */
-        uint64_t sequence;
+        struct handshake_welcome welcome; /* borrows from `text` */
+        uint8_t *text;
 };
 
-/*
- * Process a message of the plugin on its arrival. Returns false for other messages, and for
- * DISCONNECTED, which is executed in the batch.
- */
+void session_event_deinit(struct session_event *event);
+
+/* Process a message of the plugin on its arrival. Returns false for other messages. */
 bool session_receive(struct session *session, const struct message *message, struct now now,
                      struct session_event *ret_event);
 
@@ -125,17 +121,5 @@ void session_acknowledged(struct session *session, uint16_t id, struct now now);
  */
 void session_extend_timeout(struct session *session, struct now now);
 
-/* If the deadline for WELCOME, or for repeating a dropped HELLO, has passed, enter SESSION_NEW. */
+/* If the deadline for WELCOME, or of SESSION_HELLO_DELAYED, has passed, enter SESSION_NEW. */
 void session_tick(struct session *session, struct now now);
-
-/*
- * Set the MAC key of WELCOME. Returns true if the next commit must store it: if store and broker
- * both restart, requests that wait in the session need it.
- */
-bool session_set_mac_key(struct session *session, const uint8_t key[COMPANION_KEY_SIZE]);
-
-/* All replies are published, and no message waits. */
-void session_replies_published(struct session *session);
-
-/* The MAC keys to store. */
-struct companion_key_states session_acknowledged_keys(struct session *session);

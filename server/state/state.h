@@ -23,8 +23,8 @@
 struct state {
         struct engine *engine; /* owned; the caller may execute steps */
         /*
-         * Of the last change set. The caller may change key_states; and node_id while n_commits is
-         * 0. The next change set stores them.
+         * Of the last change set. The caller may change node_id while n_commits is 0: the next
+         * change set stores it.
          */
         struct state_header header;
         struct timescale timescale;

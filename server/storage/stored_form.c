@@ -134,20 +134,6 @@ static int end(const struct field_reader *reader) {
 
 /* 2. Header */
 
-static void append_key_state(struct buf *buf, const struct companion_key_state *state) {
-        append_bool(buf, state->is_known);
-        if (state->is_known)
-                buf_append(buf, state->key, sizeof(state->key));
-        append_uint64(buf, state->sequence);
-}
-
-static void read_key_state(struct field_reader *reader, struct companion_key_state *state) {
-        state->is_known = read_bool(reader);
-        if (state->is_known)
-                read_fixed(reader, state->key, sizeof(state->key));
-        state->sequence = read_uint64(reader);
-}
-
 void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append_string(buf, KIND_HEADER);
         append_bytes(buf, slice_from_string(header->node_id));
@@ -157,8 +143,6 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         append_version(buf, header->clock);
         append_uint64(buf, header->disconnect_epoch);
         append_bool(buf, header->keys_may_be_lost);
-        append_key_state(buf, &header->key_states.present);
-        append_key_state(buf, &header->key_states.former);
         append_uint64(buf, header->notification_sequence);
         append_uint64(buf, (uint64_t)header->reading_ms);
         append_uint64(buf, (uint64_t)header->shift_ms);
@@ -177,8 +161,6 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         header.clock.counter = read_uint32(&reader);
         header.disconnect_epoch = read_uint64(&reader);
         header.keys_may_be_lost = read_bool(&reader);
-        read_key_state(&reader, &header.key_states.present);
-        read_key_state(&reader, &header.key_states.former);
         header.notification_sequence = read_uint64(&reader);
         header.reading_ms = (int64_t)read_uint64(&reader);
         header.shift_ms = (int64_t)read_uint64(&reader);
