@@ -90,6 +90,12 @@ static void server_on_packets_read(void *userdata) {
         pipeline_wakeup_ended(server->pipeline, server_now(server));
 }
 
+static void server_on_room(void *userdata) {
+        struct server *server = userdata;
+
+        pipeline_wakeup_ended(server->pipeline, server_now(server));
+}
+
 static void server_on_packets_written(void *userdata) {
         server_update(userdata);
 }
@@ -140,6 +146,7 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
+                               .room = server_on_room,
                                .packets_written = server_on_packets_written,
                                .userdata = server },
                 .messages = { .message = server_on_message,

@@ -437,10 +437,11 @@ struct broker_connection *broker_connection_free(struct broker_connection *conne
 enum connection_result broker_connection_publish(struct broker_connection *connection, const char *topic,
                                                  struct slice payload, mosquitto_property *properties,
                                                  int *ret_packet_id) {
+        const struct message message = { .topic = slice_from_string(topic), .payload = payload, .qos = 1 };
         int r = MOSQ_ERR_NO_CONN;
 
         if (connection->client)
-                r = mqtt_client_publish(connection->client, topic, payload, properties, ret_packet_id);
+                r = mqtt_client_publish(connection->client, &message, properties, ret_packet_id);
         mosquitto_property_free_all(&properties);
 
         switch (r) {

@@ -21,6 +21,7 @@ struct mqtt_client {
         size_t n_addresses;  /* result of the latest lookup of its name */
         bool is_socket_open; /* the socket of this attempt was connected at some time */
         bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
+        bool has_unwritten;  /* bytes remained after a publish, and no wake-up has written since */
         enum mqtt_read_mode read_mode;
         struct read_ahead read_ahead;
         uv_poll_t *poll; /* NULL while there is no socket */

@@ -47,9 +47,10 @@ struct link {
         uint64_t backoff_ms;   /* the next pause */
         unsigned int n_faults; /* number of faults in succession: note_end() */
         uint64_t up_since_ms;
-        uint32_t n_outstanding; /* published, not yet acknowledged */
+        uint32_t n_outstanding; /* published at QoS 1, not yet acknowledged */
         uint64_t n_outstanding_bytes;
-        uint32_t n_bytes_of[65536]; /* by packet identifier */
+        uint32_t n_bytes_of[65536]; /* of outstanding messages, by packet identifier; 0: not outstanding */
+        uint64_t n_unwritten_bytes; /* published at QoS 0 since the socket last accepted everything */
         uint32_t send_maximum;     /* maximum number of messages in flight; libmosquitto queues the others */
         uint32_t max_packet_bytes; /* of the broker */
         void (*closed)(void *userdata);
@@ -143,9 +144,15 @@ static void wait_and_retry(struct link *link) {
         uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
 }
 
+/* libmosquitto has dropped, or drops when it connects, the messages at QoS 0 that are not written. */
+static void forget_connection(struct link *link) {
+        link->n_subscribed = 0;
+        link->n_unwritten_bytes = 0;
+}
+
 /* Call after a function of the client that disconnects without calling link_on_disconnected(). */
 static void reconnect_now(struct link *link, const char *cause) {
-        link->n_subscribed = 0;
+        forget_connection(link);
         link->state = LINK_WAITING;
         link->config.callbacks.down(link->config.callbacks.userdata, cause);
         uv_timer_start(&link->timer, attempt, 0, 0);
@@ -184,7 +191,7 @@ static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int
         struct link *link = userdata;
 
         (void)cause;
-        link->n_subscribed = 0;
+        forget_connection(link);
         if (link->state == LINK_CLOSING) {
                 finish_close(link);
                 return;
@@ -324,11 +331,12 @@ static void link_on_subscribed(void *userdata, int n_granted, const int *granted
 static void link_on_acknowledged(void *userdata, int id, int reason) {
         struct link *link = userdata;
 
-        if (link->n_bytes_of[id] > 0) {
-                link->n_outstanding--;
-                link->n_outstanding_bytes -= link->n_bytes_of[id];
-                link->n_bytes_of[id] = 0;
-        }
+        if (link->n_bytes_of[id] == 0)
+                return; /* a message at QoS 0 is written */
+
+        link->n_outstanding--;
+        link->n_outstanding_bytes -= link->n_bytes_of[id];
+        link->n_bytes_of[id] = 0;
         link->config.callbacks.acknowledged(link->config.callbacks.userdata, (uint16_t)id,
                                             reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
@@ -355,8 +363,15 @@ static void discard_session(struct link *link) {
 
 static void link_on_packets_written(void *userdata, bool has_read) {
         struct link *link = userdata;
+        bool had_room = link_has_room(link);
+        bool gains_room;
 
-        if (has_read)
+        if (!mqtt_client_wants_write(link->client))
+                link->n_unwritten_bytes = 0;
+        gains_room = !had_room && link_has_room(link);
+        if (gains_room)
+                link->config.callbacks.room(link->config.callbacks.userdata);
+        if (has_read || gains_room)
                 link->config.callbacks.packets_written(link->config.callbacks.userdata);
         close_if_all_is_sent(link);
         discard_session(link);
@@ -403,12 +418,26 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         return 0;
 }
 
+/* Count a published message. See link_has_room(). */
+static void count_published(struct link *link, const struct message *message, int id) {
+        size_t n_bytes = message->broker_bytes ? message->broker_bytes : message_size(message);
+
+        if (message->qos > 0) {
+                link->n_outstanding++;
+                link->n_bytes_of[id] = (uint32_t)n_bytes;
+                link->n_outstanding_bytes += link->n_bytes_of[id];
+        } else if (link->n_unwritten_bytes > 0 || mqtt_client_wants_write(link->client)) {
+                link->n_unwritten_bytes += n_bytes; /* until link_on_packets_written() */
+        }
+}
+
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
         int id = 0;
         int r;
 
-        if (link->n_outstanding >= LINK_OUTSTANDING_MAX)
+        *ret_id = 0;
+        if (message->qos > 0 && link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
         /*
          * libmosquitto counts one or two bytes less, and the broker disconnects a client that
@@ -416,27 +445,30 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
          */
         if (message_packet_size(message) > link->max_packet_bytes)
                 return -EMSGSIZE;
+        /* while connecting, libmosquitto would send it on the new connection */
+        if (message->qos == 0 && !is_subscribed(link))
+                return 0;
 
         r = mqtt_properties_new(&properties, message);
         if (r < 0)
                 return r;
 
-        r = mqtt_error(mqtt_client_publish(link->client, (const char *)message->topic.data, message->payload,
-                                           properties, &id));
-        /* without a connection libmosquitto queues the message and sends it later */
+        r = mqtt_error(mqtt_client_publish(link->client, message, properties, &id));
+        /*
+         * without a connection libmosquitto queues a message at QoS 1 and sends it later, and drops
+         * one at QoS 0
+         */
         if (r < 0 && r != -ENOTCONN && r != -EIO)
                 return r;
 
-        link->n_outstanding++;
-        link->n_bytes_of[id] =
-                (uint32_t)(message->broker_bytes ? message->broker_bytes : message_size(message));
-        link->n_outstanding_bytes += link->n_bytes_of[id];
+        count_published(link, message, id);
         *ret_id = (uint16_t)id;
         return 0;
 }
 
 bool link_has_room(const struct link *link) {
-        return link->n_outstanding < LINK_ROOM_MESSAGES && link->n_outstanding_bytes < LINK_ROOM_BYTES;
+        return link->n_outstanding < LINK_ROOM_MESSAGES &&
+               link->n_outstanding_bytes + link->n_unwritten_bytes < LINK_ROOM_BYTES;
 }
 
 uint32_t link_max_packet_bytes(const struct link *link) {

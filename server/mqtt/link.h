@@ -59,8 +59,14 @@ struct link_callbacks {
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
         /*
-         * The link has read packets, and has then written as much as the socket accepts. Do work
-         * here, rather than in `message`, if it must not delay the writing.
+         * Messages at QoS 0 have been written, so link_has_room() is true again. packets_written()
+         * follows.
+         */
+        void (*room)(void *userdata);
+
+        /*
+         * The link has read packets, and has then written as much as the socket accepts; or room()
+         * was called. Do work here, rather than in `message`, if it must not delay the writing.
          */
         void (*packets_written)(void *userdata);
         void *userdata;
@@ -101,23 +107,31 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
- * Publish at QoS 1. Without a connection the message is sent after the link has reconnected.
- * Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX; -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a
- * string is not valid in MQTT; -ENOMEM. After an error the message is not sent. After the PUBACK,
- * another message may get the same id.
+ * Publish at the QoS of the message, 0 or 1. Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX (QoS 1);
+ * -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT; -ENOMEM. After
+ * an error the message is not sent.
+ *
+ * QoS 1: without a connection the message is sent after the link has reconnected. acknowledged()
+ * follows once. After the PUBACK, another message may get the same id.
+ *
+ * QoS 0: the message is sent on the present connection or never. It is lost if the link is not up,
+ * or if the connection ends before the message is written; the result is 0 nevertheless.
+ * acknowledged() does not follow, and *ret_id means nothing.
  */
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
 
 /*
  * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages
- * libmosquitto would assign a PUBACK to the wrong one.
+ * libmosquitto would assign a PUBACK to the wrong one. Messages at QoS 0 take identifiers as well,
+ * from the same counter: 65,535 publishes after a message, its PUBACK must have arrived.
  */
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may publish more. False if LINK_ROOM_MESSAGES or LINK_ROOM_BYTES are
- * unacknowledged. A message that exceeds these limits is still published: link_publish() does not
- * enforce them.
+ * Whether the caller may publish more. False if LINK_ROOM_MESSAGES are unacknowledged, or if
+ * LINK_ROOM_BYTES wait: those of the unacknowledged messages, and those at QoS 0 that were published
+ * since the socket last accepted everything. A message that exceeds these limits is still
+ * published: link_publish() does not enforce them.
  *
  * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps
  * a copy of each. So the limits are small, and messages wait with the caller, which serves its

@@ -311,13 +311,15 @@ void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filter
                                      NULL);
 }
 
-int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct slice payload,
+int mqtt_client_publish(struct mqtt_client *client, const struct message *message,
                         const mosquitto_property *properties, int *ret_id) {
+        struct slice payload = message->payload;
         int r = MOSQ_ERR_PAYLOAD_SIZE;
 
         if (payload.length <= MQTT_MAX_PAYLOAD)
-                r = mosquitto_publish_v5(client->library, ret_id, topic, (int)payload.length, payload.data,
-                                         1, false, properties);
+                r = mosquitto_publish_v5(client->library, ret_id, (const char *)message->topic.data,
+                                         (int)payload.length, payload.data, message->qos, false, properties);
+        client->has_unwritten = client->has_unwritten || mosquitto_want_write(client->library);
         if (!client->is_in_wakeup)
                 client_update_poll(client);
         return r;

@@ -61,7 +61,11 @@ struct mqtt_client_callbacks {
          */
         void (*disconnected)(void *userdata, enum mqtt_disconnect cause, int reason, const char *text);
 
-        /* PUBACK. */
+        /*
+         * PUBACK. For a message at QoS 0: it is written to the socket; this call may come from
+         * within mqtt_client_publish(). A message at QoS 0 that the end of the connection drops is
+         * not reported.
+         */
         void (*acknowledged)(void *userdata, int id, int reason);
 
         /*
@@ -140,10 +144,17 @@ void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filter
                            int options);
 
 /*
- * Publish at QoS 1. Without a connection libmosquitto queues the message. Returns a result of
- * libmosquitto.
+ * Publish topic and payload of the message at its QoS, with these properties. The topic is followed
+ * by NUL. If bytes remain to be written, packets_written() follows in a later wake-up, even if
+ * another call writes them before. Returns a result of libmosquitto.
+ *
+ * Without a connection libmosquitto queues a message at QoS 1, returns MOSQ_ERR_NO_CONN, and sends
+ * the message after CONNACK. It drops a message at QoS 0, and likewise returns MOSQ_ERR_NO_CONN.
+ * The end of a connection drops the messages at QoS 0 that are not written. But after
+ * mqtt_client_connect() libmosquitto writes a message at QoS 0 directly behind CONNECT, without
+ * waiting for CONNACK.
  */
-int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct slice payload,
+int mqtt_client_publish(struct mqtt_client *client, const struct message *message,
                         const mosquitto_property *properties, int *ret_id);
 
 /* Whether libmosquitto has bytes to write. */

@@ -99,6 +99,7 @@ static int transfer(struct mqtt_client *client, bool reads) {
                 if (client->config.messages.packets_read)
                         client->config.messages.packets_read(client->config.messages.userdata);
         }
+        client->has_unwritten = false;
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
                 r = mosquitto_loop_write(client->library, 1);
         return r;
@@ -159,8 +160,8 @@ void client_update_poll(struct mqtt_client *client) {
         if (!client->poll)
                 return;
 
-        wants_write =
-                mosquitto_want_write(client->library) && !(is_in_handshake(client) && client->has_had_event);
+        wants_write = (client->has_unwritten || mosquitto_want_write(client->library)) &&
+                      !(is_in_handshake(client) && client->has_had_event);
         if (wants_write)
                 events |= UV_WRITABLE;
         if (wants_read(client, wants_write))

@@ -29,18 +29,26 @@ struct hooks;
 /* What the caller provides: the connection to the broker, a worker thread, and a clock. */
 struct transport {
         /*
-         * Publish at QoS 1. The message is borrowed for the call. *ret_id: the message id, for
-         * pipeline_acknowledged(). Returns 0; -EAGAIN if too many messages are not acknowledged;
-         * -EMSGSIZE if the message is larger than the broker accepts; -EINVAL if the topic or a
-         * property is not valid in MQTT; or -ENOMEM. After an error the message is not sent.
-         * Without a connection, the message is sent after the store has reconnected. Topics and the
-         * texts of properties are followed by NUL. Must not call the pipeline.
+         * Publish at the QoS of the message, 0 or 1. The message is borrowed for the call. Returns
+         * 0; -EAGAIN if too many messages at QoS 1 are not acknowledged; -EMSGSIZE if the message
+         * is larger than the broker accepts; -EINVAL if the topic or a property is not valid in
+         * MQTT; or -ENOMEM. After an error the message is not sent. Topics and the texts of
+         * properties are followed by NUL. Must not call the pipeline.
+         *
+         * QoS 1: *ret_id is the message id, for pipeline_acknowledged(). Without a connection, the
+         * message is sent after the store has reconnected.
+         *
+         * QoS 0: without a connection, and at the end of the connection if it is not yet written,
+         * the message is lost: it is never sent on a later connection. The result is 0
+         * nevertheless. *ret_id means nothing, and no acknowledgement is reported.
          */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
 
         /*
-         * Return false if the broker does not keep up: publishing stops until this returns true and
-         * the caller reports an event, such as pipeline_wakeup_ended().
+         * Return false if the broker does not keep up: too many messages at QoS 1 are not
+         * acknowledged, or too many bytes at QoS 0 are not written. Publishing stops until this
+         * returns true and the caller reports an event, such as pipeline_wakeup_ended(). The caller
+         * reports one whenever this may return true again.
          */
         bool (*has_room)(void *userdata);
 
@@ -142,8 +150,9 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
 void pipeline_count_out_of_memory(struct pipeline *pipeline);
 
 /*
- * The broker has acknowledged the message to which transport.publish() gave this id. Report each
- * published message once, in the order of publishing, also across connections: they are counted.
+ * The broker has acknowledged the message at QoS 1 to which transport.publish() gave this id.
+ * Report each published message at QoS 1 once, in the order of publishing, also across connections:
+ * they are counted.
  */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
