@@ -86,16 +86,8 @@ void engine_forget_replies_up_to(struct engine *engine, uint64_t number) {
         dedup_forget_up_to(&engine->dedup, number);
 }
 
-void engine_set_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
+void engine_set_clock(struct engine *engine, struct version clock) {
         engine->clock.last = clock;
-        engine->disconnect_epoch = disconnect_epoch;
-        /*
-         * revocation_epoch is not stored: start with the stored disconnect_epoch. Each revocation
-         * increases disconnect_epoch. So if a registration was revoked, this value is greater than
-         * revocation_epoch was at its KEYNOTIFY. If the client sends that KEYNOTIFY again, its
-         * digest differs (identify() in engine.c), and the store executes it again.
-         */
-        engine->revocation_epoch = disconnect_epoch;
 }
 
 void engine_remove_registration(struct engine *engine, struct slice client, struct slice key) {

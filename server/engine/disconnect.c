@@ -57,10 +57,8 @@ static void end_others(struct engine *engine, const struct event *event, struct 
         struct registration *registration;
 
         while ((registration = registrations_each(&engine->registrations, &cursor)))
-                if (!is_retained(event, registration->connection)) {
+                if (!is_retained(event, registration->connection))
                         disconnect_end_registration(engine, registration, effects);
-                        engine->revocation_epoch = engine->disconnect_epoch;
-                }
         engine->has_former_connections = false;
         engine->has_restored_registrations = false;
 }
@@ -92,8 +90,6 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
 
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
         size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
-
-        engine->disconnect_epoch++;
 
         switch (event->type) {
         case EVENT_CLIENT_DISCONNECTED:
@@ -128,17 +124,14 @@ void disconnect_not_delivered(struct engine *engine, const struct event *event, 
                 return;
         }
 
-        engine->disconnect_epoch++;
         disconnect_end_registration(engine, registration, effects);
 }
 
 void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
                          struct effects *effects) {
-        for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--) {
-                engine->disconnect_epoch++;
+        for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--)
                 disconnect_end_registration(engine, registrations_longest_idle(&engine->registrations),
                                             effects);
-        }
 }
 
 int64_t disconnect_idle_deadline(const struct engine *engine) {

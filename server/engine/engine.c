@@ -139,27 +139,10 @@ struct request_digests {
         struct digest request, client;
 };
 
-/*
- * Return the digests. A KEYNOTIFY that is sent again after its registration has ended must be
- * executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP
- * includes two values:
- * - the connection, because the end of the connection ends the registration;
- * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration
- *   while the connection is open. If the connection is unknown: disconnect_epoch, because any event
- *   may have ended the registration.
- */
 static struct request_digests identify(const struct engine *engine, const struct request *request) {
-        uint64_t scope[2] = { request->connection,
-                              request->connection ? engine->revocation_epoch : engine->disconnect_epoch };
-        bool adds_registration = request->verb == VERB_KEYNOTIFY && !request->stop;
-        struct slice parts[] = {
-                request->client,
-                request->response_topic,
-                request->correlation_data,
-                request->payload,
-                request->timestamp_text,
-                request->fence_text,
-                { (const uint8_t *)scope, adds_registration ? sizeof(scope) : 0 },
+        const struct slice parts[] = {
+                request->client,  request->response_topic, request->correlation_data,
+                request->payload, request->timestamp_text, request->fence_text,
         };
         struct digest digests[ARRAY_LENGTH(parts)];
         struct digest request_digest =
@@ -168,14 +151,8 @@ static struct request_digests identify(const struct engine *engine, const struct
         return (struct request_digests){ .request = request_digest, .client = digests[0] };
 }
 
-/*
- * Return whether a repeat of this request must not be executed. False for a KEYNOTIFY with a
- * number: the plugin sends it again with all later requests, before new ones, so executing all of
- * them again ends with the same registrations.
- */
-static bool is_executed_once(const struct request *request) {
-        return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
-               (request->verb != VERB_KEYNOTIFY || request->id.number == 0);
+static bool is_remembered(const struct request *request) {
+        return verbs[request->verb].flags & VERB_IS_REMEMBERED;
 }
 
 /*
@@ -184,7 +161,7 @@ static bool is_executed_once(const struct request *request) {
  * look like a repeat.
  */
 static bool is_deduplicated(const struct request *request) {
-        return is_executed_once(request) &&
+        return is_remembered(request) &&
                (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
 }
 
@@ -218,6 +195,20 @@ static void reply_as_remembered(struct reply *reply, struct remembered_reply rem
 }
 
 /*
+ * Reply to a repeated request as before, without executing it. But execute KEYNOTIFY: the former
+ * registration may have ended with its connection. Requests are repeated in their order. So if a
+ * KEYNOTIFY and its STOP are both repeated, the registration has ended afterwards, too.
+ */
+static void repeat(struct request_step *step, struct remembered_reply former) {
+        if (step->request->verb == VERB_KEYNOTIFY) {
+                engine_execute(step);
+                if (outcome_is_error(step->reply->outcome) || outcome_is_error(former.outcome))
+                        return;
+        }
+        reply_as_remembered(step->reply, former);
+}
+
+/*
  * Return whether to remember the reply of this executed request. Do not remember replies to
  * requests that the policy does not grant: a client without grants must not use up the disk, or the
  * memory for remembered replies. The errors of clock skew come before the check of the policy, so
@@ -247,7 +238,7 @@ static void execute_once(struct request_step *step) {
         struct dedup_record *excess;
 
         if (record && !dedup_is_expired(record, step->now.mono_ns)) {
-                reply_as_remembered(step->reply, record->reply);
+                repeat(step, record->reply);
                 return;
         }
 
@@ -286,7 +277,7 @@ static void execute_numbered(struct request_step *step) {
         struct execution_row row;
 
         if (former) {
-                reply_as_remembered(step->reply, former->reply);
+                repeat(step, former->reply);
                 return;
         }
         if (effects_reserve_execution(step->effects) < 0) {
@@ -317,7 +308,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        if (request->id.number > 0 && is_executed_once(request))
+        if (request->id.number > 0 && is_remembered(request))
                 execute_numbered(&step);
         else
                 execute_by_content(&step);
@@ -357,7 +348,6 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
         case EVENT_POLICY_CHANGED:
-                engine->disconnect_epoch++;
                 revocation_begin(engine, effects);
                 return 0;
         case EVENT_DELIVERED:
@@ -391,7 +381,6 @@ struct engine_stats engine_stats(const struct engine *engine) {
                 .n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
                 .forgotten_reply = engine->dedup.forgotten_number,
-                .disconnect_epoch = engine->disconnect_epoch,
                 .clock = engine->clock.last,
         };
 }

@@ -180,11 +180,10 @@ bool engine_has_restored_registrations(const struct engine *engine);
 
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
-        uint64_t n_bytes;          /* limited by max_bytes */
-        uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
-        uint64_t forgotten_reply;  /* all remembered replies up to this number are forgotten; 0: none */
-        uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */
-        struct version clock;      /* the last assigned version */
+        uint64_t n_bytes;         /* limited by max_bytes */
+        uint64_t n_dropped_early; /* remembered replies dropped before their deadline, since start */
+        uint64_t forgotten_reply; /* all remembered replies up to this number are forgotten; 0: none */
+        struct version clock;     /* the last assigned version */
 };
 struct engine_stats engine_stats(const struct engine *engine);
 
@@ -266,7 +265,7 @@ int engine_put_reply(struct engine *engine, const struct reply_row *row);
 int engine_put_execution(struct engine *engine, const struct execution_row *row);
 void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten);
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
-void engine_set_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
+void engine_set_clock(struct engine *engine, struct version clock);
 
 /*
  * The restart may have lost keys. Ticks notify the watchers of each key that does not exist then,

@@ -12,9 +12,8 @@ struct engine {
         struct registrations registrations;
         struct dedup dedup;
         struct executions executions;
-        uint64_t disconnect_epoch; /* as in struct engine_stats */
-        bool is_notifying_lost;    /* watched keys remain to be checked: see persistence_notify_lost() */
-        bool is_revoking;          /* registrations remain to be checked, from registrations.check on */
+        bool is_notifying_lost; /* watched keys remain to be checked: see persistence_notify_lost() */
+        bool is_revoking;       /* registrations remain to be checked, from registrations.check on */
 
         /*
          * Whether restored registrations of one client belong to several connections. This happens
@@ -23,10 +22,4 @@ struct engine {
         bool has_former_connections;
 
         bool has_restored_registrations; /* as engine_has_restored_registrations() */
-
-        /*
-         * When an event ends a registration whose connection may still be open, the engine sets
-         * this field to disconnect_epoch. identify() in engine.c uses it.
-         */
-        uint64_t revocation_epoch;
 };

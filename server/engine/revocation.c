@@ -21,7 +21,6 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
                 return;
 
         disconnect_end_registration(engine, registration, effects);
-        engine->revocation_epoch = ++engine->disconnect_epoch;
 }
 
 /* Check all registrations from now on. */

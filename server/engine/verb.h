@@ -34,7 +34,7 @@ enum verb {
 
 enum verb_flags {
         VERB_IS_FENCED = 1,       /* if the key has a fencing token, needs this or a newer token */
-        VERB_IS_REMEMBERED = 2,   /* changes state, so a repeated request must not be executed again */
+        VERB_IS_REMEMBERED = 2,   /* changes state, so a repeated request gets the first reply */
         VERB_NEEDS_TIMESTAMP = 4, /* a request without a timestamp is refused */
         VERB_TAKES_PATTERN = 8,   /* the first argument is a pattern of keys, not a key */
 };

@@ -487,8 +487,9 @@ int properties_read_correlation(const mosquitto_property *properties, uint64_t *
 
 /*
  * Append the properties that replies and notifications have: Payload Format Indicator, Content
- * Type, and these encoded user properties (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
+ * Type, Correlation Data unless it is absent, and these encoded user properties
+ * (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
  */
-int properties_add(mosquitto_property **list, struct slice user_properties);
+int properties_add(mosquitto_property **list, struct slice correlation_data, struct slice user_properties);
 
 void cleanup_properties(mosquitto_property **list);

@@ -23,7 +23,7 @@ static int publish_notification(const struct frame_notification *notification, c
                 return -EINVAL;
         if (!buf_text(topic))
                 return -ENOMEM;
-        r = properties_add(&properties, notification->properties);
+        r = properties_add(&properties, (struct slice){ 0 }, notification->properties);
         if (r < 0)
                 return r;
 

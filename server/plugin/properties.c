@@ -54,7 +54,7 @@ static int add_user_property(mosquitto_property **list, struct buf *text,
                                                                (const char *)text->data + value_offset));
 }
 
-int properties_add(mosquitto_property **list, struct slice user_properties) {
+int properties_add(mosquitto_property **list, struct slice correlation_data, struct slice user_properties) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct user_property property;
         int r;
@@ -63,6 +63,10 @@ int properties_add(mosquitto_property **list, struct slice user_properties) {
         if (r == 0)
                 r = broker_errno(
                         mosquitto_property_add_string(list, MQTT_PROP_CONTENT_TYPE, MESSAGE_CONTENT_TYPE));
+        if (r == 0 && correlation_data.data)
+                r = broker_errno(mosquitto_property_add_binary(list, MQTT_PROP_CORRELATION_DATA,
+                                                               correlation_data.data,
+                                                               (uint16_t)correlation_data.length));
         while (r == 0 && frame_property_next(&user_properties, &property))
                 r = add_user_property(list, &text, &property);
         return r;

@@ -21,17 +21,6 @@ bool reply_is_allowed(const struct plugin *plugin, struct slice topic) {
                (plugin->reply_prefix && slice_starts_with(topic, slice_from_string(plugin->reply_prefix)));
 }
 
-static int add_properties(mosquitto_property **list, const struct frame_request *request,
-                          struct slice user_properties) {
-        int r = 0;
-
-        if (request->correlation_data.data)
-                r = broker_errno(mosquitto_property_add_binary(list, MQTT_PROP_CORRELATION_DATA,
-                                                               request->correlation_data.data,
-                                                               (uint16_t)request->correlation_data.length));
-        return r < 0 ? r : properties_add(list, user_properties);
-}
-
 int reply_publish(const struct plugin *plugin, const struct record *record,
                   const struct frame_reply *reply) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
@@ -44,7 +33,7 @@ int reply_publish(const struct plugin *plugin, const struct record *record,
         buf_append_slice(&topic, request.response_topic);
         if (!buf_text(&topic))
                 return -ENOMEM;
-        r = add_properties(&properties, &request, reply->properties);
+        r = properties_add(&properties, request.correlation_data, reply->properties);
         if (r < 0)
                 return r;
 

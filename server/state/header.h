@@ -13,7 +13,6 @@ struct state_header {
         struct hash_key row_hash_key;   /* for the rows of a storage: see storage/sqlite/rows.h */
         char instance_id[33];           /* text; new for each empty store: see common/protocol/companion.h */
         struct version clock;           /* at or above every version that the engine has issued */
-        uint64_t disconnect_epoch;      /* as in struct engine_stats */
         bool keys_may_be_lost;          /* engine_may_lose_keys() */
         uint64_t notification_sequence; /* of the last notification; 0: none */
         int64_t reading_ms, shift_ms;   /* of the timescale: see state/timescale.h */

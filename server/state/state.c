@@ -54,7 +54,7 @@ int state_new(struct state **ret_state, const struct engine_config *config,
         if (r < 0)
                 return r;
 
-        engine_set_clock(state->engine, header->clock, header->disconnect_epoch);
+        engine_set_clock(state->engine, header->clock);
         *ret_state = take_ptr(&state);
         return 0;
 }
@@ -131,7 +131,7 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
         engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
         for (size_t i = 0; i < change_set->n_notifications && r == 0; i++)
                 r = notification_queue_add(&state->notifications, &change_set->notifications[i]);
-        engine_set_clock(state->engine, change_set->header.clock, change_set->header.disconnect_epoch);
+        engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
         state->delivered_stored = state->delivered;
         return r;
@@ -176,7 +176,6 @@ static struct state_header next_header(const struct state *state, const struct e
 
         header.n_commits++;
         header.clock = stats->clock;
-        header.disconnect_epoch = stats->disconnect_epoch;
         header.keys_may_be_lost = engine_may_lose_keys(state->engine);
         header.notification_sequence = state->notifications.last_sequence;
         header.reading_ms = timescale_read(state->timescale, now);

@@ -141,7 +141,6 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append(buf, &header->row_hash_key, sizeof(header->row_hash_key));
         append_bytes(buf, slice_from_string(header->instance_id));
         append_version(buf, header->clock);
-        append_uint64(buf, header->disconnect_epoch);
         append_bool(buf, header->keys_may_be_lost);
         append_uint64(buf, header->notification_sequence);
         append_uint64(buf, (uint64_t)header->reading_ms);
@@ -159,7 +158,6 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         read_text(&reader, header.instance_id, sizeof(header.instance_id));
         header.clock.wall_ms = (int64_t)read_uint64(&reader);
         header.clock.counter = read_uint32(&reader);
-        header.disconnect_epoch = read_uint64(&reader);
         header.keys_may_be_lost = read_bool(&reader);
         header.notification_sequence = read_uint64(&reader);
         header.reading_ms = (int64_t)read_uint64(&reader);

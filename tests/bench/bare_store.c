@@ -8,12 +8,10 @@
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
-#include "protocol/companion.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
 #define NODE_ID "StateStore"
-#define MAC     "1:1:01234567890123456789012345678901"
 
 /* Payloads are formatted once; each request overwrites the key, and PX if it has one. */
 #define KEY_IN_GET (sizeof("*2\r\n$3\r\nGET\r\n$20\r\n") - 1)
@@ -48,16 +46,13 @@ static struct message new_request(const struct bare_store *store, struct slice p
                         SLICE_LITERAL("clients/bench-1/services/statestore/_any_/command/invoke/response"),
                 .correlation_data = { (const uint8_t *)store->correlation, sizeof(store->correlation) },
                 .qos = 1,
-                .is_verified = true,
                 .has_expiry = true,
                 .expiry_s = 10,
-                .n_user_properties = 5,
+                .n_user_properties = 3,
                 .user_properties = {
                         { SLICE_LITERAL("__ts"), SLICE_LITERAL("001696374425000:00000:Client1") },
                         { SLICE_LITERAL("__srcId"), SLICE_LITERAL("bench-1") },
                         { SLICE_LITERAL("__protVer"), SLICE_LITERAL("1.0") },
-                        { SLICE_LITERAL(COMPANION_PROPERTY_MAC), SLICE_LITERAL(MAC) },
-                        { SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID), SLICE_LITERAL("bench-1") },
                 },
         };
 }
@@ -72,7 +67,6 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         };
 
         *store = (struct bare_store){
-                .decoder = { .has_plugin = true },
                 .encoder = { .node_id = SLICE_LITERAL(NODE_ID) },
         };
         if (engine_new(&store->engine, &config) < 0)

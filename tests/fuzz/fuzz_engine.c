@@ -240,28 +240,15 @@ static void deliver_all(struct world *world) {
         }
 }
 
-/* Return whether a registration has ended. */
-static bool has_ended(const struct effects *effects) {
-        for (size_t i = 0; i < effects->n_rows; i++)
-                if (effects->rows[i].type == ROW_REGISTRATION && !effects->rows[i].registration.is_added)
-                        return true;
-        return false;
-}
-
 /* A failed commit restores everything but the clock. */
 static void fail(struct world *world) {
         struct effects *effects = &world->both.effects;
         struct model model = world->saved;
-        bool is_tracking_uncertain = world->both.model.is_tracking_uncertain ||
-                                     effects->n_track_changes > 0 || has_ended(effects);
 
         ASSERT(state_undo(world->state, effects) == 0);
         effects_reset(effects);
 
         model.clock = world->both.model.clock;
-        model.disconnect_epoch = world->both.model.disconnect_epoch;
-        model.revocation_epoch = world->both.model.revocation_epoch;
-        model.is_tracking_uncertain = is_tracking_uncertain;
         world->both.model = model;
         deliver_all(world);
         save(world);
@@ -313,9 +300,6 @@ static void restart(struct world *world) {
 
         *model = world->saved;
         model->clock = world->state->header.clock;
-        model->disconnect_epoch = world->state->header.disconnect_epoch;
-        model->revocation_epoch = world->state->header.disconnect_epoch;
-        model->is_tracking_uncertain = false;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];

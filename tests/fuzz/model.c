@@ -232,17 +232,7 @@ static void execute(struct model *model, const struct request *request, struct n
 
 /* 4. Repeated requests: PROTOCOL.md "Repeated requests" */
 
-/*
- * Return the epoch of a KEYNOTIFY. If the epoch has changed since, the registration may have ended.
- * If the connection is known, revocation_epoch suffices, because is_repetition() compares the
- * connections too.
- */
-static uint64_t epoch(const struct model *model, const struct request *request) {
-        return request->connection ? model->revocation_epoch : model->disconnect_epoch;
-}
-
-static bool is_repetition(const struct model *model, const struct model_reply *reply,
-                          const struct request *request, struct now now) {
+static bool is_repetition(const struct model_reply *reply, const struct request *request, struct now now) {
         const struct request *first = reply->request;
 
         return slice_equal(first->client, request->client) &&
@@ -250,9 +240,7 @@ static bool is_repetition(const struct model *model, const struct model_reply *r
                slice_equal(first->correlation_data, request->correlation_data) &&
                slice_equal(first->payload, request->payload) &&
                slice_equal(first->timestamp_text, request->timestamp_text) &&
-               slice_equal(first->fence_text, request->fence_text) && now.mono_ns < reply->until_ns &&
-               (request->verb != VERB_KEYNOTIFY || request->stop ||
-                (first->connection == request->connection && reply->epoch == epoch(model, request)));
+               slice_equal(first->fence_text, request->fence_text) && now.mono_ns < reply->until_ns;
 }
 
 static void remember(struct model *model, const struct request *request, struct now now,
@@ -264,12 +252,22 @@ static void remember(struct model *model, const struct request *request, struct 
 
         model->replies[model->n_replies++] = (struct model_reply){
                 .request = request,
-                .epoch = epoch(model, request),
                 .outcome = effects->outcome,
                 .has_version = effects->has_version,
                 .version = effects->version,
                 .until_ns = (now.mono_ns / 1000000000 + lifetime_s + 1) * 1000000000,
         };
+}
+
+/* A repeated KEYNOTIFY is executed. If neither execution fails, the client gets the first reply. */
+static void repeat(struct model *model, const struct model_reply *reply, const struct request *request,
+                   struct now now, struct model_effects *effects) {
+        if (request->verb == VERB_KEYNOTIFY) {
+                execute(model, request, now, effects);
+                if (outcome_is_error(effects->outcome) || outcome_is_error(reply->outcome))
+                        return;
+        }
+        model_reply(effects, reply->outcome, reply->has_version ? &reply->version : NULL);
 }
 
 void model_request(struct model *model, const struct request *request, struct now now,
@@ -280,9 +278,8 @@ void model_request(struct model *model, const struct request *request, struct no
 
         model_restart_idle(model, request->client, now);
         for (size_t i = 0; i < model->n_replies && may_repeat; i++)
-                if (is_repetition(model, &model->replies[i], request, now)) {
-                        model_reply(effects, model->replies[i].outcome,
-                                    model->replies[i].has_version ? &model->replies[i].version : NULL);
+                if (is_repetition(&model->replies[i], request, now)) {
+                        repeat(model, &model->replies[i], request, now, effects);
                         return;
                 }
 

@@ -39,7 +39,6 @@ struct model_registration {
 
 struct model_reply {
         const struct request *request;
-        uint64_t epoch; /* a repeated KEYNOTIFY must have the same epoch */
         enum outcome outcome;
         bool has_version;
         struct version version;
@@ -49,9 +48,6 @@ struct model_reply {
 struct model {
         const struct engine_config *config;
         struct version clock;
-        uint64_t disconnect_epoch;  /* number of events that may have ended registrations */
-        bool is_tracking_uncertain; /* from a failed commit until a list of connections */
-        uint64_t revocation_epoch; /* disconnect_epoch when a list of connections last ended registrations */
         size_t n_keys, n_registrations, n_replies;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
@@ -74,8 +70,6 @@ struct model_effects {
         struct slice value; /* OUTCOME_VALUE */
         size_t n_changes;   /* of watched keys */
         struct model_change changes[MODEL_KEYS_MAX + 1];
-        size_t n_track_changes;
-        struct track_change track_changes[1]; /* for the plugin: whether to report the connection's end */
 };
 
 /* The request is borrowed for as long as its reply is remembered. */

@@ -27,17 +27,6 @@ static struct model_registration *find_of_client(struct model *model, struct sli
 
 /* 1. KEYNOTIFY */
 
-/* Return whether the client has a registration. */
-static bool is_watching(struct model *model, struct slice client) {
-        return find_of_client(model, client);
-}
-
-static void track_change(struct model_effects *effects, uint64_t connection, enum track_action action) {
-        if (connection != 0)
-                effects->track_changes[effects->n_track_changes++] =
-                        (struct track_change){ .connection = connection, .action = action };
-}
-
 /* End the registrations that the client made over another connection: that connection has ended. */
 static void end_former(struct model *model, const struct request *request) {
         for (size_t i = model->n_registrations; i-- > 0;)
@@ -75,8 +64,6 @@ static void do_watch(struct model *model, const struct request *request, struct 
         }
         model->registrations[model->n_registrations++] =
                 (struct model_registration){ request->client, request->key, request->connection, delivery };
-        if (!other || model->is_tracking_uncertain)
-                track_change(effects, request->connection, TRACK_CONNECTION);
         model_reply(effects, OUTCOME_DONE, &model->clock);
 }
 
@@ -101,13 +88,8 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         }
         model_reply(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING,
                     registration ? &model->clock : NULL);
-        if (registration && !request->stop && model->is_tracking_uncertain)
-                track_change(effects, request->connection, TRACK_CONNECTION);
-        if (registration && request->stop) {
+        if (registration && request->stop)
                 end(model, registration);
-                if (!is_watching(model, request->client))
-                        track_change(effects, request->connection, UNTRACK_CONNECTION);
-        }
 }
 
 /* 2. Disconnects */
@@ -129,16 +111,9 @@ static bool has_disconnected(const struct model_registration *registration, cons
 }
 
 void model_disconnect(struct model *model, const struct event *event) {
-        bool is_list = event->type == EVENT_CONNECTIONS_RETAINED;
-
-        model->disconnect_epoch++;
-        model->is_tracking_uncertain &= !is_list;
         for (size_t i = model->n_registrations; i-- > 0;)
-                if (has_disconnected(&model->registrations[i], event)) {
+                if (has_disconnected(&model->registrations[i], event))
                         end(model, &model->registrations[i]);
-                        if (is_list)
-                                model->revocation_epoch = model->disconnect_epoch;
-                }
 }
 
 /* 3. Deliveries */
@@ -154,19 +129,13 @@ void model_delivered(struct model *model, struct slice client, struct slice key)
                 set_delivery(model, client, (struct model_delivery){ .is_subscribed = true });
 }
 
-/* The client has disconnected, as its deliveries show. */
-static void end_disconnected(struct model *model, struct model_registration *registration) {
-        model->disconnect_epoch++;
-        end(model, registration);
-}
-
 void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now) {
         struct model_registration *registration = find_registration(model, client, key);
 
         if (!registration)
                 return;
         if (registration->delivery.is_subscribed)
-                end_disconnected(model, registration);
+                end(model, registration);
         else if (!registration->delivery.is_unreachable)
                 set_delivery(
                         model, client,
@@ -191,7 +160,7 @@ static int64_t idle_deadline(const struct model *model, const struct model_regis
 void model_end_idle(struct model *model, struct now now) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (idle_deadline(model, &model->registrations[i]) <= now.mono_ns)
-                        end_disconnected(model, &model->registrations[i]);
+                        end(model, &model->registrations[i]);
 }
 
 int64_t model_next_idle(const struct model *model) {

@@ -3,7 +3,6 @@
 
 import sqlite3
 
-KEY_SIZE = 32  # of a MAC key
 
 
 class Fields:
@@ -43,10 +42,8 @@ def header(data):
     readers = {
         "node_id": fields.string, "digest_key": lambda: fields.raw(16), "row_hash_key": lambda: fields.raw(16),
         "instance_id": fields.string,
-        "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4), "disconnect_epoch": fields.number,
-        "keys_may_be_lost": lambda: fields.number(1), "mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),
-        "mac_sequence": fields.number, "former_mac_key": lambda: fields.optional(lambda: fields.raw(KEY_SIZE)),
-        "former_mac_sequence": fields.number, "notification_sequence": fields.number, "reading_ms": fields.number,
+        "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4),
+        "keys_may_be_lost": lambda: fields.number(1), "notification_sequence": fields.number, "reading_ms": fields.number,
         "shift_ms": fields.number, "commits": fields.number,
     }
     found = {name: read() for name, read in readers.items()}
