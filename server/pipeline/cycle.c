@@ -346,6 +346,11 @@ void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcom
         apply_policy(pipeline, now); /* now: the next message of this wake-up may have requests */
 }
 
+bool cycle_have_frames_failed(const struct pipeline *pipeline) {
+        return session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
+               pipeline->frames_out.has_failed;
+}
+
 void cycle_restart_session(struct pipeline *pipeline) {
         delivery_pause(&pipeline->delivery);
         session_restart(&pipeline->session);
@@ -364,8 +369,7 @@ static bool must_end_batch(const struct pipeline *pipeline) {
 
 /* Do the work for OPEN. Returns false if there is nothing more to do. */
 static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct now now) {
-        if (session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
-            pipeline->frames_out.has_failed) {
+        if (cycle_have_frames_failed(pipeline)) {
                 delivery_pause(&pipeline->delivery);
                 session_restart_later(&pipeline->session, now);
         }

@@ -246,7 +246,7 @@ static void execute_record(struct pipeline *pipeline, const struct record_in *in
 bool execute_can_begin(const struct pipeline *pipeline) {
         return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
                pipeline->cycle.state == CYCLE_OPEN && publisher_has_room(&pipeline->publisher) &&
-               !pipeline->frames_out.has_failed && !cycle_batch_is_full(pipeline) &&
+               !cycle_have_frames_failed(pipeline) && !cycle_batch_is_full(pipeline) &&
                !delivery_is_full(&pipeline->delivery);
 }
 

@@ -115,6 +115,9 @@ void cycle_advance(struct pipeline *pipeline, struct now now);
 /* Serve a broker with the plugin, which has sent this WELCOME. In OPEN. */
 void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now);
 
+/* Return true if the plugin does not get the records of this batch: it must send its requests again. */
+bool cycle_have_frames_failed(const struct pipeline *pipeline);
+
 /* Execute nothing until the plugin has replied to another HELLO, and sends its requests again. */
 void cycle_restart_session(struct pipeline *pipeline);
 

@@ -60,6 +60,7 @@ void session_restart_later(struct session *session, struct now now) {
 
 void session_disconnected(struct session *session) {
         session->is_plugin_detected = false;
+        frames_in_deinit(session->frames_in);
         enter(session, SESSION_DOWN, INT64_MAX);
 }
 
