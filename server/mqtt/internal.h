@@ -2,7 +2,6 @@
 #pragma once
 
 #include "mqtt/mqtt_client.h"
-#include "mqtt/read_ahead.h"
 
 /* Shared by mqtt_client.c, connect.c and socket.c. */
 
@@ -23,7 +22,6 @@ struct mqtt_client {
         bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
         bool has_unwritten;  /* bytes remained after a publish, and no wake-up has written since */
         enum mqtt_read_mode read_mode;
-        struct read_ahead read_ahead;
         uv_poll_t *poll; /* NULL while there is no socket */
         int poll_events; /* the events that poll watches; 0: stopped */
         uv_timer_t misc_timer;

@@ -273,7 +273,7 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
         }
 
         if (link->n_faults >= FAULTS_MAX) {
-                mqtt_client_stop_reading(link->client); /* the invalid message may follow */
+                mqtt_client_stop_reading(); /* the invalid message may follow */
                 link->state = LINK_DISCARDING;
                 return;
         }

@@ -290,9 +290,7 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_ses
         close(fd);
 }
 
-void mqtt_client_stop_reading(struct mqtt_client *client) {
-        (void)client;
-        read_ahead_end();
+void mqtt_client_stop_reading(void) {
         errno = EAGAIN; /* mosquitto_loop_read() returns */
 }
 
@@ -302,7 +300,7 @@ void mqtt_client_stop_reading(struct mqtt_client *client) {
  */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client) {
         mosquitto_disconnect_v5(client->library, 0, NULL);
-        mqtt_client_stop_reading(client);
+        mqtt_client_stop_reading();
 }
 
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,

@@ -161,7 +161,7 @@ int mqtt_client_publish(struct mqtt_client *client, const struct message *messag
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
 /* Read no further packet in this wake-up. Call only from a callback. */
-void mqtt_client_stop_reading(struct mqtt_client *client);
+void mqtt_client_stop_reading(void);
 
 /*
  * Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only

@@ -37,41 +37,24 @@ static bool is_in_handshake(const struct mqtt_client *client) {
 static bool has_unread_bytes(const struct mqtt_client *client) {
         int n_bytes = 0;
 
-        return !read_ahead_is_drained(&client->read_ahead) &&
-               ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
+        return ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
 }
 
 /*
  * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in
- * flight. Repeat the call until all bytes of the read-ahead are read. Under TLS, OpenSSL reads
- * whole records: do not read ahead.
- */
-static int read_received_packets(struct mqtt_client *client, int *n_reads) {
-        int r;
-
-        if (!client->config.credentials.tls)
-                read_ahead_begin(&client->read_ahead, mosquitto_socket(client->library));
-        do {
-                r = mosquitto_loop_read(client->library, 1);
-                (*n_reads)++;
-        } while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes());
-        read_ahead_end();
-        return r;
-}
-
-/*
- * Read repeatedly, so that the caller sees the requests of all clients together and can serve them
- * in turn.
+ * flight. Read repeatedly, so that the caller sees the requests of all clients together and can
+ * serve them in turn.
  */
 static int read_packets(struct mqtt_client *client) {
         int n_reads_max = client->read_mode == MQTT_READ_NORMAL ? READS_MAX : READS_BACKLOG_MAX;
         int n_reads = 0;
         int r;
 
-        do
-                r = read_received_packets(client, &n_reads);
-        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && n_reads < n_reads_max &&
-               has_unread_bytes(client));
+        do {
+                r = mosquitto_loop_read(client->library, 1);
+                n_reads++;
+        } while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && n_reads < n_reads_max &&
+                 has_unread_bytes(client));
         return r;
 }
 
@@ -196,7 +179,6 @@ static void poll_closed(uv_handle_t *handle) {
 }
 
 void client_drop_poll(struct mqtt_client *client) {
-        read_ahead_end();
         if (client->poll)
                 uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
 }

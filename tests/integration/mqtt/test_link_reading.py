@@ -48,7 +48,7 @@ def test_packets_split_at_any_byte_are_read(fake_broker, store_of):
 
 
 def test_large_packets_between_small_packets_are_read(fake_broker, store_of):
-    """One is larger than the buffer of the read-ahead, one is larger than the socket's buffer."""
+    """One is larger than the socket's buffer."""
     store_of(fake_broker.port).launch()
     accept_store(fake_broker)
 
