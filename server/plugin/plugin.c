@@ -17,6 +17,9 @@
 #define EVENT_CLIENT_OFFLINE 28
 #define RESULT_IGNORE        32
 
+/* A step of the wall clock by less than this delays no tick. */
+#define TICK_BACK_S (24L * 60 * 60)
+
 /* The state that all loads share. */
 static struct plugin shared_plugin;
 
@@ -81,16 +84,21 @@ static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
 }
 
 /*
- * 2.1 sends the next tick after next_ms (next_ns in the headers of 2.0, where the broker ignores it
- * and sends a tick in each iteration of its loop).
+ * Let 2.1 send a tick in each iteration of its loop, as 2.0 does, and wait no longer than until the
+ * next deadline. In 2.1 the loop waits at most next_s and next_ms together (next_ms is next_ns in
+ * the headers of 2.0), if this is positive. But it forgets this limit in the next iteration, unless
+ * that sends a tick, too. It sends a tick when the wall clock has passed the second of the last tick
+ * plus next_s, whatever next_ms is. So next_s is far in the past.
  */
 static void set_next_tick(const struct plugin *plugin, struct mosquitto_evt_tick *tick) {
-        int64_t deadline_ns = plugin_deadline_ns(plugin), left_ns;
+        int64_t left_ns;
 
-        if (!is_2_1 || deadline_ns == INT64_MAX)
+        if (!is_2_1)
                 return;
-        left_ns = deadline_ns - system_clock_mono_ns();
-        tick->next_ns = left_ns > 0 ? (long)(left_ns / NS_PER_MS) + 1 : 1;
+        left_ns = plugin_deadline_ns(plugin) - system_clock_mono_ns();
+        tick->next_s = -TICK_BACK_S;
+        if (left_ns < TICK_BACK_S * NS_PER_S)
+                tick->next_ns = (long)(TICK_BACK_S * MS_PER_S + 1 + (left_ns > 0 ? left_ns / NS_PER_MS : 0));
 }
 
 static int plugin_on_tick(int event, void *event_data, void *userdata) {

@@ -6,7 +6,7 @@ import pytest
 from support import companion
 from support.broker import passwords
 from support.client import INVOKE
-from support.connection import SUCCESS
+from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
 from support.plugin import CONTROL, peer, site, site_with  # noqa: F401 fixtures
 from support.process import BUILD
 from support.stepped_clock import SteppedClock
@@ -428,6 +428,32 @@ def test_a_request_that_was_not_sent_in_time_gets_an_error(site_with, tmp_path, 
     assert payloads([peer.next_request()]) == [b"3"]
     assert peer.frames[-1].n_unavailable == 2
     assert client.messages() == []
+
+
+def test_a_request_is_refused_in_time_while_no_client_is_connected(site_with):
+    """The broker has no other reason to wake up: mosquitto 2.1 then waits for a day."""
+    site = site_with("plugin_opt_statestored_wait 1", "sys_interval 0")
+    peer = site.served(session_expiry=2**32 - 1)
+    peer.cut()
+    client = site.connect()
+    publish_many(client, [b"1"])
+
+    client.disconnect()
+
+    site.broker.wait_for_log(rf"request refused: the state store is not available: client_id={client.id}")
+
+
+def test_a_step_of_the_wall_clock_delays_no_tick(site_with, tmp_path, monkeypatch):
+    """mosquitto 2.1 compares the time of the next tick with the wall clock."""
+    clock, site = clocked(site_with, tmp_path, monkeypatch)
+    site.served()
+    offender = site.connect()
+    offender.ping()
+
+    clock.step_to(-3600 * 1000)
+
+    assert offender.request(ResponseTopic=INVOKE) == NOT_AUTHORIZED
+    assert offender.wait_until_closed() == KICKED
 
 
 def test_a_request_that_was_sent_is_kept_until_its_end(site_with, tmp_path, monkeypatch):
