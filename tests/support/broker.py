@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mosquitto on a port that the kernel has chosen."""
+"""A mosquitto on a port that the kernel has chosen. The first one in PATH is tested."""
 
 import collections
+import functools
+import re
 import signal
 import socket
 import subprocess
@@ -47,6 +49,13 @@ def passwords(directory, **users):
     for name, password in users.items():
         subprocess.run(["mosquitto_passwd", "-b", path, name, password], check=True)
     return path
+
+
+@functools.cache
+def version():
+    """Return the version of mosquitto, such as (2, 0, 11)."""
+    printed = subprocess.run(["mosquitto", "-h"], capture_output=True, text=True).stdout  # its exit status depends on the version
+    return tuple(map(int, re.match(r"mosquitto version (\d+)\.(\d+)\.(\d+)", printed).groups()))
 
 
 class Broker(Process):

@@ -84,7 +84,8 @@ class PluginBroker(Broker):
                  for part in ([line, *self.plugin_options] if line == f"plugin {PLUGIN}" else [line])]
         path = self.directory / "mosquitto.conf"
         path.write_text("\n".join([*self.first_lines, "user root", "set_tcp_nodelay true", "max_inflight_messages 0",
-                                   "max_queued_messages 1000000", "persistence false", *listener, *anonymous,
+                                   "max_queued_messages 1000000", "max_packet_size 268435455",
+                                   "persistence false", *listener, *anonymous,
                                    *(line.replace("{port}", str(self.port)) for line in lines), ""]))
         return path
 

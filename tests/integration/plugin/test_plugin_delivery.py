@@ -7,6 +7,7 @@ import paho.mqtt.client as paho
 import pytest
 
 from support import companion
+from support.broker import version
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.connection import Disconnected
 from support.plugin import CONTROL, disconnect_while_notified, peer, site, site_with  # noqa: F401 fixtures
@@ -117,6 +118,7 @@ def test_no_notification_is_queued_for_a_disconnected_client(site, peer, client,
     assert again.messages() == []
 
 
+@pytest.mark.skipif(version() >= (2, 1), reason="OPERATIONS.md says so: mosquitto 2.1 queues it")
 def test_no_notification_is_queued_for_a_client_that_disconnects_at_the_same_time(site, peer, client):
     for _ in range(20):
         disconnect_while_notified(site, peer, client, client.number)
