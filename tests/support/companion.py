@@ -84,6 +84,37 @@ def frame(*records):
     return bytes([VERSION]) + b"".join(records)
 
 
+@dataclass
+class Notification:
+    """A record of read_frame_to_plugin()."""
+    index: int
+    is_last: bool
+    key: bytes
+    recipients: tuple
+
+
+def read_frame_to_plugin(data):
+    """Return the records of a frame: a Notification, or the kind of another record."""
+    reader = _Reader(data)
+    assert reader.unpack("B") == (VERSION,)
+    records = []
+    while reader.at < len(data):
+        kind, flags, _number = reader.unpack("BBQ")
+        records.append(kind)
+        if kind == 1:
+            reader.blob(), reader.blob()
+        elif kind == 2:
+            index, = reader.unpack("I")
+            key, recipients = reader.blob(), reader.blob()
+            records[-1] = Notification(index, bool(flags & 1), key, struct.unpack(f"!{len(recipients) // 8}Q", recipients))
+            reader.blob(), reader.blob()
+        elif kind == 4:
+            reader.unpack("Q")
+        else:
+            assert kind == 3
+    return records
+
+
 # From the plugin
 
 

@@ -26,8 +26,8 @@ VERSION = b"7"
 
 
 # Events and results of mosquitto's plugin interface
-ACL_CHECK, BASIC_AUTH, EXTENDED_AUTH_START = 2, 3, 4
-ACCEPT, DEFER = 0, 17
+ACL_CHECK, BASIC_AUTH, EXTENDED_AUTH_START, MESSAGE = 2, 3, 4, 7
+ACCEPT, DENY, DEFER = 0, 12, 17
 
 DECIDING = """
 #include <string.h>

@@ -53,6 +53,9 @@ class Proxy:
         self._ours, self._orders = socket.socketpair()
         self._ends = set()
         self._is_cut = False
+        self.held_after = None  # hold each further connection when its client has sent these bytes
+        self.recorded = bytearray()  # what clients have sent, while is_recording
+        self.is_recording = False
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -84,6 +87,10 @@ class Proxy:
 
     def mend(self):
         self._order(MEND)
+
+    def hold_after(self, data):
+        """As hold(), for connections that begin later: stop when the client has sent a packet with this data."""
+        self.held_after = data
 
     def _order(self, order):
         self._ours.send(order)
@@ -136,10 +143,20 @@ class Proxy:
         try:
             if events & selectors.EVENT_READ:
                 end.receive()
+                self._inspect(end)
             if events & selectors.EVENT_WRITE:
                 end.send()
         except ConnectionError:
             self._reset(end)
+
+    def _inspect(self, end):
+        """Look at what this end has just sent. A packet arrives whole if the client waits for the reply to its last one."""
+        if not end.is_near:
+            return
+        if self.is_recording:
+            self.recorded += end.other.pending
+        if self.held_after and self.held_after in end.other.pending:
+            end.is_held, self.held_after = True, None
 
     def _reset(self, end):
         for one in {end, end.other} & self._ends:

@@ -12,6 +12,7 @@ from support.broker import passwords
 from support.client import INVOKE, base16, notify_topic
 from support.connection import PUBACK, SUBACK, SUBSCRIBE, SUCCESS, Connection, Disconnected
 from support.flood import number, packet, text
+from support.message import error
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
@@ -82,8 +83,8 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
 
 @pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
 def test_a_will_of_user_properties_takes_a_multiple_of_its_size(limited):
-    """The largest will that the broker accepts, at the store's topic. The store drops it. The documents say: 15 times its
-    size in the broker, 20 times in the store."""
+    """The largest will that the broker accepts, at the store's topic. The plugin drops it, so the store does not receive it. The
+    documents say: 15 times its size in the broker."""
     site = limited()
     client = site.connect(kind=WireClient)
     before = [peak_bytes(process) for process in (site.broker, site.store)]
@@ -92,10 +93,11 @@ def test_a_will_of_user_properties_takes_a_multiple_of_its_size(limited):
                          will_properties=encoded(EMPTY_PROPERTY * ((MAX_PACKET - 512) // len(EMPTY_PROPERTY))))
     ghost.cut()
 
-    site.store.wait_for_log("request dropped: the plugin did not verify it")
+    site.broker.wait_for_log("a message on the invoke topic is dropped: it is a will")
     assert client.ask("GET", "key") == b"$-1\r\n"
-    grown = [peak_bytes(process) - peak for process, peak in zip((site.broker, site.store), before)]
-    assert 10 * MAX_PACKET < max(grown) < 25 * MAX_PACKET
+    in_broker, in_store = (peak_bytes(process) - peak for process, peak in zip((site.broker, site.store), before))
+    assert 10 * MAX_PACKET < in_broker < 20 * MAX_PACKET
+    assert in_store < MAX_PACKET
 
 
 def take_replies(site, slow, value, n_requests):
@@ -181,20 +183,23 @@ def test_one_client_may_have_any_number_of_subscriptions(limited):
     assert resident_bytes(site.broker) - before > n_packets * n_filters * length
 
 
-def test_a_client_that_fills_the_stores_queue_makes_the_broker_drop_requests_of_others(limited):
-    """The broker has acknowledged them."""
-    site = limited(max_inflight_bytes=MIB, max_queued_bytes=MIB)
+def test_a_client_that_fills_its_share_of_the_queues_loses_no_request_of_others(limited):
+    """Its own further requests get an error."""
+    site = limited(plugin_opt_statestored_queue_bytes=10 * MIB)
     victim, hostile = site.connect(kind=WireClient), site.connect(kind=WireClient)
     with site.store.paused():
-        for _ in range(4):
-            hostile.begin("SET", "large", "v" * (MAX_PACKET - 4096))
-            assert hostile.acknowledgement() == SUCCESS
-        victim.begin("SET", "key", "value")
-        assert victim.acknowledgement() == SUCCESS
+        large = [hostile.begin("SET", f"large-{n}", "v" * (MAX_PACKET - 4096)) for n in range(40)]
+        small = [hostile.begin("SET", f"small-{n}", "v") for n in range(1000)]
+        hostile.ping()
+        requests = [victim.begin("SET", f"key-{n}", "value") for n in range(100)]
+        victim.ping()
 
-    victim.wait_until_served()
-    assert victim.ask("GET", "key") == b"$-1\r\n"
-    site.broker.wait_for_log("messages are being dropped for client statestored")
+    assert {victim.reply_to(request).payload for request in requests} == {b"+OK\r\n"}
+    replies = [hostile.reply_to(request).payload for request in large + small]
+    assert set(replies) == {b"+OK\r\n", error("too many requests are waiting")}
+    assert 8 <= replies[:len(large)].count(b"+OK\r\n") <= 9  # 4/5 of the queues, and one in a frame
+    assert hostile.messages() == victim.messages() == []
+    assert "messages are being dropped" not in site.broker.log()
 
 
 @pytest.mark.parametrize("instead, n_requests, n_bytes", [

@@ -121,17 +121,28 @@ def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, t
     assert other.still_works()
 
 
-def test_a_waiting_request_is_executed_after_both_the_store_and_the_broker_restart(make_site, data, tmp_path):
-    """The store executes nothing between WELCOME and its stop, so only the commit that WELCOME requests stores the MAC key."""
+@pytest.mark.parametrize("with_data", [False, True], ids=["memory", "data"])
+@pytest.mark.parametrize("end_broker", ["stop", "kill"])
+def test_the_brokers_end_loses_waiting_requests_and_nothing_else_does(make_site, data, tmp_path, with_data, end_broker):
+    """Even an orderly end, with `persistence true`: the plugin keeps the requests."""
     site = make_site("persistence true", f"persistence_location {tmp_path}/")
-    store = site.start_store("--data-dir", data)
+    store = site.start_store(*["--data-dir", data] * with_data)
 
     store.stop()
     client, = wire_clients(site, 1)
-    client.begin("SET", "key", "value")
-    client.ping()  # the broker has the request
-    site.broker.stop()
+    waiting = client.begin("SET", "waiting", "value")
+    client.ping()  # the plugin has the request
+    store.start()
+    assert client.reply_to(waiting).payload == b"+OK\r\n"
+
+    store.stop()
+    client.begin("SET", "lost", "value")
+    client.ping()
+    getattr(site.broker, end_broker)()
     site.broker.start_again()
     store.start()
 
-    assert site.connect(kind=WireClient).ask("GET", "key") == b"$5\r\nvalue\r\n"
+    again = site.connect(client.id, WireClient, clean_start=False)
+    assert again.ask("GET", "lost") == b"$-1\r\n"
+    assert again.ask("GET", "waiting") == (b"$5\r\nvalue\r\n" if with_data else b"$-1\r\n")
+    assert again.messages() == []

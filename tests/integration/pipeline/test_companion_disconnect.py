@@ -4,8 +4,6 @@
 import pytest
 
 from support import disconnects
-from support.client import INVOKE
-from support.process import wait_until
 from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
 
@@ -65,28 +63,6 @@ def test_a_disconnect_frees_the_quota_of_registrations(make_site):
         holder.register("one", "two", "three")
         assert holder.ask("KEYNOTIFY", "four").startswith(b"-ERR")
         way(site, holder)
-
-
-def test_a_disconnect_that_the_broker_drops_is_reported_again(make_site):
-    """The broker drops DISCONNECTED if the queue of the store's session is full, which any client can cause."""
-    site = make_site("max_inflight_bytes 100000", "max_queued_bytes 100000")
-    store = site.start_store("--max-registrations", 3)
-    holders, hostile, other = ([site.connect(kind=WireClient) for _ in range(3)], *(site.connect(kind=WireClient)
-                                                                                   for _ in range(2)))
-    for n, holder in enumerate(holders):
-        holder.register(f"key-{n}")
-    assert other.ask("KEYNOTIFY", "key").startswith(b"-ERR")
-
-    with store.paused():
-        while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
-            hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/replies")
-        for holder in holders:
-            holder.disconnect()
-        other.ping()
-
-    other.wait_until_served()
-    for n in range(3):
-        wait_until(lambda: other.ask("KEYNOTIFY", f"key-{n}") == b"+OK\r\n", "a registration has ended")
 
 
 def test_a_client_that_reconnects_and_registers_again_is_notified_once(shared_plugin_site, writer, key, leave):
