@@ -4,7 +4,6 @@
 import sqlite3
 
 
-
 class Fields:
     """The fields of a record, one after the other."""
 
@@ -22,9 +21,6 @@ class Fields:
 
     def string(self):
         return self.raw(self.number(4))
-
-    def optional(self, read):
-        return read() if self.raw(1) == b"\1" else None
 
 
 def select(data, sql):
