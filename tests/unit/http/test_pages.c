@@ -51,7 +51,7 @@ Test(pages, readiness_names_what_the_store_waits_for) {
         broker_connect(&broker, false);
         cr_expect(is_readiness(503, "waiting for the reply of the plugin in the broker\n"));
 
-        broker_welcome(&broker, 'k', "0\nguarded\n0\n");
+        broker_welcome(&broker);
         cr_expect(is_readiness(200, "ready\n"));
 }
 

@@ -8,11 +8,93 @@
 
 #include "base/array.h"
 #include "base/base16.h"
-#include "protocol/companion_frame.h"
+#include "protocol/companion_box.h"
 #include "protocol/topics.h"
 
 /* Upper bound of the messages of one test. */
 #define BROKER_SENT_MAX 100000
+
+/* 1. What the store says */
+
+static void add_copy(struct message ***list, size_t *n, size_t *capacity, const struct message *message) {
+        cr_assert_lt(*n, BROKER_SENT_MAX, "the pipeline sends without end");
+        cr_assert_eq(array_reserve((void **)list, capacity, *n + 1, sizeof(**list)), 0);
+        (*list)[*n] = message_copy(message);
+        cr_assert_not_null((*list)[(*n)++]);
+}
+
+static void add_sent(struct broker *broker, const struct message *message) {
+        add_copy(&broker->sent, &broker->n_sent, &broker->sent_capacity, message);
+}
+
+static void add_number(struct broker *broker, const char *topic, uint64_t number) {
+        char digits[UINT64_DIGITS_MAX];
+        const struct message message = { .topic = slice_from_string(topic),
+                                         .payload = { (const uint8_t *)digits,
+                                                      format_uint64(digits, number, 1) } };
+
+        add_sent(broker, &message);
+}
+
+static void read_properties(struct message *message, struct slice properties) {
+        while (frame_property_next(&properties, &message->user_properties[message->n_user_properties]))
+                message->n_user_properties++;
+}
+
+static void add_reply(struct broker *broker, const struct frame_reply *reply) {
+        const struct model_record *record = model_plugin_find(&broker->plugin, reply->number);
+        struct message message = { .payload = reply->payload, .qos = 1 };
+
+        cr_assert_not_null(record, "a reply to a request that is not kept");
+        if (reply->is_tracked || reply->is_untracked)
+                add_number(broker, reply->is_tracked ? "tracked" : "untracked", record->record.connection);
+        if (!reply->has_message)
+                return;
+        message.topic = record->record.request.response_topic;
+        message.correlation_data = record->record.request.correlation_data;
+        read_properties(&message, reply->properties);
+        add_sent(broker, &message);
+}
+
+static void add_notification(struct broker *broker, const struct frame_notification *notification) {
+        struct message message = { .topic = S("notify") };
+        struct buf text = { 0 };
+
+        buf_append_uint(&text, notification->sequence);
+        buf_append_string(&text, ":");
+        buf_append_uint(&text, notification->index);
+        buf_append_string(&text, notification->is_last ? "-end:" : "-:");
+        for (size_t i = 0; i < frame_n_recipients(notification); i++) {
+                buf_append_string(&text, i > 0 ? "," : "");
+                buf_append_uint(&text, frame_recipient(notification, i));
+        }
+        buf_append_string(&text, ":");
+        buf_append_slice(&text, notification->key);
+        buf_append_string(&text, ":");
+        buf_append_slice(&text, notification->payload);
+        cr_assert_not(buf_failed(&text));
+        message.payload = buf_slice(&text);
+        read_properties(&message, notification->properties);
+        add_sent(broker, &message);
+        buf_deinit(&text);
+}
+
+static void add_frame(struct broker *broker, const struct message *message) {
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        cr_assert_eq(message->qos, 0);
+        cr_assert_eq(frame_to_plugin_read(message->payload, &records), 0);
+        add_copy(&broker->frames, &broker->n_frames, &broker->frames_capacity, message);
+        while (frame_to_plugin_next(&records, &record)) {
+                if (record.kind == FRAME_REPLY)
+                        add_reply(broker, &record.reply);
+                if (record.kind == FRAME_NOTIFICATION)
+                        add_notification(broker, &record.notification);
+                if (record.kind == FRAME_KICK)
+                        add_number(broker, "kick", record.connection);
+        }
+}
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct broker *broker = userdata;
@@ -21,13 +103,11 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                 return broker->publish_result;
         if (broker->too_large && slice_equal(message->topic, slice_from_string(broker->too_large)))
                 return -EMSGSIZE;
-        cr_assert_lt(broker->n_sent, BROKER_SENT_MAX, "the pipeline sends without end");
 
-        cr_assert_eq(array_reserve((void **)&broker->sent, &broker->sent_capacity, broker->n_sent + 1,
-                                   sizeof(*broker->sent)),
-                     0);
-        broker->sent[broker->n_sent] = message_copy(message);
-        cr_assert_not_null(broker->sent[broker->n_sent++]);
+        if (slice_equal(message->topic, S(COMPANION_FRAME_TO_PLUGIN)))
+                add_frame(broker, message);
+        else
+                add_sent(broker, message);
         if (slice_equal(message->topic, S(COMPANION_HELLO))) {
                 free(broker->hello);
                 broker->hello = message_copy(message);
@@ -40,6 +120,8 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         *ret_id = broker->last_id;
         return 0;
 }
+
+/* 2. What the pipeline needs */
 
 static bool has_room(void *userdata) {
         return ((struct broker *)userdata)->room > 0;
@@ -74,7 +156,8 @@ static int commit(struct storage *storage, const struct change_set *change_set) 
 
         if (broker->work_result == 0) {
                 broker->n_changes_committed += change_set->n_entries + change_set->n_registrations +
-                                               change_set->n_replies + change_set->n_forgotten;
+                                               change_set->n_replies + change_set->n_executions +
+                                               change_set->n_forgotten;
                 broker->n_notifications_committed += change_set->n_notifications;
                 broker->delivered = change_set->delivered;
                 if (change_set->n_replies > 0)
@@ -141,8 +224,7 @@ static int64_t clock_ns(void *userdata) {
 static struct state_header stored_header(const struct broker *broker) {
         struct state_header header = { .digest_key = { { 1 } },
                                        .instance_id = "instance-1",
-                                       .node_id = "StateStore",
-                                       .key_states = broker->header.key_states };
+                                       .node_id = "StateStore" };
 
         if (broker->n_stored > 0)
                 header.notification_sequence = broker->stored[broker->n_stored - 1].sequence;
@@ -171,6 +253,12 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
                      0);
 }
 
+/* The plugin publishes the replies to all topics. */
+static void start_plugin(struct broker *broker) {
+        model_plugin_init(&broker->plugin, ++broker->n_broker_runs);
+        broker->plugin.reply_prefix = "";
+}
+
 static void init(struct broker *broker, struct broker initial, struct pipeline_config config) {
         *broker = initial;
         broker->now = (struct now){ .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
@@ -182,6 +270,7 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
                 .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
         };
         broker->storage.operations = &broker->operations;
+        start_plugin(broker);
         start_store(broker, config);
 }
 
@@ -197,9 +286,24 @@ void broker_init_engine(struct broker *broker, struct pipeline_config config, st
         broker_connect(broker, false);
 }
 
+/* The frames in transit in both directions are lost. */
+static void lose_connection(struct broker *broker) {
+        model_plugin_store_disconnected(&broker->plugin);
+        broker->n_frames_processed = broker->n_frames;
+        broker->has_plugin = false;
+}
+
 void broker_restart_store(struct broker *broker, struct pipeline_config config) {
+        lose_connection(broker);
         pipeline_free(broker->pipeline);
+        config.run += ++broker->n_restarts;
         start_store(broker, config);
+}
+
+void broker_restart_broker(struct broker *broker) {
+        broker_disconnect(broker);
+        model_plugin_deinit(&broker->plugin);
+        start_plugin(broker);
 }
 
 void broker_init_down(struct broker *broker, struct pipeline_config config) {
@@ -217,12 +321,20 @@ void broker_connect(struct broker *broker, bool session_present) {
         broker_finish_work(broker);
 }
 
+void broker_disconnect(struct broker *broker) {
+        lose_connection(broker);
+        pipeline_disconnected(broker->pipeline);
+}
+
 void broker_deinit(struct broker *broker) {
         cr_expect_null(pipeline_free(broker->pipeline));
+        lose_connection(broker);
         broker_forget(broker);
+        model_plugin_deinit(&broker->plugin);
         buf_deinit(&broker->text);
         free(broker->hello);
         free(broker->sent);
+        free(broker->frames);
 }
 
 void broker_pass_ms(struct broker *broker, int64_t ms) {
@@ -230,9 +342,52 @@ void broker_pass_ms(struct broker *broker, int64_t ms) {
         broker->now.mono_ns += ms * 1000000;
 }
 
+/*
+ * Deliver the frames between store and plugin. Returns true if the store has received a frame. What
+ * clients get is in `sent` already.
+ */
+static bool exchange(struct broker *broker) {
+        struct model_output output;
+        bool is_received = false;
+
+        for (;;) {
+                while (!broker->is_plugin_stalled && broker->n_frames_processed < broker->n_frames)
+                        model_plugin_receive(&broker->plugin, broker->frames[broker->n_frames_processed++],
+                                             broker->now.mono_ns);
+                if (!model_plugin_take(&broker->plugin, &output))
+                        return is_received;
+                if (output.type == MODEL_TO_STORE && !broker->has_ended && !broker->loses_frames) {
+                        pipeline_receive(broker->pipeline, output.message, broker->now);
+                        is_received = true;
+                }
+                free(output.message);
+        }
+}
+
+static void end_work(struct broker *broker, int result) {
+        broker->work_result = result;
+        broker->work(broker->work_argument);
+        broker->work = NULL;
+        if (setjmp(broker->fatal) == 0)
+                pipeline_work_done(broker->pipeline, 0, broker->now);
+}
+
+static void end_commits(struct broker *broker) {
+        while (broker->work && broker->commit_result != 1)
+                end_work(broker, broker->commit_result);
+}
+
+void broker_finish_work(struct broker *broker) {
+        do
+                end_commits(broker);
+        while (exchange(broker));
+}
+
 void broker_flush(struct broker *broker) {
-        pipeline_wakeup_ended(broker->pipeline, broker->now);
-        broker_finish_work(broker);
+        do {
+                pipeline_wakeup_ended(broker->pipeline, broker->now);
+                end_commits(broker);
+        } while (exchange(broker));
 }
 
 void broker_tick(struct broker *broker) {
@@ -245,19 +400,6 @@ void broker_pass_deadline(struct broker *broker) {
         broker_tick(broker);
 }
 
-static void end_work(struct broker *broker, int result) {
-        broker->work_result = result;
-        broker->work(broker->work_argument);
-        broker->work = NULL;
-        if (setjmp(broker->fatal) == 0)
-                pipeline_work_done(broker->pipeline, 0, broker->now);
-}
-
-void broker_finish_work(struct broker *broker) {
-        while (broker->work && broker->commit_result != 1)
-                end_work(broker, broker->commit_result);
-}
-
 void broker_committed(struct broker *broker, int result) {
         cr_assert_not_null(broker->work);
         end_work(broker, result);
@@ -267,6 +409,12 @@ void broker_committed(struct broker *broker, int result) {
 void broker_forget(struct broker *broker) {
         while (broker->n_sent > 0)
                 free(broker->sent[--broker->n_sent]);
+        for (size_t i = 0; i < broker->n_frames_processed; i++)
+                free(broker->frames[i]);
+        broker->n_frames -= broker->n_frames_processed;
+        for (size_t i = 0; i < broker->n_frames; i++)
+                broker->frames[i] = broker->frames[i + broker->n_frames_processed];
+        broker->n_frames_processed = 0;
 }
 
 static void add(struct message *message, struct slice name, struct slice value) {
@@ -275,8 +423,20 @@ static void add(struct message *message, struct slice name, struct slice value) 
                         (struct user_property){ name, value };
 }
 
+/* Deliver a request to the plugin, or to the store. */
+static void deliver(struct broker *broker, const struct sending *sending, const struct message *message) {
+        static const struct model_sender other = { 1000000, S("other"), { 0 } };
+
+        if (broker->has_plugin && !sending->is_will)
+                model_plugin_request(&broker->plugin,
+                                     sending->sender.connection > 0 ? &sending->sender : &other, message,
+                                     broker->now.mono_ns);
+        else
+                pipeline_receive(broker->pipeline, message, broker->now);
+        broker_finish_work(broker);
+}
+
 void broker_send(struct broker *broker, struct sending sending) {
-        struct companion_mac mac;
         char timestamp[64];
         struct buf payload = { 0 };
         struct message message = {
@@ -305,15 +465,7 @@ void broker_send(struct broker *broker, struct sending sending) {
         add(&message, S("__ft"), sending.fence);
         add(&message, S("__srcId"), sending.source);
         add(&message, S("__protVer"), sending.version);
-        if (sending.sender.connection == 0 && broker->key)
-                sending.sender = (struct sender){ broker->key, S("other"), { 0 }, 99, 0 };
-        if (sending.sender.connection != 0 && !sending.is_will) {
-                if (sending.sender.sequence == 0)
-                        sending.sender.sequence = ++broker->last_sequence;
-                add_identity(&message, &sending.sender, &mac);
-        }
-        pipeline_receive(broker->pipeline, &message, broker->now);
-        broker_finish_work(broker);
+        deliver(broker, &sending, &message);
         buf_deinit(&payload);
 }
 
@@ -326,23 +478,53 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
         broker_finish_work(broker);
 }
 
-void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation) {
-        struct message message = { .topic = S(COMPANION_WELCOME),
-                                   .correlation_data = correlation,
-                                   .qos = 1 };
-        struct buf text = { 0 };
-
-        message.payload = welcome_payload(broker->hello->payload, welcome_text(&text, key, rest));
-        cr_assert_not_null(message.payload.data);
-        broker->key = key;
-        pipeline_receive(broker->pipeline, &message, broker->now);
-        broker_finish_work(broker);
-        free((void *)message.payload.data);
-        buf_deinit(&text);
+void broker_meet_plugin(struct broker *broker, bool session_present) {
+        broker->has_plugin = true;
+        broker_say(broker, COMPANION_BANNER, COMPANION_VERSION);
+        broker_connect(broker, session_present);
+        pipeline_acknowledged(broker->pipeline, broker->last_id, false, broker->now);
 }
 
-void broker_welcome(struct broker *broker, char key, const char *rest) {
-        broker_welcome_as(broker, key, rest, broker->hello->correlation_data);
+void broker_welcome(struct broker *broker) {
+        model_plugin_receive(&broker->plugin, broker->hello, broker->now.mono_ns);
+        broker_finish_work(broker);
+}
+
+struct message *broker_welcome_message(const struct broker *broker, struct slice text,
+                                       struct slice correlation) {
+        static const uint8_t nonce[COMPANION_NONCE_SIZE];
+        struct message welcome = { .topic = S(COMPANION_WELCOME), .correlation_data = correlation }, *copy;
+        struct handshake_hello hello;
+        uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
+
+        cr_assert_not_null(box);
+        cr_assert_eq(handshake_hello_read(broker->hello->payload, &hello), 0);
+        companion_box_seal(text, hello.key, nonce, box);
+        welcome.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
+        copy = message_copy(&welcome);
+        cr_assert_not_null(copy);
+        free(box);
+        return copy;
+}
+
+void broker_say_welcome(struct broker *broker, struct slice text, struct slice correlation) {
+        struct message *welcome = broker_welcome_message(broker, text, correlation);
+
+        pipeline_receive(broker->pipeline, welcome, broker->now);
+        broker_finish_work(broker);
+        free(welcome);
+}
+
+void broker_serve_plugin(struct broker *broker) {
+        broker_meet_plugin(broker, false);
+        broker_welcome(broker);
+        cr_assert_eq(broker->broker_kind, BROKER_WITH_PLUGIN);
+        broker_forget(broker);
+}
+
+void broker_end_connection(struct broker *broker, uint64_t connection) {
+        model_plugin_disconnected(&broker->plugin, connection, false, broker->now.mono_ns);
+        broker_finish_work(broker);
 }
 
 const struct message *broker_ask(struct broker *broker, struct sending sending) {
@@ -398,28 +580,6 @@ static bool append_notified(struct buf *text, struct slice topic) {
         return true;
 }
 
-/*
- * Append a frame as "1:0-end:7,8:k:" and the payload; without "end" if it is not the last one of
- * its change.
- */
-static struct slice append_frame(struct buf *text, struct slice payload) {
-        struct companion_frame frame;
-
-        cr_assert_eq(companion_frame_read(payload, &frame), 0);
-        buf_append_uint(text, frame.sequence);
-        buf_append_string(text, ":");
-        buf_append_uint(text, frame.index);
-        buf_append_string(text, frame.is_last ? "-end:" : "-:");
-        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
-                buf_append_string(text, i > 0 ? "," : "");
-                buf_append_uint(text, companion_frame_recipient(&frame, i));
-        }
-        buf_append_string(text, ":");
-        buf_append_slice(text, frame.key);
-        buf_append_string(text, ":");
-        return frame.payload;
-}
-
 const char *broker_sent(struct broker *broker) {
         struct buf *text = &broker->text;
 
@@ -430,13 +590,11 @@ const char *broker_sent(struct broker *broker) {
                 size_t n_line_ends = 0, start = 0;
 
                 if (slice_equal(message->topic, S(COMPANION_HELLO)))
-                        start = COMPANION_KEY_SIZE;
+                        start = 1 + COMPANION_KEY_SIZE; /* up to the instance id */
 
                 if (!append_notified(text, message->topic))
                         buf_append_slice(text, message->topic);
                 buf_append_string(text, ":");
-                if (slice_equal(message->topic, S(COMPANION_DELIVER)))
-                        payload = append_frame(text, payload);
                 for (size_t j = start; j < payload.length; j++) {
                         char c = (char)payload.data[j];
 

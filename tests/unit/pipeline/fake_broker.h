@@ -6,14 +6,15 @@
 #include <criterion/criterion.h>
 
 #include "pipeline/pipeline.h"
-#include "protocol/companion.h"
-#include "unit/support/plugin_messages.h"
+#include "protocol/handshake.h"
+#include "support/model_plugin.h"
 #include "unit/support/words.h"
 
 /*
- * A pipeline, and a broker that records the messages published to it. It also plays the plugin
- * (common/protocol/companion.h): broker_welcome() replies to HELLO, and requests have identity
- * properties.
+ * A pipeline, and a broker that records the messages published to it. After broker_meet_plugin()
+ * the broker has the plugin: requests go to a model of the plugin (tests/support/model_plugin.h).
+ * broker_welcome() lets the model process HELLO; then what store and plugin send to each other
+ * arrives at once.
  */
 
 #define S SLICE_LITERAL
@@ -39,8 +40,21 @@ struct broker {
         struct pipeline *pipeline;
         struct now now;
 
-        struct message **sent; /* messages since the last broker_forget() */
+        /*
+         * What the store has said since the last broker_forget(): messages, and the records of
+         * frames. A reply in a frame is here as if the store had published it. The other records
+         * have topics of this module: broker_sent() shows them.
+         */
+        struct message **sent;
         size_t n_sent, sent_capacity;
+
+        struct model_plugin plugin;
+        uint64_t n_broker_runs;  /* the broker run is its number */
+        bool has_plugin;         /* requests go to the plugin */
+        bool is_plugin_stalled;  /* frames of the store wait, and are lost with the connection */
+        bool loses_frames;       /* of the plugin: the broker drops them */
+        struct message **frames; /* of the store, since the last broker_forget() */
+        size_t n_frames, frames_capacity, n_frames_processed;
 
         size_t room;                  /* has_room() returns false after this many messages */
         int publish_result;           /* below 0: the error with which publishing fails */
@@ -49,15 +63,14 @@ struct broker {
         struct message *hello;        /* the latest hello; NULL: none */
         enum broker_kind broker_kind; /* argument of the last call of serving() */
         int n_serving;                /* number of calls of serving() */
+        uint64_t n_restarts;          /* of the store: each has another run */
         uint64_t n_timestamps_given;  /* makes the timestamp of each request unique */
-        uint64_t last_sequence;       /* sequence of the last request with a MAC */
-        char key;                     /* MAC key of the last welcome; 0: no welcome yet */
 
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
         size_t n_commits, n_changes_committed, n_notifications_committed;
         uint64_t delivered;         /* of the last commit */
         uint64_t last_reply;        /* number of the last remembered reply that was committed */
-        struct state_header header; /* of the last commit; the pipeline loads its key_states */
+        struct state_header header; /* of the last commit */
         const struct notification_change *stored; /* notifications that the pipeline loads */
         size_t n_stored;
         int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */
@@ -92,16 +105,16 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
 void broker_init_engine(struct broker *broker, struct pipeline_config config, struct engine_config engine);
 void broker_deinit(struct broker *broker);
 
-/*
- * Restart the store: replace the pipeline by a new one, which is not connected. Of what was
- * committed, it loads key_states.
- */
+/* Replace the pipeline by a new one, which is not connected. Nothing of what was committed is loaded. */
 void broker_restart_store(struct broker *broker, struct pipeline_config config);
 
-/* Report a new connection to the pipeline. */
+/* Report a new connection to the pipeline, or the end of the connection. */
 void broker_connect(struct broker *broker, bool session_present);
+void broker_disconnect(struct broker *broker);
 
 void broker_pass_ms(struct broker *broker, int64_t ms);
+
+/* End the wake-up, and further ones while the plugin sends frames. */
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
 
@@ -128,13 +141,8 @@ struct sending {
         struct slice fence;
         struct slice source;
         struct slice version;
-        /*
-         * The identity properties of the plugin; sequence 0: the next one. If the connection is 0
-         * after welcome, the request gets those of the client "other". With is_will the request has
-         * no identity properties.
-         */
-        struct sender sender;
-        bool is_will;
+        struct model_sender sender; /* with the plugin; connection 0: the client "other" */
+        bool is_will;               /* with the plugin: the request reaches the store outside a frame */
         bool no_topic, no_correlation, no_timestamp;
         bool has_qos, has_expiry;
         uint8_t qos;
@@ -147,9 +155,28 @@ void broker_send(struct broker *broker, struct sending sending);
 /* Deliver a message that is not a request. */
 void broker_say(struct broker *broker, const char *topic, const char *payload);
 
-/* Deliver the WELCOME that replies to the latest hello. rest: the text behind the MAC key. */
-void broker_welcome(struct broker *broker, char key, const char *rest);
-void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation);
+/* Connect to a broker with the plugin, up to the PUBACK of HELLO. */
+void broker_meet_plugin(struct broker *broker, bool session_present);
+
+/* The plugin processes the latest HELLO. */
+void broker_welcome(struct broker *broker);
+
+/*
+ * A WELCOME with this text, encrypted under the key of the latest HELLO: free it, or let the store
+ * receive it.
+ */
+struct message *broker_welcome_message(const struct broker *broker, struct slice text,
+                                       struct slice correlation);
+void broker_say_welcome(struct broker *broker, struct slice text, struct slice correlation);
+
+/* Connect to a broker with the plugin, up to WELCOME. */
+void broker_serve_plugin(struct broker *broker);
+
+/* The connection of the store has ended, and the broker is restarted: nothing is kept. */
+void broker_restart_broker(struct broker *broker);
+
+/* The connection of a client has ended. */
+void broker_end_connection(struct broker *broker, uint64_t connection);
 
 /* Send the request, flush, and return its only reply, which is valid until broker_forget(). */
 const struct message *broker_ask(struct broker *broker, struct sending sending);
@@ -165,9 +192,10 @@ void broker_do(struct broker *broker, const char *words);
 const char *broker_notified_after_set(struct broker *broker);
 
 /*
- * Return all messages sent, in order, as "topic:payload ". A notification has the client and the
- * key of its notify topic, "c/k:...", as its topic. A frame is written as "1:0-end:7,8:k:..."
- * (sequence, index, recipients, key). Each line end is written as '|'.
+ * Return what the store has said, in order, as "topic:payload ". Records of frames: "tracked:7 ",
+ * "untracked:7 ", "kick:7 ", and "notify:1:0-end:7,8:k:..." (sequence, index, recipients, key). A
+ * notification of a plain broker has the client and the key of its notify topic, "c/k:...", as its
+ * topic. Each line end is written as '|'.
  */
 const char *broker_sent(struct broker *broker);
 

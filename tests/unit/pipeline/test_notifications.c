@@ -10,8 +10,6 @@
 #include "pipeline/internal.h"
 #include "unit/pipeline/fake_broker.h"
 
-#define CONTROL "$CONTROL/statestore/v1/"
-
 #define REPLY    "x:+OK "
 #define NOTIFIED "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 #define DELETED  "*2|$6|NOTIFY|$6|DELETE "
@@ -56,11 +54,14 @@ static void acknowledge_all(void) {
                 pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
 }
 
-static void meet_plugin(const char *welcome) {
-        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        broker_connect(&broker, true);
+/* Connect to a plugin that has delivered the notifications up to this sequence. */
+static void meet_plugin(uint64_t delivered) {
+        buf_append_string(&broker.plugin.instance_id, "instance-1");
+        broker.plugin.position.sequence = delivered;
+        broker.plugin.position.is_complete = true;
+        broker_meet_plugin(&broker, true);
         broker_forget(&broker);
-        broker_welcome(&broker, 'a', welcome);
+        broker_welcome(&broker);
         broker_flush(&broker);
 }
 
@@ -204,29 +205,30 @@ Test(stored_notifications, are_published_to_a_plain_broker_without_their_connect
 }
 
 Test(stored_notifications, are_published_to_the_plugin_before_new_ones) {
-        meet_plugin("0\nguarded\n0\n");
+        meet_plugin(0);
         cr_expect_str_eq(broker_sent(&broker),
-                         CONTROL "deliver:5:0-end:7,0:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
-        broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                              .sender = { 'a', S("d"), { 0 }, 8, 0 } });
+                         "notify:5:0-end:7,0:k:" DELETED "notify:6:0-end:7:l:" DELETED);
+        broker_ask(&broker,
+                   (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .sender = { 8, S("d"), { 0 } } });
         cr_expect_str_eq(broker_notified_after_set(&broker),
-                         CONTROL "deliver:7:0-end:8:k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " REPLY);
+                         "notify:7:0-end:8:k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " REPLY);
 }
 
 Test(stored_notifications, that_the_plugin_has_delivered_are_not_published) {
-        meet_plugin("0\nguarded\n5\n");
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:6:0-end:7:l:" DELETED);
+        broker.is_plugin_stalled = true;
+        meet_plugin(5);
+        cr_expect_str_eq(broker_sent(&broker), "notify:6:0-end:7:l:" DELETED);
         cr_expect_eq(n_pending(), 1);
 }
 
 Test(stored_notifications, are_published_as_the_broker_has_room) {
-        broker.room = 2; /* HELLO is the first message */
-        meet_plugin("0\nguarded\n0\n");
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:5:0-end:7,0:k:" DELETED);
+        broker.room = 1; /* for HELLO */
+        meet_plugin(0);
+        cr_expect_str_eq(broker_sent(&broker), "");
         broker.room = SIZE_MAX;
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker),
-                         CONTROL "deliver:5:0-end:7,0:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
+                         "notify:5:0-end:7,0:k:" DELETED "notify:6:0-end:7:l:" DELETED);
 }
 
 /* A writer of the data directory can compute the checksum. */
@@ -238,9 +240,8 @@ Test(notifications, with_truncated_recipients_are_published_to_those_before) {
 
         broker_deinit(&broker);
         broker_init_stored(&broker, broker_config(), truncated, 2);
-        meet_plugin("0\nguarded\n0\n");
-        cr_expect_str_eq(broker_sent(&broker),
-                         CONTROL "deliver:5:0-end:7:k:" DELETED CONTROL "deliver:6:0-end::l:" DELETED);
+        meet_plugin(0);
+        cr_expect_str_eq(broker_sent(&broker), "notify:5:0-end:7:k:" DELETED "notify:6:0-end::l:" DELETED);
 }
 
 /*
@@ -248,16 +249,17 @@ Test(notifications, with_truncated_recipients_are_published_to_those_before) {
  * the next broker.
  */
 Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with_the_plugin) {
-        meet_plugin("0\nguarded\n0\n");
+        broker.is_plugin_stalled = true;
+        meet_plugin(0);
         broker_forget(&broker);
-        pipeline_disconnected(broker.pipeline);
+        broker_disconnect(&broker);
         broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED);
 }
 
-/* Nothing could be published again after a restart. */
-Test(notifications, that_are_published_are_not_kept_without_a_storage) {
+/* The loss of a frame, too, loses no notification. */
+Test(notifications, are_kept_until_they_are_delivered_without_a_storage) {
         broker_deinit(&broker);
         broker_init(&broker, broker_config());
         broker.is_volatile = true;
@@ -266,6 +268,8 @@ Test(notifications, that_are_published_are_not_kept_without_a_storage) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_forget(&broker);
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
+        cr_expect_eq(n_pending(), 1);
+        acknowledge_all();
         cr_expect_eq(n_pending(), 0);
         cr_expect_eq(broker.pipeline->state->notifications.last_sequence, 1);
 }

@@ -275,6 +275,7 @@ Test(pipeline, message_that_cannot_be_published_is_counted_as_dropped) {
                 cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 0,
                              ROW(failures, i));
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_qos = true, .qos = 0 });
+                broker_flush(&broker);
                 cr_expect_eq(n_dropped(), 3, ROW(failures, i));
 
                 broker.publish_result = 0;
@@ -282,13 +283,6 @@ Test(pipeline, message_that_cannot_be_published_is_counted_as_dropped) {
                           ROW(failures, i));
                 cr_expect(pipeline_is_idle(broker.pipeline), ROW(failures, i));
         }
-}
-
-Test(pipeline, slow_watcher_that_the_plugin_disconnects_is_counted) {
-        broker_say(&broker, "$SYS/statestore/v1/slow-watcher", "c");
-        broker_say(&broker, "$SYS/statestore/v1/slow-watcher", "");
-        cr_expect_eq(pipeline_counters(broker.pipeline)->n_slow_watchers, 2);
-        cr_expect_eq(n_dropped(), 0);
 }
 
 Test(pipeline, requests_are_counted_by_outcome) {

@@ -8,7 +8,6 @@
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
-#define KEY 'a'
 #define MIB ((size_t)1 << 20)
 #define KIB ((size_t)1 << 10)
 
@@ -28,11 +27,7 @@ static struct slice large(size_t size) {
 static struct sending from(const char *client, uint64_t connection) {
         return (struct sending){ .source = slice_from_string(client),
                                  .topic = slice_from_string(client),
-                                 .sender = { broker.key ? KEY : 0,
-                                             slice_from_string(client),
-                                             { 0 },
-                                             broker.key ? connection : 0,
-                                             0 } };
+                                 .sender = { connection, slice_from_string(client), { 0 } } };
 }
 
 static void ask(struct sending sending, const char *verb, struct slice key, struct slice value) {
@@ -124,15 +119,6 @@ static const struct {
         { "a value for many watchers, with the plugin", watch_by_many, set, 1, true },
 };
 
-static void connect_plugin(void) {
-        pipeline_disconnected(broker.pipeline);
-        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        broker_connect(&broker, false);
-        broker_welcome(&broker, KEY, "0\nguarded\n0\n");
-        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        broker_forget(&broker);
-}
-
 /* Publish one batch, and execute the next one. Returns the number of replies to client f. */
 static size_t publish_one_batch(void) {
         size_t n_replies = 0;
@@ -162,8 +148,10 @@ static void expect_batches(size_t kind) {
 Test(batch_cost, batch_ends_when_it_has_made_enough) {
         for (size_t i = 0; i < N_ROWS(kinds); i++) {
                 broker_init(&broker, broker_config());
-                if (kinds[i].has_plugin)
-                        connect_plugin();
+                if (kinds[i].has_plugin) {
+                        broker_disconnect(&broker);
+                        broker_serve_plugin(&broker);
+                }
                 kinds[i].prepare();
                 broker.commit_result = 1;
                 broker.room = 0;

@@ -119,7 +119,7 @@ Test(presence, topic_ends_the_registrations_of_its_client) {
 Test(plain, companion_messages_are_ignored) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_say(&broker, COMPANION_WELCOME, "0123456789abcdef0123456789abcdef\n");
-        broker_say(&broker, COMPANION_DISCONNECTED, "7");
+        broker_say(&broker, COMPANION_FRAME_TO_STORE, "0123456789abcdef0123456789abcdef");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);

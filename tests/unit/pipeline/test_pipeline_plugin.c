@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities" for a broker with the plugin: HELLO and WELCOME, verified
- * identities, and DISCONNECTED.
+ * PROTOCOL.md "Broker abilities" for a broker with the plugin: HELLO and WELCOME, and frames
+ * (common/protocol/companion.h).
  */
 
 #include <errno.h>
@@ -15,19 +15,14 @@
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 #include "policy/policy_build.h"
-#include "protocol/companion_frame.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
 
-#define KEY       'a'
-#define OTHER_KEY 'b'
-#define ALL       "0\nguarded\n0\n" /* the lines of welcome before the tracked connections */
-#define CONTROL   COMPANION_CONTROL
-#define SYS       COMPANION_SYS
+#define CONTROL COMPANION_CONTROL
 
 /* The notification of "SET k v": sequence, index and recipients as broker_sent() shows them. */
-#define FRAME(recipients) CONTROL "deliver:" recipients ":k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+#define NOTIFY(recipients) "notify:" recipients ":k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 
 #define REPLY "x:+OK "
 
@@ -37,31 +32,30 @@ static void teardown(void) {
         broker_deinit(&broker);
 }
 
-/* Connect, up to the PUBACK of hello. */
-static void meet_plugin(bool session_present) {
-        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
-        broker_connect(&broker, session_present);
-        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-}
-
 static void setup_with_plugin(void) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
-        broker_welcome(&broker, KEY, ALL);
-        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        broker_forget(&broker);
+        broker_serve_plugin(&broker);
 }
 
 TestSuite(with_plugin, .init = setup_with_plugin, .fini = teardown);
 
-/* Send a request of client c over this connection, with identity properties. */
-static void send_with_mac(const char *verb, const char *key, const char *value, char mac_key,
-                          uint64_t connection) {
-        broker_send(&broker,
-                    (struct sending){
-                            WORDS(slice_from_string(verb), slice_from_string(key), slice_from_string(value)),
-                            .source = S("claimed"), .sender = { mac_key, S("c"), { 0 }, connection, 0 } });
+static void send_as(const char *client, uint64_t connection, const char *verb, const char *key,
+                    const char *value) {
+        broker_send(&broker, (struct sending){ WORDS(slice_from_string(verb), slice_from_string(key),
+                                                     slice_from_string(value)),
+                                               .source = S("claimed"),
+                                               .sender = { connection, slice_from_string(client), { 0 } } });
         broker_flush(&broker);
+}
+
+/* Send a request of client c over the connection 7. */
+static void send(const char *verb, const char *key, const char *value) {
+        send_as("c", 7, verb, key, value);
+}
+
+static void reconnect(void) {
+        broker_disconnect(&broker);
+        broker_meet_plugin(&broker, true);
 }
 
 /* Let several HELLOs of this connection time out. Meanwhile the store must not serve. */
@@ -77,7 +71,7 @@ static void time_out_hellos(void) {
 /* No PUBACK follows, so the timeout begins at once. */
 Test(hello, hello_that_cannot_be_published_is_repeated) {
         broker_init_down(&broker, broker_config());
-        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         broker.publish_result = -EAGAIN;
         broker_connect(&broker, false);
         cr_expect_str_eq(broker_sent(&broker), "");
@@ -105,11 +99,11 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
         cr_expect_eq(broker.n_serving, 0);
         cr_expect_str_eq(broker_sent(&broker), "");
 
-        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-        broker_welcome(&broker, KEY, ALL);
+        broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_deinit(&broker);
 }
@@ -123,10 +117,10 @@ static size_t count_logged_at_reconnect(const char *banner, const char *text) {
         size_t n_lines;
         char *printed;
 
-        pipeline_disconnected(broker.pipeline);
+        broker_disconnect(&broker);
         capture_start(&capture, STDERR_FILENO);
         if (banner)
-                broker_say(&broker, SYS "plugin", banner);
+                broker_say(&broker, COMPANION_BANNER, banner);
         broker_connect(&broker, true);
         printed = capture_end(&capture);
         n_lines = capture_count(printed, text);
@@ -151,8 +145,7 @@ Test(hello, missing_required_plugin_is_logged_once_until_the_plugin_is_detected)
         cr_expect_eq(reconnect_without_plugin(), 0);
         cr_expect_eq(reconnect_without_plugin(), 0);
 
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+        reconnect();
         cr_expect_eq(reconnect_without_plugin(), 1);
         cr_expect_eq(reconnect_without_plugin(), 0);
         broker_deinit(&broker);
@@ -161,85 +154,29 @@ Test(hello, missing_required_plugin_is_logged_once_until_the_plugin_is_detected)
 /* The broker drops WELCOME if the queue of the store's session is full. */
 Test(hello, welcome_timeout_repeats_hello) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
+        broker_meet_plugin(&broker, false);
         broker_pass_deadline(&broker);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 " CONTROL "hello:instance-1 ");
         cr_expect_eq(broker.n_serving, 0);
-        broker_welcome(&broker, KEY, ALL);
+        broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_deinit(&broker);
 }
 
 Test(hello, requests_wait_for_the_welcome) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
+        broker_meet_plugin(&broker, false);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
-        broker_send(&broker,
-                    (struct sending){ WORDS(S("GET"), S("k")), .sender = { KEY, S("c"), { 0 }, 7, 0 } });
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .sender = { 7, S("c"), { 0 } } });
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 0);
         cr_expect_eq(broker.n_sent, 1);
 
-        broker_welcome(&broker, KEY, ALL);
+        broker_welcome(&broker);
         broker_flush(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:$-1 ");
         broker_deinit(&broker);
-}
-
-static void restart_store(void) {
-        broker_restart_store(&broker, broker_config());
-        broker_forget(&broker);
-}
-
-/* Connect to a broker whose plugin has this MAC key, and end the earlier connection. */
-static void connect_to_plugin(char key) {
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_welcome(&broker, key, ALL);
-        broker_flush(&broker);
-}
-
-/*
- * Connect to a restarted broker, whose plugin has the MAC key 'z'. This request waited in the
- * session. Returns true if it is executed.
- */
-static bool executes_waiting_request(char key, uint64_t sequence) {
-        broker_forget(&broker);
-        meet_plugin(true);
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("x"),
-                                               .sender = { key, S("c"), { 0 }, 7, sequence } });
-        broker_welcome(&broker, 'z', ALL);
-        broker_flush(&broker);
-        return strcmp(broker_sent(&broker), CONTROL "hello:instance-1 x:$-1 ") == 0;
-}
-
-/*
- * The store executes nothing between WELCOME and its end, so only the commit that WELCOME requests
- * stores the key.
- */
-Test(hello, waiting_request_is_executed_after_restarts_of_store_and_broker) {
-        broker_init_down(&broker, broker_config());
-        connect_to_plugin(KEY);
-        restart_store();
-        cr_expect(executes_waiting_request(KEY, 1));
-        broker_deinit(&broker);
-}
-
-/* A key that becomes known again keeps its stored sequence. */
-Test(hello, executed_request_is_not_executed_again_after_restarts_of_store_and_broker) {
-        for (uint64_t sequence = 1; sequence <= 2; sequence++) {
-                broker_init_down(&broker, broker_config());
-                connect_to_plugin(KEY);
-                broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
-                                                      .sender = { KEY, S("c"), { 0 }, 7, 1 } });
-                pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-                connect_to_plugin(OTHER_KEY);
-                connect_to_plugin(KEY);
-                restart_store();
-                cr_expect_eq(executes_waiting_request(KEY, sequence), sequence > 1);
-                broker_deinit(&broker);
-        }
 }
 
 Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
@@ -248,8 +185,7 @@ Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
         cr_expect_eq(reconnect_to_other_version(), 0);
         cr_expect_eq(reconnect_to_other_version(), 0);
 
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+        reconnect();
         cr_expect_eq(reconnect_to_other_version(), 1);
         cr_expect_eq(reconnect_to_other_version(), 0);
         broker_deinit(&broker);
@@ -257,7 +193,7 @@ Test(hello, other_version_is_logged_once_until_this_version_is_detected) {
 
 Test(hello, plugin_of_another_version_gets_no_hello) {
         broker_init_down(&broker, broker_config());
-        broker_say(&broker, SYS "plugin", "1");
+        broker_say(&broker, COMPANION_BANNER, "1");
         broker_connect(&broker, false);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(broker.n_sent, 0);
@@ -270,13 +206,13 @@ Test(hello, plugin_of_another_version_gets_no_hello) {
  */
 Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
+        broker_meet_plugin(&broker, false);
         cr_assert_neq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
         broker_pass_ms(&broker, 1);
         broker_tick(&broker);
         time_out_hellos();
 
-        broker_welcome(&broker, KEY, ALL);
+        broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_deinit(&broker);
 }
@@ -288,7 +224,7 @@ Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
  */
 Test(hello, welcome_timeout_begins_with_the_puback_of_hello) {
         broker_init_down(&broker, broker_config());
-        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         broker_connect(&broker, false);
         for (int i = 0; i < 20; i++) {
                 broker.now.mono_ns += INT64_C(60000000000);
@@ -311,19 +247,19 @@ Test(hello, welcome_timeout_begins_with_the_puback_of_hello) {
 
 Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
+        broker_meet_plugin(&broker, false);
         for (int i = 0; i < 5; i++) {
                 int64_t deadline_ns = pipeline_next_deadline(broker.pipeline);
 
                 broker.now.mono_ns = deadline_ns - 1;
-                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .is_will = true });
                 broker.now.mono_ns = deadline_ns;
                 broker_tick(&broker);
                 cr_expect_eq(broker.n_serving, 0);
         }
         for (int i = 0; i < 300 && broker.n_sent == 1; i++) {
                 pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .is_will = true });
                 broker_pass_ms(&broker, 1000);
                 broker_tick(&broker);
         }
@@ -332,16 +268,13 @@ Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
 }
 
 Test(with_plugin, registrations_stay_while_the_plugin_does_not_reply) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+        send("KEYNOTIFY", "k", NULL);
+        reconnect();
         broker.n_serving = 0;
         time_out_hellos();
-        broker_welcome(&broker, KEY, ALL "7\n");
+        broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        broker_forget(&broker);
-        broker_notified_after_set(&broker);
-        cr_expect_eq(broker.n_sent, 2);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:7") REPLY);
 }
 
 /* A wake-up can bring WELCOME and requests behind it. */
@@ -352,8 +285,8 @@ Test(hello, policy_is_in_force_for_a_request_directly_behind_welcome) {
         cr_assert_eq(policy_new(&policy), 0);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
         pipeline_set_policy(broker.pipeline, policy, broker.now);
-        meet_plugin(false);
-        broker_welcome(&broker, KEY, ALL);
+        broker_meet_plugin(&broker, false);
+        broker_welcome(&broker);
         broker_forget(&broker);
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
         broker_flush(&broker);
@@ -365,37 +298,278 @@ Test(hello, policy_is_in_force_for_a_request_directly_behind_welcome) {
 
 Test(hello, malformed_welcome_is_ignored) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
-        broker_welcome(&broker, KEY, "guarded\n0\n");
+        broker_meet_plugin(&broker, false);
+        broker_say_welcome(&broker, S("\x07"), broker.hello->correlation_data);
         time_out_hellos();
         broker_deinit(&broker);
 }
 
-Test(with_plugin, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
+/* 1. Records in frames */
+
+Test(with_plugin, reply_says_whether_the_connection_is_tracked) {
+        send("KEYNOTIFY", "k", NULL);
+        cr_expect_str_eq(broker_sent(&broker), "tracked:7 replies:+OK ");
         broker_forget(&broker);
-        send_with_mac("KEYNOTIFY", "k", "STOP", KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 replies:+OK ");
+        send("KEYNOTIFY", "l", NULL);
+        send("KEYNOTIFY", "k", "STOP");
+        cr_expect_str_eq(broker_sent(&broker), "tracked:7 replies:+OK tracked:7 replies:+OK ");
+        broker_forget(&broker);
+        send("GET", "k", NULL);
+        send("KEYNOTIFY", "l", "STOP");
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 untracked:7 replies:+OK ");
 }
 
-Test(with_plugin, track_waits_for_room_and_precedes_the_reply) {
-        broker.room = 0;
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_eq(broker.n_sent, 0);
-        broker.room = 1;
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 ");
-        broker.room = 1;
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
+/* The last registration ended by a failed commit is restored. */
+Test(with_plugin, failed_commit_leaves_the_connection_tracked) {
+        send("KEYNOTIFY", "k", NULL);
+        broker_forget(&broker);
+        broker.commit_result = -EIO;
+        send("KEYNOTIFY", "k", "STOP");
+        cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)), S("tracked:7 replies:-ERR")));
 }
+
+Test(with_plugin, requests_that_wait_in_the_plugin_share_a_frame) {
+        broker.is_plugin_stalled = true;
+        for (int i = 0; i < 4; i++)
+                send("SET", "k", "v");
+        cr_expect_eq(broker.n_frames, 1);
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
+        broker.is_plugin_stalled = false;
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_frames, 2);
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK replies:+OK replies:+OK replies:+OK ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(broker.plugin.n_unreplied, 0);
+}
+
+Test(with_plugin, end_of_a_request_follows_its_commit) {
+        broker.commit_result = 1;
+        send("SET", "k", "v");
+        cr_expect_eq(broker.n_frames, 0);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        cr_expect_eq(broker.n_frames, 1);
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+}
+
+/* A plugin's publish needs no WRITE permission, so it publishes only to certain topics. */
+Test(with_plugin, store_publishes_replies_to_other_topics_itself) {
+        const struct message *message;
+
+        broker.plugin.reply_prefix = NULL;
+        send("KEYNOTIFY", "k", NULL);
+        cr_expect_str_eq(broker_sent(&broker), "replies:+OK tracked:7 ");
+        message = broker_sent_message(&broker, 0);
+        cr_expect_eq(message->qos, 1);
+        cr_expect(slice_equal(message->correlation_data, S("1234")));
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+}
+
+Test(with_plugin, reply_that_is_too_large_for_a_frame_is_published_by_the_store) {
+        send("SET", "key", "value");
+        broker_forget(&broker);
+        broker.plugin.reply_prefix = "x";
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("key")), .topic = S("x") });
+        broker_flush(&broker);
+        pipeline_set_max_packet(broker.pipeline, message_packet_size(broker.frames[0]) - 20);
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("key")), .topic = S("x") });
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "x:$5|value x:$5|value ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(broker.n_frames, 2);
+        cr_expect_eq(broker_sent_message(&broker, 1)->qos, 1);
+}
+
+Test(with_plugin, request_at_another_qos_gets_an_error_in_its_turn) {
+        const struct message *reply = broker_ask(
+                &broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_qos = true, .qos = 0 });
+
+        cr_expect(slice_equal(message_property(reply, "__stat"), S("400")));
+        cr_expect(slice_equal(message_property(reply, "__propName"), S("QoS")));
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+}
+
+Test(with_plugin, sender_is_the_client_of_the_record_not_the_claimed_one) {
+        send("KEYNOTIFY", "k", NULL);
+        cr_expect_not_null(engine_find_registration(broker.pipeline->state->engine, S("c"), S("k")));
+        cr_expect_null(engine_find_registration(broker.pipeline->state->engine, S("claimed"), S("k")));
+}
+
+/* A will, or a message through a listener without the plugin. */
+Test(with_plugin, request_outside_a_frame_is_dropped) {
+        const struct sending request = { WORDS(S("SET"), S("k"), S("v")), .source = S("c"),
+                                         .is_will = true };
+
+        broker_send(&broker, request);
+        broker_flush(&broker);
+        reconnect();
+        broker_send(&broker, request); /* it waits until the kind of the broker is known */
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUTSIDE_FRAME], 2);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 0);
+}
+
+/* 2. Lost frames */
+
+static void delete_without_timestamp(void) {
+        broker_send(&broker, (struct sending){ WORDS(S("DEL"), S("k")), .no_timestamp = true });
+        broker_flush(&broker);
+}
+
+Test(with_plugin, executed_request_is_not_executed_again_after_the_loss_of_its_reply) {
+        send("SET", "k", "v");
+        broker.is_plugin_stalled = true;
+        broker_forget(&broker);
+        delete_without_timestamp();
+        cr_expect_str_eq(broker_sent(&broker), "replies::1 ");
+        reconnect();
+        broker.is_plugin_stalled = false;
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies::1 ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        broker_forget(&broker);
+        delete_without_timestamp();
+        cr_expect_str_eq(broker_sent(&broker), "replies::0 ", "an equal request is another one");
+}
+
+/* The plugin sends a frame without records after a time-out. */
+Test(with_plugin, lost_frame_of_the_plugin_leads_to_hello) {
+        broker.loses_frames = true;
+        send("SET", "k", "v");
+        broker.loses_frames = false;
+        cr_expect_eq(broker.n_sent, 0);
+        broker.now.mono_ns = model_plugin_deadline(&broker.plugin);
+        model_plugin_tick(&broker.plugin, broker.now.mono_ns);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_commits, 0);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:+OK ");
+}
+
+/* Until WELCOME, the plugin may not know the loss: nothing is executed. */
+Test(with_plugin, nothing_is_executed_between_hello_and_welcome) {
+        broker.is_plugin_stalled = true;
+        send("SET", "k", "v");
+        broker_forget(&broker);
+        reconnect();
+        broker.is_plugin_stalled = false;
+        send("SET", "l", "v");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 1);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:+OK replies:+OK ");
+}
+
+Test(with_plugin, frame_of_the_store_that_cannot_be_published_leads_to_hello) {
+        broker.publish_result = -EAGAIN;
+        send("SET", "k", "v");
+        cr_expect_eq(broker.n_sent, 0);
+        broker.publish_result = 0;
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0, "not at once");
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:+OK ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+}
+
+/*
+ * Requests that the plugin sends again after the loss of the replies: a STOP of connection 7, and a
+ * SET of another client before and behind it.
+ */
+Test(with_plugin, redelivered_registrations_end_as_they_did) {
+        static const struct {
+                const char *name;
+                const char *requests
+                        [3]; /* of connection 7: "" registers, "STOP" ends; NULL: SET of another client */
+                bool is_registered;
+        } rows[] = {
+                { "registered before SET", { "", NULL, NULL }, true },
+                { "STOP before SET", { "", "STOP", NULL }, false },
+                { "STOP behind SET", { "", NULL, "STOP" }, false },
+                { "registered again", { "", "STOP", "" }, true },
+                { "registered again behind SET", { "STOP", NULL, "" }, true },
+        };
+
+        for (size_t i = 0; i < N_ROWS(rows); i++) {
+                const char *notified;
+
+                teardown();
+                setup_with_plugin();
+                send_as("other", 8, "GET", "x", NULL); /* the rest of the requests share a frame */
+                broker.is_plugin_stalled = true;
+                send_as("other", 8, "GET", "x", NULL);
+                for (size_t j = 0; j < 3; j++)
+                        if (rows[i].requests[j])
+                                send("KEYNOTIFY", "k", rows[i].requests[j][0] ? "STOP" : NULL);
+                        else
+                                send_as("other", 8, "SET", "k", "v");
+                broker.is_plugin_stalled = false;
+                broker_finish_work(&broker);
+                broker.is_plugin_stalled = true;
+                broker_flush(&broker); /* executed, and the replies are lost */
+                for (int times = 0; times < 2; times++) {
+                        reconnect();
+                        broker_welcome(&broker);
+                        broker_flush(&broker);
+                }
+                broker.is_plugin_stalled = false;
+                broker_finish_work(&broker);
+                cr_expect_eq(broker.plugin.numbered.n, 0, ROW(rows, i));
+                cr_expect_eq(broker.plugin.connections->is_tracked ||
+                                     broker.plugin.connections->next->is_tracked,
+                             rows[i].is_registered, ROW(rows, i));
+                notified = broker_notified_after_set(&broker);
+                cr_expect_eq(strstr(notified, "notify:") != NULL, rows[i].is_registered, ROW(rows, i));
+        }
+}
+
+Test(with_plugin, redelivered_registration_of_an_ended_connection_ends) {
+        broker.is_plugin_stalled = true;
+        send("KEYNOTIFY", "k", NULL);
+        broker_end_connection(&broker, 7);
+        reconnect();
+        broker.is_plugin_stalled = false;
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_null(broker.plugin.connections);
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
+}
+
+/* A new instance has no data: it executes the kept requests on its empty state. */
+Test(with_plugin, kept_requests_are_executed_by_the_next_store) {
+        send("SET", "k", "v");
+        send("KEYNOTIFY", "k", NULL);
+        broker.is_plugin_stalled = true;
+        send("GET", "k", NULL);
+        broker_restart_store(&broker, broker_config());
+        broker.is_plugin_stalled = false;
+        broker_meet_plugin(&broker, true);
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+}
+
+/* 3. Notifications */
 
 Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
         const struct message *message;
 
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
+        send("KEYNOTIFY", "k", NULL);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:7") REPLY);
         message = broker_sent_message(&broker, 0);
         cr_expect(slice_equal(message_property(message, "__ts"),
                               message_property(broker_sent_message(&broker, 1), "__ts")));
@@ -403,129 +577,65 @@ Test(with_plugin, notification_is_delivered_to_the_registered_connection) {
         cr_expect_null(message_property(message, "__stat").data);
 }
 
-Test(with_plugin, disconnected_ends_the_registrations_of_that_connection) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        broker_say(&broker, SYS "disconnected", "8");
+Test(with_plugin, end_of_a_connection_ends_its_registrations) {
+        send("KEYNOTIFY", "k", NULL);
+        send_as("d", 8, "KEYNOTIFY", "other", NULL);
+        broker_end_connection(&broker, 8);
         broker_flush(&broker);
-        broker_notified_after_set(&broker);
-        cr_expect_eq(broker.n_sent, 2);
-        broker_say(&broker, SYS "disconnected", "7x");
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:7") REPLY);
+        broker_end_connection(&broker, 7);
         broker_flush(&broker);
-        broker_notified_after_set(&broker);
-        cr_expect_eq(broker.n_sent, 2);
-        broker_say(&broker, SYS "disconnected", "7");
+        cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_slow_watchers, 0);
+}
+
+Test(with_plugin, end_of_a_slow_watcher_is_counted) {
+        send("KEYNOTIFY", "k", NULL);
+        model_plugin_disconnected(&broker.plugin, 7, true, broker.now.mono_ns);
         broker_flush(&broker);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_slow_watchers, 1);
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
-Test(with_plugin, disconnected_is_acknowledged_each_time_with_untrack) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        broker_forget(&broker);
-        for (int i = 0; i < 2; i++) {
-                broker_say(&broker, SYS "disconnected", "7");
-                broker_flush(&broker);
-                cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 ");
-                broker_forget(&broker);
-        }
-        broker_say(&broker, SYS "disconnected", "7x");
-        broker_flush(&broker);
-        cr_expect_eq(broker.n_sent, 0);
-}
+Test(with_plugin, counters_of_the_plugin_are_gauges) {
+        struct gauges gauges;
 
-Test(with_plugin, request_without_a_valid_mac_is_dropped) {
-        send_with_mac("SET", "k", "v", OTHER_KEY, 7);
-        broker_send(&broker,
-                    (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c"), .is_will = true });
-        broker_flush(&broker);
-        cr_expect_eq(broker.n_sent, 0);
-        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_UNVERIFIED], 2);
-}
-
-static void send_numbered(uint64_t sequence) {
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")),
-                                               .sender = { KEY, S("c"), { 0 }, 7, sequence } });
-        broker_flush(&broker);
-}
-
-Test(with_plugin, each_sequence_is_executed_once) {
-        send_numbered(5);
-        send_numbered(5);
-        send_numbered(4);
-        cr_expect_eq(broker.n_sent, 1);
-        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_REPEATED], 2);
-        send_numbered(6);
-        cr_expect_eq(broker.n_sent, 2);
-}
-
-/* A copy of an older request that is published as a will arrives after welcome. */
-Test(with_plugin, sequence_not_above_that_of_welcome_is_dropped_after_welcome) {
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_welcome(&broker, KEY, "10\nguarded\n0\n");
-        broker_forget(&broker);
-        send_numbered(10);
-        cr_expect_eq(broker.n_sent, 0);
-        send_numbered(11);
-        cr_expect_eq(broker.n_sent, 1);
-}
-
-Test(with_plugin, requests_that_arrive_before_welcome_are_executed_once) {
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_forget(&broker);
-        send_numbered(9);
-        send_numbered(9);
-        send_numbered(10);
-        broker_welcome(&broker, KEY, "10\nguarded\n0\n");
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 replies:$-1 ");
-}
-
-Test(with_plugin, requests_with_the_former_mac_key_are_executed_only_before_welcome) {
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_forget(&broker);
-        send_numbered(9);
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")),
-                                               .sender = { OTHER_KEY, S("c"), { 0 }, 7, 1 } });
-        broker_welcome(&broker, OTHER_KEY, "1\nguarded\n0\n");
-        broker_flush(&broker);
-        cr_expect_eq(broker.n_sent, 2);
-        send_numbered(10); /* after welcome the former MAC key is invalid */
-        cr_expect_eq(broker.n_sent, 2);
+        broker.plugin.counters = (struct frame_counters){ 1, 2, 3 };
+        send("GET", "k", NULL);
+        pipeline_read_gauges(broker.pipeline, 0, &gauges);
+        cr_expect_eq(gauges.plugin.n_too_many, 1);
+        cr_expect_eq(gauges.plugin.n_unavailable, 2);
+        cr_expect_eq(gauges.plugin.n_dropped, 3);
 }
 
 Test(with_plugin, welcome_under_another_key_is_ignored) {
-        struct message welcome = { .topic = S(COMPANION_WELCOME), .qos = 1 };
-        uint8_t other[COMPANION_KEY_SIZE] = { 0 };
-        struct buf text = { 0 };
+        struct message *former;
 
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+        reconnect();
         broker.broker_kind = BROKER_UNKNOWN;
-        welcome.correlation_data = broker.hello->correlation_data;
-        welcome.payload =
-                welcome_payload((struct slice){ other, sizeof(other) }, welcome_text(&text, KEY, ALL));
-        pipeline_receive(broker.pipeline, &welcome, broker.now);
+        former = broker.hello;
+        broker.hello = message_copy(former);
+        cr_assert_not_null(broker.hello);
+        ((uint8_t *)broker.hello->payload.data)[1]++; /* a byte of the key */
+        broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_UNKNOWN);
-        free((void *)welcome.payload.data);
-        buf_deinit(&text);
+        free(former);
 }
 
 Test(hello, each_hello_has_a_new_key) {
         uint8_t key[COMPANION_KEY_SIZE];
 
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
+        broker_meet_plugin(&broker, false);
         memcpy(key, broker.hello->payload.data, sizeof(key));
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+        reconnect();
         cr_expect_neq(memcmp(key, broker.hello->payload.data, sizeof(key)), 0);
         broker_deinit(&broker);
 }
 
 Test(with_plugin, acknowledgements_without_subscribers_are_ignored) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+        send("KEYNOTIFY", "k", NULL);
         broker_notified_after_set(&broker);
         pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 1), true, broker.now);
         broker_notified_after_set(&broker);
@@ -534,26 +644,31 @@ Test(with_plugin, acknowledgements_without_subscribers_are_ignored) {
 
 static const struct {
         const char *name;
-        char key;
-        const char *welcome;
+        bool has_7, has_8, restarts_broker;
         const char *notified; /* the frame after a SET; the connections 7 and 8 registered */
 } returns[] = {
-        { "both connected", KEY, ALL "8\n7\n", FRAME("1:0-end:7,8") },
-        { "one connected", KEY, ALL "8\n", FRAME("1:0-end:8") },
-        { "none connected", KEY, ALL, "" },
-        { "broker restarted", OTHER_KEY, ALL, "" },
+        { "both connected", true, true, false, NOTIFY("1:0-end:7,8") },
+        { "one connected", false, true, false, NOTIFY("1:0-end:8") },
+        { "none connected", false, false, false, "" },
+        { "broker restarted", true, true, true, "" },
 };
 
 Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         for (size_t i = 0; i < N_ROWS(returns); i++) {
                 teardown();
                 setup_with_plugin();
-                send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-                broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                                      .sender = { KEY, S("d"), { 0 }, 8, 0 } });
-                pipeline_disconnected(broker.pipeline);
-                meet_plugin(i % 2);
-                broker_welcome(&broker, returns[i].key, returns[i].welcome);
+                send("KEYNOTIFY", "k", NULL);
+                send_as("d", 8, "KEYNOTIFY", "k", NULL);
+                broker_disconnect(&broker);
+                if (!returns[i].has_7)
+                        broker_end_connection(&broker, 7);
+                if (!returns[i].has_8)
+                        broker_end_connection(&broker, 8);
+                if (returns[i].restarts_broker)
+                        broker_restart_broker(&broker);
+                broker_meet_plugin(&broker, i % 2);
+                broker_welcome(&broker);
+                broker_flush(&broker);
                 broker_notified_after_set(&broker);
                 cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)),
                                             slice_from_string(returns[i].notified)),
@@ -562,66 +677,100 @@ Test(with_plugin, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         }
 }
 
-Test(with_plugin, sequences_of_deliver_continue_after_a_reconnect) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") REPLY);
-        broker_say(&broker, COMPANION_DELIVERED, "2");
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
+Test(with_plugin, sequences_continue_after_a_reconnect) {
+        send("KEYNOTIFY", "k", NULL);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:7") REPLY);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("2:0-end:7") REPLY);
+        reconnect();
         cr_expect(slice_equal(broker.hello->correlation_data, S("42:2")));
-        broker_welcome(&broker, KEY, ALL "7\n");
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("3:0-end:7") REPLY);
+        broker_welcome(&broker);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("3:0-end:7") REPLY);
 }
 
-/* A PUBACK does not prove that the plugin has processed the frame. */
-Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnect) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        for (int i = 0; i < 4; i++)
-                broker_notified_after_set(&broker);
-        broker_say(&broker, COMPANION_DELIVERED, "1");
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_forget(&broker);
-        broker_welcome(&broker, KEY, "0\nguarded\n2\n7\n");
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), FRAME("3:0-end:7") FRAME("4:0-end:7"));
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("5:0-end:7") REPLY);
-}
-
-/* The broker drops DELIVERED if the queue of the store's session is full. */
-Test(with_plugin, acknowledgement_that_does_not_arrive_is_requested_again) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        for (int i = 0; i < 2; i++)
-                broker_notified_after_set(&broker);
-        broker_say(&broker, COMPANION_DELIVERED, "1");
-        for (int i = 0; i < 2; i++) {
-                broker_forget(&broker);
-                broker_pass_deadline(&broker);
-                cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:2:0-end::: ");
-        }
-
-        broker_say(&broker, COMPANION_DELIVERED, "2");
-        cr_expect_eq(broker.pipeline->delivery.deadline_ns, INT64_MAX);
-}
-
-Test(with_plugin, acknowledgement_of_an_unpublished_notification_is_ignored) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+/* The plugin says in each frame which changes are delivered. */
+Test(with_plugin, delivered_notifications_are_removed) {
+        send("KEYNOTIFY", "k", NULL);
         broker_notified_after_set(&broker);
-        broker_say(&broker, COMPANION_DELIVERED, "2");
-        broker_say(&broker, COMPANION_DELIVERED, "no number");
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 0);
+        broker.is_plugin_stalled = true;
+        broker_notified_after_set(&broker);
         cr_expect_eq(broker.pipeline->state->notifications.n_pending, 1);
-        broker_say(&broker, COMPANION_DELIVERED, "1");
+        broker.is_plugin_stalled = false;
+        broker_finish_work(&broker);
         cr_expect_eq(broker.pipeline->state->notifications.n_pending, 0);
 }
 
-Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+/* Publish the notifications 2 and 3, of which the plugin has processed the first. */
+static void deliver_2_but_not_3(void) {
+        send("KEYNOTIFY", "k", NULL);
         broker_notified_after_set(&broker);
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_welcome(&broker, KEY, "0\nguarded\n41\n7\n");
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("42:0-end:7") REPLY);
+        broker_notified_after_set(&broker);
+        broker.is_plugin_stalled = true;
+        broker_notified_after_set(&broker);
+        broker_forget(&broker);
+}
+
+Test(with_plugin, undelivered_notifications_are_published_again_after_a_reconnect) {
+        deliver_2_but_not_3();
+        reconnect();
+        broker.is_plugin_stalled = false;
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), NOTIFY("3:0-end:7") REPLY);
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 0);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("4:0-end:7") REPLY);
+}
+
+/* The plugin drops what it has published already, and the store learns it from WELCOME. */
+Test(with_plugin, notifications_that_welcome_reports_as_delivered_are_not_published_again) {
+        deliver_2_but_not_3();
+        broker.loses_frames = true;
+        broker.is_plugin_stalled = false;
+        broker_finish_work(&broker);
+        broker.loses_frames = false;
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 1);
+        reconnect();
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        cr_expect_eq(broker.pipeline->state->notifications.n_pending, 0);
+}
+
+/* The broker drops a frame of the plugin if the queue of the store's session is full. */
+Test(with_plugin, store_asks_for_a_frame_if_delivered_does_not_arrive) {
+        send("KEYNOTIFY", "k", NULL);
+        broker.is_plugin_stalled = true;
+        broker_notified_after_set(&broker);
+        broker.is_plugin_stalled = false;
+        broker.loses_frames = true;
+        broker_finish_work(&broker);
+        broker_forget(&broker);
+        for (int i = 0; i < 2; i++) {
+                broker_pass_deadline(&broker);
+                cr_expect_str_eq(broker_sent(&broker), "");
+                cr_expect_eq(broker.n_frames, 1, "a frame without records");
+                broker_forget(&broker);
+        }
+
+        broker.loses_frames = false;
+        broker_pass_deadline(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_eq(broker.pipeline->delivery.deadline_ns, INT64_MAX);
+}
+
+/* The store was restored from an older copy of its data. */
+Test(with_plugin, sequences_continue_above_the_delivered_sequence_of_welcome) {
+        send("KEYNOTIFY", "k", NULL);
+        broker_notified_after_set(&broker);
+        broker.plugin.position.sequence = 41;
+        reconnect();
+        broker_welcome(&broker);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("42:0-end:7") REPLY);
 }
 
 static void register_many(uint64_t n) {
@@ -629,40 +778,47 @@ static void register_many(uint64_t n) {
                 char client[24];
 
                 snprintf(client, sizeof(client), "c%" PRIu64, i);
-                broker_ask(
-                        &broker,
-                        (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                          .sender = { KEY, slice_from_string(client), { 0 }, 10 + i, 0 } });
+                broker_ask(&broker,
+                           (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                             .sender = { 10 + i, slice_from_string(client), { 0 } } });
         }
 }
 
 Test(with_plugin, one_frame_notifies_all_watchers_of_a_change) {
         register_many(4);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,11,12,13") REPLY);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:10,11,12,13") REPLY);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 4);
 }
 
+/* The first notification in a frame. */
+static struct frame_notification notification_in(const struct message *frame) {
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        cr_assert_eq(frame_to_plugin_read(frame->payload, &records), 0);
+        cr_assert(frame_to_plugin_next(&records, &record));
+        cr_assert_eq(record.kind, FRAME_NOTIFICATION);
+        return record.notification;
+}
+
 Test(with_plugin, change_is_split_into_frames_below_the_maximum_packet_size) {
-        size_t n_recipients = 0, n_frames;
+        size_t n_recipients = 0;
 
         register_many(100);
         pipeline_set_max_packet(broker.pipeline, 700);
         broker_notified_after_set(&broker);
-        n_frames = broker.n_sent - 1;
-        cr_assert_gt(n_frames, 1);
-        for (size_t i = 0; i < n_frames; i++) {
-                const struct message *message = broker_sent_message(&broker, i);
-                struct companion_frame frame;
+        cr_assert_gt(broker.n_frames, 1);
+        for (size_t i = 0; i < broker.n_frames && n_recipients < 100; i++) {
+                const struct frame_notification notification = notification_in(broker.frames[i]);
 
-                cr_expect_leq(message_packet_size(message), 700);
-                cr_expect(i + 1 == n_frames || message_packet_size(message) > 700 - 40,
+                cr_expect_leq(message_packet_size(broker.frames[i]), 700);
+                cr_expect(notification.is_last || message_packet_size(broker.frames[i]) > 700 - 40,
                           "each frame but the last is filled");
-                cr_assert_eq(companion_frame_read(message->payload, &frame), 0);
-                cr_expect_eq(frame.sequence, 1);
-                cr_expect_eq(frame.index, n_recipients);
-                cr_expect_eq(frame.is_last, i + 1 == n_frames);
-                for (size_t j = 0; j < companion_frame_n_recipients(&frame); j++)
-                        cr_expect_eq(companion_frame_recipient(&frame, j), 10 + n_recipients++);
+                cr_expect_eq(notification.sequence, 1);
+                cr_expect_eq(notification.index, n_recipients);
+                for (size_t j = 0; j < frame_n_recipients(&notification); j++)
+                        cr_expect_eq(frame_recipient(&notification, j), 10 + n_recipients++);
+                cr_expect_eq(notification.is_last, n_recipients == 100);
         }
         cr_expect_eq(n_recipients, 100);
 }
@@ -673,13 +829,12 @@ Test(with_plugin, recipients_of_a_frame_are_limited) {
 
         register_many(250);
         broker_notified_after_set(&broker);
-        cr_assert_eq(broker.n_sent, 3 + 1);
+        cr_assert_eq(broker.n_frames, 3);
         for (size_t i = 0; i < 3; i++) {
-                struct companion_frame frame;
+                const struct frame_notification notification = notification_in(broker.frames[i]);
 
-                cr_assert_eq(companion_frame_read(broker_sent_message(&broker, i)->payload, &frame), 0);
-                cr_expect_eq(companion_frame_n_recipients(&frame), expected[i]);
-                cr_expect_eq(frame.is_last, i == 2);
+                cr_expect_eq(frame_n_recipients(&notification), expected[i]);
+                cr_expect_eq(notification.is_last, i == 2);
         }
 }
 
@@ -706,23 +861,23 @@ static size_t large_n_recipients(size_t i) {
         struct slice client = filled('c', large_copies[i].client_length),
                      key = filled('k', large_copies[i].key_length),
                      value = filled('v', large_copies[i].value_length);
-        struct companion_frame frame;
+        struct frame_notification notification;
         size_t n;
 
         for (uint64_t connection = 10; connection < 110; connection++) {
                 *(uint8_t *)client.data = (uint8_t)connection;
                 broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), key),
-                                                      .sender = { KEY, client, { 0 }, connection, 0 } });
+                                                      .sender = { connection, client, { 0 } } });
         }
         broker_forget(&broker);
         broker_send(&broker, (struct sending){ WORDS(S("SET"), key, value) });
         broker_flush(&broker);
-        cr_assert_eq(companion_frame_read(broker_sent_message(&broker, 0)->payload, &frame), 0);
-        cr_expect_eq(broker_sent_message(&broker, 0)->broker_bytes,
-                     companion_frame_n_recipients(&frame) *
-                             (topic_notify_length(client.length, key.length) + frame.payload.length + 1024),
+        notification = notification_in(broker.frames[0]);
+        n = frame_n_recipients(&notification);
+        cr_expect_eq(broker.frames[0]->broker_bytes,
+                     broker.frames[0]->payload.length + n * (topic_notify_length(client.length, key.length) +
+                                                             notification.payload.length + 1024),
                      ROW(large_copies, i));
-        n = companion_frame_n_recipients(&frame);
         cr_expect_eq(broker.n_sent, 100 / n + (100 % n > 0) + 1, ROW(large_copies, i));
         broker_forget(&broker);
         free((void *)client.data);
@@ -743,7 +898,7 @@ Test(with_plugin, copies_of_a_frame_are_limited) {
         }
 }
 
-/* The remaining recipients follow when there is room, and the reply after the last. */
+/* The remaining recipients follow when there is room, and the reply behind the last. */
 Test(with_plugin, partly_published_change_is_continued) {
         static uint8_t value[20 << 20];
 
@@ -754,17 +909,12 @@ Test(with_plugin, partly_published_change_is_continued) {
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
         broker_flush(&broker);
         cr_assert_eq(broker.n_sent, 1);
-        cr_expect(
-                slice_starts_with(slice_from_string(broker_sent(&broker)), S(CONTROL "deliver:1:0-:10:k:")));
+        cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)), S("notify:1:0-:10:k:")));
         broker_forget(&broker);
         broker.room = 1;
         broker_flush(&broker);
-        cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)),
-                                    S(CONTROL "deliver:1:1-end:11:k:")));
-        broker_forget(&broker);
-        broker.room = SIZE_MAX;
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
+        cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)), S("notify:1:1-end:11:k:")));
+        cr_expect(slice_ends_with(slice_from_string(broker_sent(&broker)), S(" replies:+OK ")));
 }
 
 /* A fault rule of --control: the client of connection 10 is notified twice, that of 11 not at all. */
@@ -781,21 +931,20 @@ static uint64_t no_number(void *userdata, struct invocation *invocation, struct 
         return 0;
 }
 
-static void send_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
-        uint16_t id;
-
+static bool publish_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         (void)userdata;
         (void)number;
+        (void)reply;
         (void)now;
-        cr_assert_eq(publisher_send(&broker.pipeline->publisher, reply, &id), 0);
+        return true;
 }
 
 Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
-        const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = fault };
+        const struct hooks hooks = { .request = no_number, .reply = publish_reply, .notification = fault };
 
         register_many(3);
         pipeline_set_hooks(broker.pipeline, &hooks);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,10,12") REPLY);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:10,10,12") REPLY);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
@@ -807,13 +956,12 @@ static int omit(void *userdata, struct slice client, struct slice key) {
 }
 
 Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
-        const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = omit };
+        const struct hooks hooks = { .request = no_number, .reply = publish_reply, .notification = omit };
         struct gauges gauges;
 
         register_many(1);
         pipeline_set_hooks(broker.pipeline, &hooks);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:") REPLY);
-        broker_say(&broker, SYS "delivered", "1");
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:") REPLY);
         pipeline_read_gauges(broker.pipeline, 0, &gauges);
         cr_expect_eq(gauges.n_pending_notifications, 0);
 }
@@ -822,24 +970,27 @@ Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
 Test(with_plugin, client_with_stored_registrations_of_two_connections_is_not_kicked) {
         struct engine *engine = broker.pipeline->state->engine;
 
+        send_as("c", 8, "KEYNOTIFY", "b", NULL);
         cr_assert_eq(engine_put_registration(engine, S("c"), (struct slice){ 0 }, S("a"), 7), 0);
-        cr_assert_eq(engine_put_registration(engine, S("c"), (struct slice){ 0 }, S("b"), 8), 0);
-        pipeline_disconnected(broker.pipeline);
-        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        broker_connect(&broker, true);
+        reconnect();
         broker_forget(&broker);
-        broker_welcome(&broker, KEY, ALL "8\n");
+        broker_welcome(&broker);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
         cr_expect_null(engine_find_registration(engine, S("c"), S("a")));
         cr_expect_not_null(engine_find_registration(engine, S("c"), S("b")));
 }
 
-Test(with_plugin, recipients_of_an_unpublishable_notification_are_kicked) {
+/* The broker's limit is lower than when the request was executed. */
+Test(with_plugin, recipients_of_a_notification_that_is_too_large_are_kicked) {
         register_many(2);
         broker_forget(&broker);
-        broker.too_large = COMPANION_DELIVER;
-        cr_expect_str_eq(broker_notified_after_set(&broker), CONTROL "kick:10 " CONTROL "kick:11 " REPLY);
+        broker.commit_result = 1;
+        broker_notified_after_set(&broker);
+        pipeline_set_max_packet(broker.pipeline, 150);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "kick:10 kick:11 " REPLY);
 }
 
 static const struct {
@@ -851,6 +1002,17 @@ static const struct {
         { "malformed Correlation Data", S("42") },
 };
 
+/* A WELCOME without connections. */
+static void say_empty_welcome(struct slice correlation) {
+        const struct handshake_welcome welcome = { .is_guarded = true, .broker_run = 1 };
+        struct buf text = { 0 };
+
+        handshake_welcome_append(&text, &welcome);
+        cr_assert_not(buf_failed(&text));
+        broker_say_welcome(&broker, buf_slice(&text), correlation);
+        buf_deinit(&text);
+}
+
 /*
  * A welcome that was in flight when the connection broke arrives late and does not list newer
  * registrations.
@@ -859,30 +1021,29 @@ Test(with_plugin, only_the_welcome_of_the_latest_hello_counts) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();
                 setup_with_plugin();
-                pipeline_disconnected(broker.pipeline);
-                meet_plugin(true);
+                reconnect();
                 broker.broker_kind = BROKER_UNKNOWN;
-                broker_welcome_as(&broker, KEY, ALL, other_welcomes[i].correlation);
+                say_empty_welcome(other_welcomes[i].correlation);
                 cr_expect_eq(broker.broker_kind, BROKER_UNKNOWN, ROW(other_welcomes, i));
 
-                broker_welcome(&broker, KEY, ALL);
+                broker_welcome(&broker);
                 cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN, ROW(other_welcomes, i));
-                send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-                broker_welcome_as(&broker, KEY, ALL, other_welcomes[i].correlation);
+                send("KEYNOTIFY", "k", NULL);
+                say_empty_welcome(other_welcomes[i].correlation);
                 broker_notified_after_set(&broker);
                 cr_expect_eq(broker.n_sent, 2, ROW(other_welcomes, i));
         }
 }
 
 Test(with_plugin, welcome_counts_once) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        broker_welcome(&broker, KEY, ALL);
-        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") REPLY);
+        send("KEYNOTIFY", "k", NULL);
+        say_empty_welcome(broker.hello->correlation_data);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFY("1:0-end:7") REPLY);
 }
 
 Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        pipeline_disconnected(broker.pipeline);
+        send("KEYNOTIFY", "k", NULL);
+        broker_disconnect(&broker);
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
@@ -890,8 +1051,8 @@ Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
 
 /* The store restarts while the broker restarts without the plugin, but with the store's session. */
 Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connections) {
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        pipeline_disconnected(broker.pipeline);
+        send("KEYNOTIFY", "k", NULL);
+        broker_disconnect(&broker);
         broker.pipeline->delivery.broker_kind = BROKER_UNKNOWN; /* as after a restart */
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
@@ -899,52 +1060,68 @@ Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connect
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }
 
+/* Connect to the broker with this plugin; its WELCOME leads to these kicks. */
+static void serve_broker(struct model_plugin *plugin, const char *kicks) {
+        struct model_plugin present = broker.plugin;
+
+        broker_disconnect(&broker);
+        broker.plugin = *plugin;
+        *plugin = present;
+        broker_meet_plugin(&broker, true);
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), kicks);
+}
+
 /* The store serves two brokers alternately; their clients stay connected. */
 Test(with_plugin, tracked_clients_that_lost_registrations_to_another_broker_are_disconnected) {
-        const char keys[] = { OTHER_KEY, KEY, KEY };
-        const char *welcomes[] = { ALL, ALL "7\n8\n", ALL "8\n7\n" };
-        const char *said[] = { "", CONTROL "kick:7 " CONTROL "kick:8 ", CONTROL "kick:8 " };
+        struct model_plugin other;
 
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
+        model_plugin_init(&other, 1000);
+        send_as("d", 8, "KEYNOTIFY", "k", NULL);
+        send("KEYNOTIFY", "k", NULL);
         broker_do(&broker, "SET k v");
-        broker_say(&broker, COMPANION_DELIVERED, "1");
-        for (size_t i = 0; i < N_ROWS(keys); i++) {
-                pipeline_disconnected(broker.pipeline);
-                meet_plugin(true);
-                broker_forget(&broker);
-                broker_welcome(&broker, keys[i], welcomes[i]);
-                broker_flush(&broker);
-                cr_expect_str_eq(broker_sent(&broker), said[i]);
-                if (i == 0)
-                        send_with_mac("KEYNOTIFY", "k", NULL, OTHER_KEY, 3);
-                else
-                        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        }
-}
-
-Test(with_plugin, new_mac_key_replaces_the_former_one) {
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(true);
-        broker_welcome(&broker, OTHER_KEY, ALL);
+        serve_broker(&other, "");
+        send_as("e", 3, "KEYNOTIFY", "k", NULL);
+        serve_broker(&other, "kick:7 kick:8 ");
+        send("KEYNOTIFY", "k", NULL);
+        reconnect();
         broker_forget(&broker);
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_eq(broker.n_sent, 0);
-        send_with_mac("KEYNOTIFY", "k", NULL, OTHER_KEY, 7);
-        cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 replies:+OK ");
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "kick:8 ");
+        model_plugin_deinit(&other);
 }
 
-#define DELETED(sequence) CONTROL "deliver:" sequence ":0-end:5:k:*2|$6|NOTIFY|$6|DELETE "
+/* A request of the client may register again. */
+Test(with_plugin, tracked_client_with_a_pending_request_is_not_disconnected) {
+        struct model_plugin other;
+
+        model_plugin_init(&other, 1000);
+        send("KEYNOTIFY", "k", NULL);
+        serve_broker(&other, "");
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .sender = { 1, S("x"), { 0 } } });
+        model_plugin_request(
+                &other, &(struct model_sender){ 7, S("c"), { 0 } },
+                &(struct message){ .response_topic = S("x"), .correlation_data = S("1"), .qos = 1 },
+                broker.now.mono_ns);
+        serve_broker(&other, "x:-ERR syntax error ");
+        model_plugin_deinit(&other);
+}
+
+#define DELETED(sequence) "notify:" sequence ":0-end:5:k:*2|$6|NOTIFY|$6|DELETE "
 
 /* Restart with a client that watches a key which is lost. */
 static void setup_lost(void) {
         broker_init_down(&broker, broker_config());
-        meet_plugin(false);
-        broker_welcome(&broker, KEY, ALL);
-        send_with_mac("KEYNOTIFY", "k", NULL, KEY, 5);
-        pipeline_disconnected(broker.pipeline);
+        broker_meet_plugin(&broker, false);
+        broker_welcome(&broker);
+        send_as("c", 5, "KEYNOTIFY", "k", NULL);
+        broker_disconnect(&broker);
         engine_restore_lost_keys(broker.pipeline->state->engine);
-        meet_plugin(true);
-        broker_welcome(&broker, KEY, ALL "5\n");
+        broker_meet_plugin(&broker, true);
+        broker_welcome(&broker);
         broker_flush(&broker);
         broker_forget(&broker);
 }
@@ -963,7 +1140,6 @@ Test(lost_keys, notification_of_a_lost_key_is_committed_before_it_is_published) 
         cr_expect_not(broker.header.keys_may_be_lost);
         cr_expect_str_eq(broker_sent(&broker), DELETED("1"));
 
-        broker_say(&broker, COMPANION_DELIVERED, "1");
         broker_forget(&broker);
         broker_tick(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
@@ -980,7 +1156,7 @@ Test(lost_keys, notification_of_a_lost_key_is_repeated_after_a_failed_commit) {
 
 /* A restart before the notification must notify again. */
 Test(lost_keys, commit_before_the_notification_stores_that_keys_may_be_lost) {
-        send_with_mac("SET", "other", "v", KEY, 6);
+        send_as("d", 6, "SET", "other", "v");
         broker_flush(&broker);
         cr_expect(broker.header.keys_may_be_lost);
 }

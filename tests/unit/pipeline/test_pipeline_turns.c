@@ -10,7 +10,6 @@
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
-#define KEY 'a'
 #define MIB ((size_t)1 << 20)
 
 static struct broker broker;
@@ -121,33 +120,9 @@ Test(turns, line_of_the_brokers_log_is_not_queued) {
         broker_committed(&broker, 0);
 
         broker_say(&broker, "$SYS/broker/log/N", "1: New client connected");
-        pipeline_disconnected(broker.pipeline);
+        broker_disconnect(&broker);
         broker_say(&broker, "$SYS/broker/log/N", "1: New client connected");
         cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
-}
-
-static void connect_plugin(void) {
-        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        pipeline_disconnected(broker.pipeline);
-        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        broker_connect(&broker, false);
-        broker_welcome(&broker, KEY, "0\nguarded\n0\n");
-        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        broker_forget(&broker);
-}
-
-/* Requests without a valid MAC have a separate queue, whatever client id they claim. */
-Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
-        connect_plugin();
-        broker_flush(&broker);
-
-        for (int i = 0; i < 5; i++)
-                get("o"); /* without identity properties */
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("real"),
-                                               .sender = { KEY, S("o"), { 0 }, 1, 0 } });
-        for (int i = 0; i < 6; i++)
-                broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "o:$-1 o:$-1 real:$-1 o:$-1 o:$-1 o:$-1 ");
 }
 
 static void send_request(void) {
@@ -162,42 +137,34 @@ static void report_presence(void) {
         broker_say(&broker, "gone/client", "");
 }
 
-static void report_disconnected(void) {
-        broker_say(&broker, COMPANION_DISCONNECTED, "7");
-}
-
 static const struct {
         const char *name;
         void (*send)(void);
-        bool has_plugin_on_arrival; /* the messages arrive from a broker with the plugin */
-        bool has_plugin_later;      /* they are executed while the broker has the plugin */
+        bool has_plugin; /* the plugin sends one frame for all of them */
 } kinds[] = {
         { "request", .send = send_request },
         { "request without response topic", .send = send_request_without_response_topic },
-        { "request that the plugin did not verify", .send = send_request, .has_plugin_later = true },
         { "presence message", .send = report_presence },
-        { "DISCONNECTED", .send = report_disconnected, .has_plugin_on_arrival = true,
-          .has_plugin_later = true },
+        { "request in a frame", .send = send_request, .has_plugin = true },
 };
 
-/*
- * Start a pipeline in whose inbox n messages of this kind wait. The next broker_flush() executes
- * them.
- */
+/* Start a pipeline in which n messages of this kind wait. The next broker_flush() executes them. */
 static void start_with_waiting(size_t kind, int n, int64_t (*clock_ns)(void *userdata)) {
         struct pipeline_config config = broker_config();
 
         config.presence_topic = "gone/{client}";
         broker_init(&broker, config);
         broker.clock_ns = clock_ns;
-        if (kinds[kind].has_plugin_on_arrival)
-                connect_plugin();
+        if (kinds[kind].has_plugin) {
+                broker_disconnect(&broker);
+                broker_meet_plugin(&broker, false);
+        }
         broker.room = 0;
         for (int i = 0; i < n; i++)
                 kinds[kind].send();
+        if (kinds[kind].has_plugin)
+                broker_welcome(&broker);
         broker.room = SIZE_MAX;
-        if (kinds[kind].has_plugin_later && !kinds[kind].has_plugin_on_arrival)
-                connect_plugin();
 }
 
 /*
@@ -223,6 +190,8 @@ Test(batch_limits, each_message_uses_up_time) {
 
 Test(batch_limits, each_message_counts_towards_the_batch) {
         for (size_t i = 0; i < N_ROWS(kinds); i++) {
+                if (kinds[i].has_plugin)
+                        continue; /* the plugin sends fewer at a time */
                 start_with_waiting(i, 2 * PIPELINE_BATCH_MESSAGES_MAX + 1, NULL);
                 expect_calls(3, kinds[i].name);
                 broker_deinit(&broker);

@@ -5,7 +5,7 @@
  * failing, or with this one and all later ones of its batch failing. A second pipeline with enough
  * memory gets only the requests that the first executed, without requests that got "out of memory"
  * or were dropped. Afterwards both must have sent the same messages, except those counted as
- * dropped, and must have the same content.
+ * dropped, and must have the same content. The broker is plain: test_starved_plugin.c has the plugin.
  */
 
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "pipeline/internal.h"
-#include "protocol/companion_frame.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/memory.h"
@@ -32,31 +31,15 @@ struct broker_variant {
         struct buf replies[BATCH_MAX];
         bool has_reply[BATCH_MAX];
         struct buf notified; /* one line per notification: topic, payload */
-        uint64_t n_notified, n_received;
+        uint64_t n_notified;
         bool has_ended; /* without memory for a rollback the process ends */
         jmp_buf fatal;  /* where the test continues then */
-        uint8_t hello_key[COMPANION_KEY_SIZE];
 };
-
-/* Omit the sequence: a failed change uses none, so the sequences of the two pipelines differ. */
-static struct slice append_recipients(struct buf *text, struct slice payload) {
-        struct companion_frame frame;
-
-        cr_assert_eq(companion_frame_read(payload, &frame), 0);
-        buf_append_slice(text, frame.key);
-        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
-                buf_append_string(text, " ");
-                buf_append_uint(text, companion_frame_recipient(&frame, i));
-        }
-        return frame.payload;
-}
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         bool before = memory_pause();
         struct broker_variant *side = userdata;
 
-        if (slice_equal(message->topic, S(COMPANION_HELLO)))
-                memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
         if (slice_equal(message->topic, S("replies"))) {
                 /*
                  * a reply without Correlation Data belongs to the second line of its batch, the
@@ -74,8 +57,6 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                 cr_assert_lt(side->n_notified, 1000, "notifications do not end");
                 buf_append_slice(&side->notified, message->topic);
                 buf_append_string(&side->notified, " ");
-                if (slice_equal(message->topic, S(COMPANION_DELIVER)))
-                        payload = append_recipients(&side->notified, payload);
                 for (size_t i = 0; i < payload.length; i++)
                         if (payload.data[i] != '\n')
                                 buf_append(&side->notified, &payload.data[i], 1);
@@ -100,34 +81,6 @@ static void forget(struct broker_variant *side) {
         side->n_notified = 0;
 }
 
-static void say(struct broker_variant *side, const char *topic, const char *payload, struct now now) {
-        struct companion_number_pair hello = companion_number_pair(BROKER_RUN, 1);
-        struct message message = { .topic = slice_from_string(topic),
-                                   .payload = slice_from_string(payload),
-                                   .correlation_data = slice_from_string(hello.text),
-                                   .qos = 1 };
-
-        pipeline_receive(side->pipeline, &message, now);
-        finish_work(side, now);
-}
-
-static void say_welcome(struct broker_variant *side, struct now now) {
-        struct companion_number_pair hello = companion_number_pair(BROKER_RUN, 1);
-        struct buf text = { 0 };
-        struct message welcome = {
-                .topic = S(COMPANION_WELCOME),
-                .payload = welcome_payload((struct slice){ side->hello_key, COMPANION_KEY_SIZE },
-                                           welcome_text(&text, 'a', "0\nguarded\n0\n")),
-                .correlation_data = slice_from_string(hello.text),
-                .qos = 1,
-        };
-
-        pipeline_receive(side->pipeline, &welcome, now);
-        finish_work(side, now);
-        free((void *)welcome.payload.data);
-        buf_deinit(&text);
-}
-
 __attribute__((noreturn)) static void fatal(void *userdata) {
         struct broker_variant *side = userdata;
 
@@ -135,8 +88,7 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
         longjmp(side->fatal, 1);
 }
 
-static void side_init(struct broker_variant *side, const struct script *script, bool with_plugin,
-                      struct now now) {
+static void side_init(struct broker_variant *side, const struct script *script, struct now now) {
         struct engine_config engine = broker_engine_config();
         struct pipeline_config config = broker_config();
         struct state *state;
@@ -151,12 +103,8 @@ static void side_init(struct broker_variant *side, const struct script *script, 
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
-        if (with_plugin)
-                say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         pipeline_connected(side->pipeline, false, now);
         finish_work(side, now);
-        if (with_plugin)
-                say_welcome(side, now);
         forget(side);
 }
 
@@ -177,8 +125,6 @@ static void add(struct message *message, const char *name, const char *value) {
 static void receive(struct broker_variant *side, const struct line *line, size_t number, size_t i,
                     struct now now, bool is_starved) {
         uint8_t correlation = (uint8_t)('0' + i);
-        struct companion_mac mac;
-        struct sender sender = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
         char timestamp[64];
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(line->words);
         struct buf payload = { 0 };
@@ -196,15 +142,10 @@ static void receive(struct broker_variant *side, const struct line *line, size_t
         append_words(&payload, words);
         message.payload = buf_slice(&payload);
         snprintf(timestamp, sizeof(timestamp), "1696374400000:%zu:Client1", number);
-        if (line->source)
-                sender.connection = strtoull(line->source + 1, NULL, 10);
-        side->n_received++;
         add(&message, "__ts", timestamp);
         add(&message, "__ft", line->fence);
         add(&message, "__srcId", line->source);
         add(&message, "__protVer", line->fault == BAD_VERSION ? "2.0" : NULL);
-        if (line->source)
-                add_identity(&message, &sender, &mac);
 
         memory_resume(is_starved);
         pipeline_receive(side->pipeline, &message, now);
@@ -340,15 +281,15 @@ static void run_script(struct broker_variant *starved, struct broker_variant *fe
  * Returns the number of allocations that failed. The pipelines are static: longjmp() may change
  * automatic variables.
  */
-static uint64_t run(const struct script *script, bool with_plugin, uint64_t n, uint64_t n_failures) {
+static uint64_t run(const struct script *script, uint64_t n, uint64_t n_failures) {
         static const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
         static struct broker_variant starved, fed;
         static struct now now;
         uint64_t n_failed;
 
         now = (struct now){ .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
-        side_init(&starved, script, with_plugin, now);
-        side_init(&fed, script, with_plugin, now);
+        side_init(&starved, script, now);
+        side_init(&fed, script, now);
         memory_starve(n, n_failures);
         memory_pause();
         if (setjmp(starved.fatal) == 0)
@@ -373,22 +314,17 @@ static void be_quiet(void) {
 
 TestSuite(starved, .init = be_quiet);
 
-static void run_for_every_allocation(size_t script, bool with_plugin, uint64_t n_failures) {
+static void run_for_every_allocation(size_t script, uint64_t n_failures) {
         uint64_t n = 1;
 
-        while (run(&scripts[script], with_plugin, n, n_failures) > 0)
+        while (run(&scripts[script], n, n_failures) > 0)
                 n++;
         cr_expect_gt(n, 10, "only %lu allocations were tried", n);
 }
 
 Test(starved, pipeline_reports_the_failure_or_replies_correctly) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
-                run_for_every_allocation(i, false, 1);
-}
-
-Test(starved, pipeline_with_the_plugin_reports_the_failure_or_replies_correctly) {
-        for (size_t i = 0; i < N_ROWS(scripts); i++)
-                run_for_every_allocation(i, true, 1);
+                run_for_every_allocation(i, 1);
 }
 
 Test(starved, pipeline_recovers_from_several_failures) {
@@ -396,12 +332,12 @@ Test(starved, pipeline_recovers_from_several_failures) {
 
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 for (size_t j = 0; j < N_ROWS(n_failures); j++)
-                        run_for_every_allocation(i, j % 2, n_failures[j]);
+                        run_for_every_allocation(i, n_failures[j]);
 }
 
 Test(starved, pipeline_recovers_after_all_allocations_failed) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
-                run(&scripts[i], false, 1, FOR_EVER);
+                run(&scripts[i], 1, FOR_EVER);
 }
 
 Test(starved, pipeline_creation_fails_without_leaks) {
@@ -426,32 +362,4 @@ Test(starved, pipeline_creation_fails_without_leaks) {
                 state = state_free(state);
         }
         pipeline_free(pipeline);
-}
-
-Test(starved, welcome_without_memory_is_dropped_and_hello_is_repeated) {
-        static struct broker broker;
-        struct message welcome = { .topic = S(COMPANION_WELCOME), .qos = 1 };
-        struct buf text = { 0 };
-
-        broker_init_down(&broker, broker_config());
-        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        broker_connect(&broker, false);
-        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-        welcome.correlation_data = broker.hello->correlation_data;
-        welcome.payload =
-                welcome_payload(broker.hello->payload, welcome_text(&text, 'a', "0\nguarded\n0\n"));
-
-        memory_starve(1, 1);
-        pipeline_receive(broker.pipeline, &welcome, broker.now);
-        cr_expect_eq(memory_stop_failing(), 1);
-        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 1);
-        cr_expect_eq(broker.n_serving, 0);
-
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.n_sent, 2, "HELLO is repeated");
-        broker_welcome(&broker, 'a', "0\nguarded\n0\n");
-        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
-        free((void *)welcome.payload.data);
-        buf_deinit(&text);
-        broker_deinit(&broker);
 }

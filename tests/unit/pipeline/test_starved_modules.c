@@ -16,7 +16,6 @@
 #include "engine/registrations.h"
 #include "engine/scan.h"
 #include "pipeline/inbox.h"
-#include "protocol/companion_hello.h"
 #include "protocol/message.h"
 #include "unit/support/memory.h"
 #include "unit/support/secrets.h"
@@ -275,28 +274,4 @@ Test(starved, endpoints_parse_completely_or_fail) {
                 cr_expect_null(endpoints);
         }
         endpoints_free(endpoints, n_endpoints);
-}
-
-Test(starved, welcome_parses_completely_or_fails) {
-        struct buf payload = { 0 };
-        struct companion_welcome welcome = { 0 };
-
-        buf_append_string(&payload, "0123456789abcdef0123456789abcdef1\nguarded\n0\n");
-        for (uint64_t i = 1; i < 100; i++) {
-                buf_append_uint(&payload, i);
-                buf_append_string(&payload, "\n");
-        }
-        for (uint64_t n = 1;; n++) {
-                int r;
-
-                memory_starve(n, 1);
-                r = companion_welcome_read(buf_slice(&payload), &welcome);
-                if (memory_stop_failing() == 0)
-                        break;
-                cr_assert_eq(r, -ENOMEM);
-                cr_expect_null(welcome.connections);
-        }
-        cr_expect_eq(welcome.n_connections, 99);
-        companion_welcome_deinit(&welcome);
-        buf_deinit(&payload);
 }
