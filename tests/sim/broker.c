@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the pipeline. In some runs it also plays the plugin
- * (common/protocol/companion.h). After a reconnect both sides send unacknowledged messages again.
+ * The broker between the clients and the pipeline. In some runs it has the plugin (route.c). After a
+ * reconnect both sides send unacknowledged messages again; messages at QoS 0 are lost.
  */
 
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "pipeline/internal.h"
-#include "protocol/companion.h"
 #include "protocol/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
@@ -58,42 +57,47 @@ static void drop_waiting(struct sim_broker *broker, size_t n) {
                 broker->waiting[i] = broker->waiting[i + n];
 }
 
+/* Drop the messages that are lost with the connection. */
+static void drop_waiting_at_qos_0(struct sim_broker *broker) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < broker->n_waiting; i++)
+                if (broker->waiting[i]->qos > 0)
+                        broker->waiting[n++] = broker->waiting[i];
+                else
+                        free(broker->waiting[i]);
+        broker->n_waiting = n;
+}
+
 static void trace(const struct world *world, const char *direction, const struct message *message) {
+        bool is_binary = slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_SYS)) ||
+                         slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL));
         char line[100] = "";
 
         if (!check_is_traced)
                 return;
-        /* Do not print the payload of WELCOME: it is encrypted. */
-        if (!slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+        if (!is_binary)
                 snprintf(line, sizeof(line), "%.*s", (int)message->payload.length,
                          (const char *)message->payload.data);
         for (char *at = line; *at; at++)
                 if (*at < ' ')
                         *at = '|';
-        check_trace("%9.3f %s %.*s %.*s %s %.*s", (double)world->now.mono_ns / 1e9, direction,
+        check_trace("%9.3f %s %.*s %.*s %s", (double)world->now.mono_ns / 1e9, direction,
                     (int)message->topic.length, (const char *)message->topic.data,
                     (int)message->correlation_data.length, (const char *)message->correlation_data.data,
-                    line, (int)message_property(message, COMPANION_PROPERTY_MAC).length,
-                    (const char *)message_property(message, COMPANION_PROPERTY_MAC).data);
+                    line);
 }
 
-static uint64_t n_dropped(const struct world *world) {
-        const struct counters *counters = pipeline_counters(world->pipeline);
-
-        return counters->n_drops[DROP_REPEATED] + counters->n_drops[DROP_UNVERIFIED];
-}
-
+/* With the plugin, the pipeline ignores requests outside frames. */
 static void deliver_request(struct world *world, const struct message *message) {
         struct sim_request *request = truth_find(&world->truth, message->correlation_data);
-        bool is_checked_later = session_broker_kind(&world->pipeline->session) == BROKER_UNKNOWN;
-        uint64_t n_dropped_before = n_dropped(world);
 
-        if (request->delivered_ns > world->now.mono_ns)
-                request->delivered_ns = world->now.mono_ns;
-        turns_add(&world->turns, request, is_checked_later);
+        if (!world->broker.has_plugin) {
+                if (request->delivered_ns > world->now.mono_ns)
+                        request->delivered_ns = world->now.mono_ns;
+                turns_add(&world->turns, request);
+        }
         pipeline_receive(world->pipeline, message, world_store_now(world));
-        if (n_dropped(world) > n_dropped_before)
-                turns_drop_last(&world->turns, request->client);
 }
 
 /* The client of a message on the presence topic, or N_CLIENTS. */
@@ -150,6 +154,12 @@ static size_t find_outgoing(const struct sim_broker *broker, uint16_t id) {
         return i;
 }
 
+static void remove_outgoing(struct sim_broker *broker, size_t i) {
+        broker->n_outgoing--;
+        memmove(&broker->outgoing[i], &broker->outgoing[i + 1],
+                (broker->n_outgoing - i) * sizeof(*broker->outgoing));
+}
+
 static void acknowledge(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
@@ -161,9 +171,7 @@ static void acknowledge(struct world *world) {
                         continue;
                 }
                 free(outgoing.message);
-                broker->n_outgoing--;
-                memmove(&broker->outgoing[i], &broker->outgoing[i + 1],
-                        (broker->n_outgoing - i) * sizeof(outgoing));
+                remove_outgoing(broker, i);
                 pipeline_acknowledged(world->pipeline, outgoing.id, outgoing.no_subscriber,
                                       world_store_now(world));
         }
@@ -211,6 +219,14 @@ static void arrive(struct world *world, struct timeline_event *event) {
 
         if (event->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
                 return;
+        if (outgoing->message->qos == 0) {
+                struct message *message = outgoing->message;
+
+                remove_outgoing(broker, at);
+                broker_route(world, message);
+                free(message);
+                return;
+        }
         outgoing->no_subscriber = !broker_route(world, outgoing->message) && !broker->has_plugin;
         outgoing->is_acknowledged = true;
         timeline_plan(&world->timeline,
@@ -229,7 +245,7 @@ static void plan_arrival(struct world *world, uint16_t id) {
                                                .generation = broker->link });
 }
 
-static void check_notification(struct world *world, const struct message *message) {
+void broker_check_notification(struct world *world, const struct message *message) {
         static struct message *delayed;
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
@@ -247,26 +263,24 @@ static void check_notification(struct world *world, const struct message *messag
         }
 }
 
-static void check_frame(struct world *world, const struct message *deliver) {
-        struct companion_frame frame;
-        struct buf topic = { 0 };
-
-        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
-        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
-                struct message message = broker_notification(world, deliver, &frame, i, &topic);
-
-                check_notification(world, &message);
-        }
-        buf_deinit(&topic);
+static void check_published(struct world *world, const struct message *message) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO)))
+                world->last_number = 0;
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_PLUGIN)))
+                plugin_check_frame(world, message);
+        else if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
+                truth_reply(&world->truth, message, world->now);
+        else
+                broker_check_notification(world, message);
 }
 
-static void check_published(struct world *world, const struct message *message) {
-        if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
-                truth_reply(&world->truth, message, world->now);
-        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
-                check_frame(world, message);
-        else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))
-                check_notification(world, message);
+/* Drop the messages that are lost with the connection. */
+static void drop_outgoing_at_qos_0(struct sim_broker *broker) {
+        for (size_t i = broker->n_outgoing; i-- > 0;)
+                if (broker->outgoing[i].message->qos == 0) {
+                        free(broker->outgoing[i].message);
+                        remove_outgoing(broker, i);
+                }
 }
 
 int broker_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -288,6 +302,8 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
         ASSERT(outgoing->message);
         if (broker->is_up)
                 plan_arrival(world, broker->last_id);
+        else if (message->qos == 0)
+                drop_outgoing_at_qos_0(broker);
         *ret_id = broker->last_id;
         return 0;
 }
@@ -315,7 +331,6 @@ void broker_connect_store(struct world *world) {
         broker->link++;
         broker->is_wake_planned = false;
         broker->n_unacknowledged = 0;
-        broker->ignores_frames = broker->has_plugin && !IS_PLANTED(PLANTED_REPEATED);
         for (size_t i = 0; i < broker->n_outgoing; i++) { /* unacknowledged messages, before new ones */
                 broker->outgoing[i].is_acknowledged = false;
                 plan_arrival(world, broker->outgoing[i].id);
@@ -337,6 +352,10 @@ void broker_drop_store(struct world *world) {
                 pipeline_disconnected(world->pipeline);
         broker->is_up = false;
         broker->is_wake_planned = false;
+        broker->n_unacknowledged = 0;
+        drop_waiting_at_qos_0(broker);
+        drop_outgoing_at_qos_0(broker);
+        model_plugin_store_disconnected(&broker->plugin);
 }
 
 void broker_forget_outgoing(struct sim_broker *broker) {
@@ -344,38 +363,39 @@ void broker_forget_outgoing(struct sim_broker *broker) {
                 free(broker->outgoing[--broker->n_outgoing].message);
 }
 
-void broker_draw_key(struct world *world) {
+void broker_start_plugin(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
-        for (size_t i = 0; i < sizeof(broker->mac_key); i++)
-                broker->mac_key[i] = (uint8_t)random_next(&world->random);
-        broker->last_request = 0;
+        broker->plugin_tick_ns = INT64_MAX;
+        if (!broker->has_plugin)
+                return;
+        model_plugin_init(&broker->plugin, random_next(&world->random));
+        broker->plugin.frame_timeout_ns = 200 * NS_PER_MS; /* so that a run has several */
+        broker->plugin.wait_ns = world->faults.is_impatient ? 300 * NS_PER_MS : 0;
 }
 
 void broker_restart(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         broker_drop_store(world);
-        for (size_t i = 0; i < world->n_clients; i++) { /* without a DISCONNECTED */
+        for (size_t i = 0; i < world->n_clients; i++) {
                 world->clients[i].connection = 0;
-                world->clients[i].is_tracked = false;
+                client_abandon(world, i);
         }
         if (random_chance(&world->random, 50)) {
                 drop_waiting(broker, broker->n_waiting);
                 broker->session_present = false;
         }
-        broker->n_unacknowledged = 0;
-        broker->sequence = broker->n_recipients = broker->delivered = 0;
-        broker->n_ended = 0;
-        broker_draw_key(world);
+        model_plugin_deinit(&broker->plugin);
+        broker_start_plugin(world);
 }
 
 /*
- * A client that has taken over the store's session knows a request with its MAC. It publishes the
- * request again as a will, which the plugin does not process: unchanged (a copy) and with other
- * Correlation Data (a forgery). The pipeline must execute neither. An executed forgery counts as
- * another execution of the request, because truth_find() ignores the leading zero of its
- * Correlation Data. For a SET, the check that a request is executed once fails.
+ * With the plugin, a client publishes a request again as a will, which the plugin does not take:
+ * unchanged (a copy) and with other Correlation Data (a forgery). The pipeline must execute
+ * neither. An executed forgery counts as another execution of the request, because truth_find()
+ * ignores the leading zero of its Correlation Data. For a SET, the check that a request is executed
+ * once fails.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;
@@ -388,50 +408,29 @@ static void broker_attack(struct world *world, const struct message *message) {
         broker_send_to_store(world, &forgery);
 }
 
-/*
- * As the plugin does, add a MAC with a new sequence number and the client id to a PUBLISH of a
- * client.
- */
-static void add_identity_and_send(struct world *world, const struct message *message, size_t client) {
-        struct sim_broker *broker = &world->broker;
-        struct message identified = *message;
-        struct companion_request request = {
-                .client_id = slice_from_string(truth_client(client)),
-                .response_topic = message->response_topic,
-                .correlation_data = message->correlation_data,
-                .payload = message->payload,
-                .properties = message->properties_digest,
-                .connection = world->clients[client].connection,
-        };
-        struct companion_mac mac;
-
-        if (broker->has_plugin) {
-                request.sequence = ++broker->last_request;
-                mac = companion_mac_compute(&request, broker->mac_key);
-                identified.user_properties[identified.n_user_properties++] =
-                        (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_MAC),
-                                                { (const uint8_t *)mac.text, mac.length } };
-                identified.user_properties[identified.n_user_properties++] =
-                        (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
-                                                request.client_id };
+static void receive_copy(struct world *world, const struct message *message, size_t client) {
+        if (!world->broker.has_plugin) {
+                broker_send_to_store(world, message);
+                return;
         }
-        broker_send_to_store(world, &identified);
-        if (broker->has_plugin && random_chance(&world->random, 5))
-                broker_attack(world, &identified);
+        plugin_request(world, message, client);
+        if (random_chance(&world->random, 5))
+                broker_attack(world, message);
 }
 
 void broker_receive_request(struct world *world, const struct message *message, size_t client) {
+        const struct sim_request *request = truth_find(&world->truth, message->correlation_data);
         struct message copy = *message;
         char correlation[32];
 
-        add_identity_and_send(world, message, client);
-        if (random_chance(&world->random, 5))
-                add_identity_and_send(world, message, client); /* QoS 1 */
+        receive_copy(world, message, client);
+        if (!request->is_single && random_chance(&world->random, 5))
+                receive_copy(world, message, client); /* QoS 1 */
         if (IS_PLANTED(PLANTED_OTHER_REQUEST) && random_chance(&world->random, 20)) {
                 snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
                          (const char *)message->correlation_data.data);
                 copy.correlation_data = slice_from_string(correlation);
-                add_identity_and_send(world, &copy, client);
+                receive_copy(world, &copy, client);
         }
 }
 
@@ -441,5 +440,6 @@ void broker_deinit(struct sim_broker *broker) {
         broker_forget_outgoing(broker);
         free(broker->outgoing);
         free(broker->owners);
-        free(broker->ended);
+        model_plugin_deinit(&broker->plugin);
+        buf_deinit(&broker->welcome);
 }

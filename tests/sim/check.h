@@ -23,7 +23,7 @@ __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
 
 /*
  * Faults planted in the world around the pipeline, to prove that the checks find them. The pipeline
- * itself is never changed. Only sim_planted is built with them. HELLO, WELCOME and DELIVER are
+ * itself is never changed. Only sim_planted is built with them. HELLO, WELCOME and frames are
  * messages of the companion protocol (common/protocol/companion.h).
  */
 enum planted {
@@ -35,6 +35,7 @@ enum planted {
         PLANTED_LOST_CLOCK_ALONE, /* the disk loses the clock of a batch without rows */
         PLANTED_LOST_TOKEN,       /* the disk loses fencing tokens */
         PLANTED_LOST_REPLIES,     /* the disk loses remembered replies */
+        PLANTED_LOST_EXECUTIONS,  /* the disk loses executed requests */
         PLANTED_LATE_CLOCK,       /* the pipeline's clock is late */
         PLANTED_EARLY_CLOCK,      /* the pipeline's clock is ahead */
         PLANTED_OTHER_REQUEST,    /* the network turns one request into two different ones */
@@ -42,8 +43,9 @@ enum planted {
         PLANTED_LOST_NOTIFIED,    /* the checks do not see a published notification */
         PLANTED_NO_ROOM,          /* the broker accepts no more messages */
         PLANTED_LOST_REQUESTS,    /* the requests of one client are dropped */
-        PLANTED_REPEATED,         /* the plugin delivers a repeated DELIVER again */
-        PLANTED_NOT_HANDED_OVER,  /* the plugin acknowledges a DELIVER, and drops it */
+        PLANTED_REPEATED,         /* the plugin publishes a repeated notification again */
+        PLANTED_NOT_HANDED_OVER,  /* the plugin reports a notification as delivered, and drops it */
+        PLANTED_MIXED,            /* after HELLO, the plugin sends new requests before kept KEYNOTIFYs */
         PLANTED_LOST_PENDING,     /* the disk loses pending notifications */
         PLANTED_OLD_WELCOME,      /* the plugin replies to HELLO with the WELCOME of the previous HELLO */
         PLANTED_OLD_POLICY,       /* a changed policy does not reach the pipeline */

@@ -37,15 +37,16 @@ static const char *current_value(struct world *world, size_t key) {
 }
 
 /*
- * Two KEYNOTIFY requests of a client for one key must not be in flight together: their order would
- * be unknown.
+ * Two KEYNOTIFY requests of a client for one key must not be in flight together if copies of them
+ * are sent: their order would be unknown.
  */
 static bool is_other_pending(const struct world *world, const struct sim_request *request) {
         for (size_t i = 0; i < request->id; i++) {
                 const struct sim_request *other = world->truth.requests[i];
 
                 if (other->client == request->client && other->key == request->key &&
-                    other->verb == VERB_KEYNOTIFY && !other->is_settled)
+                    other->verb == VERB_KEYNOTIFY && !other->is_settled &&
+                    !(other->is_single && request->is_single))
                         return true;
         }
         return false;
@@ -78,6 +79,7 @@ static void choose(struct world *world, struct sim_request *request) {
         };
 
         request->key = random_below(&world->random, N_KEYS);
+        request->is_single = world->broker.has_plugin && random_chance(&world->random, 50);
         request->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
         if (request->verb == VERB_KEYNOTIFY && is_other_pending(world, request))
                 request->verb = VERB_GET;
@@ -142,6 +144,15 @@ static void add_hlc(struct message *message, const char *name, struct hlc hlc, s
         add(message, name, buf_slice(text));
 }
 
+/*
+ * The plugin publishes replies to topics under clients/ only, and so cannot tell other clients that
+ * it refuses a request: these must repeat it.
+ */
+static bool is_replied_by_plugin(const struct world *world, const struct sim_request *request) {
+        return world->broker.has_plugin &&
+               (request->id % 4 > 0 || (request->is_single && world->faults.is_impatient));
+}
+
 /* Send another copy over the client's present connection. */
 static void send(struct world *world, struct sim_request *request) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
@@ -152,12 +163,16 @@ static void send(struct world *world, struct sim_request *request) {
 
         append_words(request, &payload);
         /*
-         * the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is
-         * short
+         * The reply to a request without a timestamp is not remembered by its content if its
+         * Correlation Data is short.
          */
         snprintf(correlation, sizeof(correlation), "%0*zu",
-                 request->verb == VERB_KEYNOTIFY && !request->timestamp.node.data ? 1 : 20, request->id);
-        snprintf(replies, sizeof(replies), "replies/%s", name);
+                 (request->is_single || request->verb == VERB_KEYNOTIFY) && !request->timestamp.node.data
+                         ? 1
+                         : 20,
+                 request->id);
+        snprintf(replies, sizeof(replies),
+                 is_replied_by_plugin(world, request) ? "clients/%s/replies" : "replies/%s", name);
         message.payload = buf_slice(&payload);
         message.correlation_data = slice_from_string(correlation);
         message.response_topic = slice_from_string(replies);
@@ -183,11 +198,26 @@ static void arrive(struct world *world, struct timeline_event *event) {
                 send(world, request);
 }
 
+/* Until its reply, the client does not know whether it is registered. */
+static void begin_keynotify(struct sim_client *client, const struct sim_request *request) {
+        client->registered_on[request->key] = client->stopped_on[request->key] = 0;
+        client->last_keynotify[request->key] = request->id;
+}
+
+static void end_keynotify(struct sim_client *client, const struct sim_request *request, bool is_done) {
+        bool is_known = is_done && client->last_keynotify[request->key] == request->id;
+
+        if (is_known && request->stop)
+                client->stopped_on[request->key] = request->connection;
+        else if (is_known && request->sent_ns > client->denied_ns)
+                client->registered_on[request->key] = request->connection;
+}
+
 static void try(struct world *world, struct timeline_event *event) {
         struct sim_request *request = world->truth.requests[event->number];
         struct sim_client *client = &world->clients[request->client];
 
-        if (request->is_settled)
+        if (request->is_settled || (request->is_single && request->is_sent))
                 return;
         if (client->connection != 0 && !(IS_PLANTED(PLANTED_LOST_REQUESTS) && request->client == 0)) {
                 int64_t at_ns = world_soon(world, 10);
@@ -195,6 +225,9 @@ static void try(struct world *world, struct timeline_event *event) {
                 if (at_ns < client->last_to_broker_ns)
                         at_ns = client->last_to_broker_ns;
                 client->last_to_broker_ns = at_ns;
+                request->is_sent = true;
+                if (request->verb == VERB_KEYNOTIFY)
+                        begin_keynotify(client, request);
                 timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = at_ns,
                                                                          .happen = arrive,
                                                                          .number = request->id,
@@ -210,6 +243,20 @@ static void ask(struct world *world, struct sim_request *request) {
 
 /* 3. Connections and time */
 
+/*
+ * A client that repeats no copies may send KEYNOTIFY and its STOP without waiting, in either order.
+ */
+static void ask_opposite(struct world *world, const struct sim_request *request) {
+        struct sim_request *opposite = truth_add_request(&world->truth, world->now.mono_ns);
+
+        opposite->client = request->client;
+        opposite->key = request->key;
+        opposite->verb = VERB_KEYNOTIFY;
+        opposite->stop = !request->stop;
+        opposite->is_single = true;
+        ask(world, opposite);
+}
+
 static void act(struct world *world, struct timeline_event *event) {
         size_t client = event->number;
 
@@ -221,6 +268,9 @@ static void act(struct world *world, struct timeline_event *event) {
                 request->client = client;
                 choose(world, request);
                 ask(world, request);
+                if (request->verb == VERB_KEYNOTIFY && request->is_single &&
+                    random_chance(&world->random, 50))
+                        ask_opposite(world, request);
         }
         world_plan(world, world_soon(world, 100), act, client);
 }
@@ -235,9 +285,36 @@ void client_return(struct world *world, size_t client) {
                 world->clients[client].connection = broker_connection(world, client);
 }
 
+void client_abandon(struct world *world, size_t client) {
+        for (size_t i = 0; i < world->truth.n_requests; i++) {
+                struct sim_request *request = world->truth.requests[i];
+
+                if (request->client != client || !request->is_single || request->is_settled ||
+                    !request->is_sent)
+                        continue;
+                request->is_settled = true;
+                world->clients[client].n_unsettled--;
+        }
+}
+
+void client_check_registration(const struct world *world, size_t client, size_t key) {
+        const struct sim_client *state = &world->clients[client];
+        bool is_registered = world->truth.is_registered[client][key] &&
+                             world->truth.connection[client][key] == state->connection;
+
+        if (state->connection == 0)
+                return;
+        CHECK(state->registered_on[key] != state->connection || is_registered,
+              "a client that has the reply to KEYNOTIFY is notified");
+        CHECK(state->stopped_on[key] != state->connection || !is_registered,
+              "a client that has the reply to KEYNOTIFY STOP is not notified");
+}
+
 void client_disconnect(struct world *world, size_t client) {
-        if (world->clients[client].connection != 0)
-                broker_client_disconnected(world, client);
+        if (world->clients[client].connection == 0)
+                return;
+        broker_client_disconnected(world, client);
+        client_abandon(world, client);
 }
 
 /* Request the next page of a scan. */
@@ -265,6 +342,10 @@ static void request_next_page(struct world *world, struct sim_request *request, 
         ask(world, next);
 }
 
+static bool is_refused_by_plugin(struct slice payload) {
+        return slice_equal(payload, SLICE_LITERAL("-ERR " COMPANION_ERROR_UNAVAILABLE "\r\n"));
+}
+
 void client_receive(struct world *world, struct timeline_event *event) {
         struct sim_client *client = &world->clients[event->number];
         struct sim_request *request = truth_find(&world->truth, event->message->correlation_data);
@@ -275,13 +356,12 @@ void client_receive(struct world *world, struct timeline_event *event) {
 
         request->is_settled = true;
         client->n_unsettled--;
+        request->is_refused = is_refused_by_plugin(event->message->payload);
         if (is_done && request->verb == VERB_SET)
                 client->token = request->version;
         if (request->verb == VERB_KEYNOTIFY)
-                client->registered_on[request->key] =
-                        is_done && !request->stop && request->sent_ns > client->denied_ns
-                                ? request->connection
-                                : 0;
+                end_keynotify(client, request,
+                              is_done || slice_equal(event->message->payload, SLICE_LITERAL(":0\r\n")));
         if (request->verb == VERB_SCAN && event->message->payload.data[0] == '*')
                 request_next_page(world, request, event->message->payload);
 }

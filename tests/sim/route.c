@@ -1,301 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Routes messages of the pipeline to clients, and reports disconnects: with the plugin or without.
+ * Routes messages of the pipeline to clients, and reports disconnects: with the plugin
+ * (tests/support/model_plugin.h) or without.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/assert.h"
-#include "protocol/companion_hello.h"
-#include "protocol/companion_mac.h"
+#include "pipeline/internal.h"
+#include "protocol/companion_box.h"
+#include "protocol/handshake.h"
 #include "protocol/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
-#define NOTHING ((struct slice){ 0 })
+/* 1. Connections */
 
-/*
- * Interval at which DISCONNECTED is repeated. Shorter than in the plugin, so that a run has several
- * repetitions.
- */
-#define REPEAT_AFTER_NS INT64_C(200000000)
-
-static const char *number_text(uint64_t number, char text[24]) {
-        snprintf(text, 24, "%" PRIu64, number);
-        return text;
-}
-
-static void send_to_store(struct world *world, const char *topic, const char *payload,
-                          struct slice correlation) {
-        struct message message = { .topic = slice_from_string(topic),
-                                   .payload = slice_from_string(payload),
-                                   .correlation_data = correlation,
-                                   .qos = 1 };
-
-        broker_send_to_store(world, &message);
-}
-
-static struct sim_client *find_connection(struct world *world, uint64_t connection) {
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (connection != 0 && world->clients[i].connection == connection)
-                        return &world->clients[i];
-        return NULL;
-}
-
-static void append_welcome(const struct world *world, struct buf *text) {
-        uint64_t connections[N_CLIENTS];
-        struct companion_welcome welcome = { .sequence = world->broker.last_request,
-                                             .is_guarded = true,
-                                             .delivered = world->broker.delivered,
-                                             .connections = connections };
-
-        memcpy(welcome.mac_key, world->broker.mac_key, sizeof(welcome.mac_key));
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (world->clients[i].connection != 0 && world->clients[i].is_tracked)
-                        connections[welcome.n_connections++] = world->clients[i].connection;
-        companion_welcome_append(text, &welcome);
-}
-
-/*
- * A planted fault: replace the text by that of the previous WELCOME, and keep the new one for the
- * next HELLO.
- */
-static void exchange_welcome(struct sim_broker *broker, struct buf *text) {
-        struct buf previous = broker->welcome;
-
-        broker->welcome = *text;
-        *text = previous;
-        if (text->length == 0)
-                buf_append_slice(text, buf_slice(&broker->welcome)); /* the first HELLO */
-}
-
-static void welcome(struct world *world, const struct message *message) {
-        struct message reply = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
-                                 .correlation_data = message->correlation_data,
-                                 .qos = 1 };
-        static const uint8_t nonce[COMPANION_NONCE_SIZE]; /* the key differs for each HELLO */
-        struct companion_hello hello;
-        uint8_t box[512];
-        struct buf text = { 0 };
-
-        ASSERT(companion_hello_read(message->payload, &hello) == 0);
-        append_welcome(world, &text);
-        if (IS_PLANTED(PLANTED_OLD_WELCOME))
-                exchange_welcome(&world->broker, &text);
-        ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
-        companion_box_seal(buf_slice(&text), hello.key, nonce, box);
-        reply.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
-        broker_send_to_store(world, &reply);
-        buf_deinit(&text);
-}
-
-static size_t find_ended(const struct sim_broker *broker, uint64_t connection) {
-        size_t i = 0;
-
-        while (i < broker->n_ended && broker->ended[i] != connection)
-                i++;
-        return i;
-}
-
-static void acknowledge_end(struct sim_broker *broker, uint64_t connection) {
-        size_t at = find_ended(broker, connection);
-
-        if (at < broker->n_ended)
-                broker->ended[at] = broker->ended[--broker->n_ended];
-}
-
-static void send_disconnected(struct world *world, uint64_t connection) {
-        char text[24];
-
-        send_to_store(world, COMPANION_DISCONNECTED, number_text(connection, text), NOTHING);
-}
-
-static void repeat_disconnected(struct world *world, struct timeline_event *happening);
-
-static void plan_repetition(struct world *world) {
-        if (world->broker.is_repeating)
-                return;
-        world->broker.is_repeating = true;
-        timeline_plan(&world->timeline,
-                      (struct timeline_event){ .at_ns = world->now.mono_ns + REPEAT_AFTER_NS,
-                                               .happen = repeat_disconnected });
-}
-
-static void repeat_disconnected(struct world *world, struct timeline_event *happening) {
-        struct sim_broker *broker = &world->broker;
-
-        (void)happening;
-        broker->is_repeating = false;
-        for (size_t i = 0; broker->is_up && i < broker->n_ended; i++)
-                send_disconnected(world, broker->ended[i]);
-        if (broker->n_ended > 0)
-                plan_repetition(world);
-}
-
-static void report_end(struct world *world, uint64_t connection) {
-        struct sim_broker *broker = &world->broker;
-
-        if (find_ended(broker, connection) == broker->n_ended) {
-                ASSERT(array_reserve((void **)&broker->ended, &broker->ended_capacity, broker->n_ended + 1,
-                                     sizeof(*broker->ended)) == 0);
-                broker->ended[broker->n_ended++] = connection;
-        }
-        plan_repetition(world);
-        if (world->is_healed || !world->faults.drops_disconnected || !random_chance(&world->random, 50))
-                send_disconnected(world, connection);
-}
-
-/* The client reconnects at once. */
-static void kick(struct world *world, const struct sim_client *client) {
-        size_t i = (size_t)(client - world->clients);
-
-        check_trace("%s is disconnected", truth_client(i));
-        client_disconnect(world, i);
-        client_return(world, i);
-}
-
-static void control(struct world *world, const struct message *message) {
-        struct sim_client *client;
-        uint64_t number;
-
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO))) {
-                world->broker.ignores_frames = false;
-                world->broker.n_ended = 0;
-                welcome(world, message);
-                return;
-        }
-        ASSERT(parse_uint64(message->payload, &number) == 0);
-        client = find_connection(world, number);
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TRACK))) {
-                if (client)
-                        client->is_tracked = true;
-                else
-                        report_end(world, number);
-        } else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_KICK))) {
-                if (client)
-                        kick(world, client);
-        } else {
-                acknowledge_end(&world->broker, number);
-                if (client)
-                        client->is_tracked = false;
-        }
-}
-
-struct message broker_notification(const struct world *world, const struct message *deliver,
-                                   const struct companion_frame *frame, size_t recipient,
-                                   struct buf *topic) {
-        uint64_t connection = companion_frame_recipient(frame, recipient);
-        struct message message = *deliver;
-
+size_t broker_owner(const struct world *world, uint64_t connection) {
         ASSERT(connection > 0 && connection <= world->broker.n_connections);
-        buf_reset(topic);
-        topic_append_notify(topic, slice_from_string(truth_client(world->broker.owners[connection - 1])),
-                            frame->key);
-        ASSERT(!buf_failed(topic));
-        message.topic = buf_slice(topic);
-        message.payload = frame->payload;
-        return message;
-}
-
-static bool is_connected(const struct world *world, uint64_t connection) {
-        return world->clients[world->broker.owners[connection - 1]].connection == connection;
-}
-
-/*
- * Deliver a frame to the recipients whose connections have not ended, unless it was delivered
- * before.
- */
-static void deliver_frame(struct world *world, const struct message *deliver) {
-        struct sim_broker *broker = &world->broker;
-        struct companion_frame frame;
-        struct buf topic = { 0 };
-        bool is_dropped = IS_PLANTED(PLANTED_NOT_HANDED_OVER) && random_chance(&world->random, 5);
-
-        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
-        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
-                struct message message = broker_notification(world, deliver, &frame, i, &topic);
-                bool is_repeated =
-                        frame.sequence < broker->sequence ||
-                        (frame.sequence == broker->sequence && frame.index + i < broker->n_recipients);
-
-                if (is_repeated && !IS_PLANTED(PLANTED_REPEATED))
-                        continue;
-                broker->sequence = frame.sequence;
-                broker->n_recipients = frame.index + i + 1;
-                if (is_connected(world, companion_frame_recipient(&frame, i)) && !is_dropped)
-                        truth_receive(&world->truth, &message);
-        }
-        buf_deinit(&topic);
-        if (frame.is_last && frame.sequence > broker->delivered)
-                broker->delivered = frame.sequence;
-}
-
-/* Acknowledge a frame with DELIVERED and the sequence of the last complete change. */
-static void acknowledge(struct world *world, const struct message *deliver) {
-        struct companion_frame frame;
-        char text[24];
-
-        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
-        if (frame.wants_acknowledgement)
-                send_to_store(world, COMPANION_DELIVERED, number_text(world->broker.delivered, text),
-                              NOTHING);
-}
-
-/* Deliver to the client that the topic names after "replies/". */
-static bool reply(struct world *world, const struct message *message) {
-        struct slice name;
-
-        slice_split(message->topic, '/', &name);
-        for (size_t i = 0; i < world->n_clients; i++) {
-                struct sim_client *client = &world->clients[i];
-                struct timeline_event event = { .happen = client_receive,
-                                                .number = i,
-                                                .generation = client->connection };
-
-                if (client->connection == 0 || !slice_equal(name, slice_from_string(truth_client(i))))
-                        continue;
-                event.at_ns = broker_after(world, &client->last_to_client_ns);
-                event.message = message_copy(message);
-                timeline_plan(&world->timeline, event);
-                return true;
-        }
-        return false;
-}
-
-/*
- * Whether the plugin drops this DELIVER for lack of memory. The broker acknowledges it, and closes
- * the connection.
- */
-static bool drops_frame(struct world *world) {
-        struct sim_broker *broker = &world->broker;
-
-        if (!broker->ignores_frames && world->faults.plugin_fails && !world->is_healed &&
-            random_chance(&world->random, 2)) {
-                broker->ignores_frames = true;
-                world_plan(world, world_soon(world, 10), world_drop_link, 0);
-        }
-        return broker->ignores_frames;
-}
-
-/* broker_publish() has checked the content of the notification. */
-bool broker_route(struct world *world, const struct message *message) {
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
-                if (drops_frame(world))
-                        return true;
-                deliver_frame(world, message);
-                acknowledge(world, message);
-                return true;
-        }
-        if (slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
-                control(world, message);
-                return true;
-        }
-        if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
-                return reply(world, message);
-        return random_chance(&world->random, 90); /* a notify topic: one of ten has no subscriber */
+        return world->broker.owners[connection - 1];
 }
 
 uint64_t broker_connection(struct world *world, size_t client) {
@@ -308,15 +35,311 @@ uint64_t broker_connection(struct world *world, size_t client) {
 }
 
 void broker_client_disconnected(struct world *world, size_t client) {
-        struct sim_client *disconnected = &world->clients[client];
+        uint64_t connection = world->clients[client].connection;
         char text[24];
+        struct message message = { .qos = 1 };
 
-        if (world->broker.has_plugin && disconnected->is_tracked)
-                report_end(world, disconnected->connection);
-        if (!world->broker.has_plugin && world->config.presence_topic) {
+        world->clients[client].connection = 0;
+        if (world->broker.has_plugin) {
+                model_plugin_disconnected(&world->broker.plugin, connection, false, world->now.mono_ns);
+                plugin_finish(world);
+        } else if (world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
-                send_to_store(world, text, "", NOTHING);
+                message.topic = slice_from_string(text);
+                broker_send_to_store(world, &message);
         }
-        disconnected->connection = 0;
-        disconnected->is_tracked = false;
+}
+
+/* 2. What the plugin puts out */
+
+/* Deliver to the client that the topic names: replies/{client} or clients/{client}/replies. */
+static bool deliver_reply(struct world *world, const struct message *message) {
+        struct slice name, rest;
+
+        slice_split(message->topic, '/', &rest);
+        name = slice_split(rest, '/', &rest);
+        for (size_t i = 0; i < world->n_clients; i++) {
+                struct sim_client *client = &world->clients[i];
+                struct timeline_event event = { .happen = client_receive,
+                                                .number = i,
+                                                .generation = client->connection };
+
+                if (client->connection == 0 || !slice_equal_string(name, truth_client(i)))
+                        continue;
+                event.at_ns = broker_after(world, &client->last_to_client_ns);
+                event.message = message_copy(message);
+                timeline_plan(&world->timeline, event);
+                return true;
+        }
+        return false;
+}
+
+static void deliver_notification(struct world *world, uint64_t connection, const struct message *message) {
+        if (IS_PLANTED(PLANTED_NOT_HANDED_OVER) && random_chance(&world->random, 5))
+                return;
+        ASSERT(world->clients[broker_owner(world, connection)].connection == connection);
+        truth_receive(&world->truth, message);
+}
+
+/* The client reconnects at once. */
+static void kick(struct world *world, uint64_t connection) {
+        size_t client = broker_owner(world, connection);
+
+        if (world->clients[client].connection != connection)
+                return;
+        check_trace("%s is disconnected", truth_client(client));
+        client_disconnect(world, client);
+        client_return(world, client);
+}
+
+/* The queue of the pipeline's session may be full. */
+static void send_to_store(struct world *world, const struct message *message) {
+        bool is_dropped =
+                !world->is_healed && world->faults.drops_frames && random_chance(&world->random, 5);
+
+        check_trace("the plugin sends %.*s%s", (int)message->topic.length, (const char *)message->topic.data,
+                    is_dropped ? ", which is dropped" : "");
+        if (world->broker.is_up && !is_dropped)
+                broker_send_to_store(world, message);
+}
+
+static void tick_plugin(struct world *world, struct timeline_event *event) {
+        (void)event;
+        world->broker.plugin_tick_ns = INT64_MAX;
+        model_plugin_tick(&world->broker.plugin, world->now.mono_ns);
+        plugin_finish(world);
+}
+
+static void plan_tick(struct world *world) {
+        int64_t deadline_ns = model_plugin_deadline(&world->broker.plugin);
+
+        if (deadline_ns >= world->broker.plugin_tick_ns)
+                return;
+        world->broker.plugin_tick_ns = deadline_ns;
+        world_plan(world, deadline_ns, tick_plugin, 0);
+}
+
+void plugin_finish(struct world *world) {
+        struct model_output output;
+
+        while (model_plugin_take(&world->broker.plugin, &output)) {
+                switch (output.type) {
+                case MODEL_TO_STORE:
+                        send_to_store(world, output.message);
+                        break;
+                case MODEL_REPLY:
+                        deliver_reply(world, output.message);
+                        break;
+                case MODEL_NOTIFICATION:
+                        deliver_notification(world, output.connection, output.message);
+                        break;
+                case MODEL_KICK:
+                        kick(world, output.connection);
+                        break;
+                }
+                free(output.message);
+        }
+        plan_tick(world);
+}
+
+void plugin_request(struct world *world, const struct message *message, size_t client) {
+        const struct model_sender sender = { .connection = world->clients[client].connection,
+                                             .client_id = slice_from_string(truth_client(client)) };
+
+        check_trace("%9.3f the plugin takes %.*s of connection %" PRIu64, (double)world->now.mono_ns / 1e9,
+                    (int)message->correlation_data.length, (const char *)message->correlation_data.data,
+                    sender.connection);
+        model_plugin_request(&world->broker.plugin, &sender, message, world->now.mono_ns);
+        plugin_finish(world);
+}
+
+/* 3. Planted faults */
+
+static bool is_keynotify(const struct world *world, const struct model_record *record) {
+        return record->record.kind == FRAME_REQUEST &&
+               truth_find(&world->truth, record->record.request.correlation_data)->verb == VERB_KEYNOTIFY;
+}
+
+/* The record becomes a request that the pipeline drops, because it has no Response Topic. */
+static void empty_record(struct model_record *record) {
+        struct frame_to_store_record empty = { .kind = FRAME_REQUEST,
+                                               .connection = record->connection->number,
+                                               .client_id = SLICE_LITERAL("c"),
+                                               .request = { .qos = 1 } };
+        struct slice bytes;
+
+        empty.request.correlation_data = record->record.request.correlation_data;
+        record->bytes = (struct buf){ 0 };
+        frame_to_store_append_record(&record->bytes, &empty);
+        bytes = buf_slice(&record->bytes);
+        ASSERT(!buf_failed(&record->bytes) && frame_to_store_next(&bytes, &record->record));
+}
+
+/*
+ * Each KEYNOTIFY that the plugin would send again waits behind new requests, and gets another
+ * number. Its connection is open.
+ */
+static void mix(struct world *world) {
+        struct model_plugin *plugin = &world->broker.plugin;
+        struct model_records *waiting = &plugin->waiting;
+
+        for (size_t i = 0; i < plugin->numbered.n; i++) {
+                struct model_record *record = plugin->numbered.list[i], *copy;
+
+                if (!is_keynotify(world, record) || record->connection->has_ended)
+                        continue;
+                copy = malloc(sizeof(*copy));
+                ASSERT(copy && array_reserve((void **)&waiting->list, &waiting->capacity, waiting->n + 1,
+                                             sizeof(*waiting->list)) == 0);
+                *copy = *record;
+                copy->number = 0;
+                copy->waiting = (struct fair_item){ 0 };
+                waiting->list[waiting->n++] = copy;
+                fair_queues_add(&plugin->queues, copy->connection->queue, &copy->waiting,
+                                copy->bytes.length);
+                copy->connection->n_requests++;
+                empty_record(record);
+        }
+}
+
+/*
+ * Replace the text of WELCOME by that of the previous WELCOME, and keep the new one for the next
+ * HELLO.
+ */
+static void exchange_welcome(struct world *world, const struct message *hello_message) {
+        struct model_output *output = NULL;
+        struct buf previous = world->broker.welcome;
+        static const uint8_t nonce[COMPANION_NONCE_SIZE];
+        struct handshake_hello hello;
+        uint8_t text[512];
+        struct message *welcome;
+        size_t length;
+
+        for (size_t i = 0; i < world->broker.plugin.n_outputs && !output; i++)
+                if (world->broker.plugin.outputs[i].type == MODEL_TO_STORE)
+                        output = &world->broker.plugin.outputs[i];
+        if (!output)
+                return; /* a repeated HELLO */
+        ASSERT(output->message->payload.length <= sizeof(text));
+        welcome = output->message;
+        ASSERT(handshake_hello_read(hello_message->payload, &hello) == 0);
+        ASSERT(companion_box_open(welcome->payload, hello.key, text, &length) == 0);
+        world->broker.welcome = (struct buf){ 0 };
+        buf_append(&world->broker.welcome, text, length);
+        if (previous.length > 0) {
+                uint8_t box[512 + COMPANION_BOX_EXTRA];
+                struct message other = *welcome;
+
+                companion_box_seal(buf_slice(&previous), hello.key, nonce, box);
+                other.payload = (struct slice){ box, previous.length + COMPANION_BOX_EXTRA };
+                output->message = message_copy(&other);
+                ASSERT(output->message);
+                free(welcome);
+        }
+        buf_deinit(&previous);
+}
+
+/* 4. Messages of the pipeline */
+
+/* The plugin has no memory for a frame: it closes the connection, and ignores what follows. */
+static bool drops_frame(struct world *world) {
+        if (world->is_healed || !world->faults.plugin_fails || !random_chance(&world->random, 2))
+                return false;
+        model_plugin_store_disconnected(&world->broker.plugin);
+        world_plan(world, world_soon(world, 10), world_drop_link, 0);
+        return true;
+}
+
+static void receive_control(struct world *world, const struct message *message) {
+        struct model_plugin *plugin = &world->broker.plugin;
+        bool is_hello = slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO));
+
+        if (!is_hello && drops_frame(world))
+                return;
+        if (is_hello && IS_PLANTED(PLANTED_REPEATED))
+                plugin->position.sequence = 0;
+        if (is_hello && IS_PLANTED(PLANTED_MIXED))
+                mix(world);
+        model_plugin_receive(plugin, message, world->now.mono_ns);
+        if (is_hello && IS_PLANTED(PLANTED_OLD_WELCOME))
+                exchange_welcome(world, message);
+        plugin_finish(world);
+}
+
+/* broker_publish() has checked the content. */
+bool broker_route(struct world *world, const struct message *message) {
+        if (slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
+                receive_control(world, message);
+                return true;
+        }
+        if (slice_starts_with(message->topic, SLICE_LITERAL("replies/")))
+                return deliver_reply(world, message);
+        return random_chance(&world->random, 90); /* a notify topic: one of ten has no subscriber */
+}
+
+/* 5. Checks of frames when the pipeline publishes them */
+
+static void read_properties(struct message *message, struct slice properties) {
+        while (frame_property_next(&properties, &message->user_properties[message->n_user_properties]))
+                message->n_user_properties++;
+}
+
+static void check_reply(struct world *world, const struct frame_reply *reply) {
+        const struct model_record *record = model_plugin_find(&world->broker.plugin, reply->number);
+        struct message message = { .payload = reply->payload };
+
+        check_trace("  reply %" PRIu64 "%s%s%s %.*s", reply->number, reply->is_tracked ? " tracked" : "",
+                    reply->is_untracked ? " untracked" : "", reply->has_message ? "" : " without a message",
+                    (int)(reply->payload.length > 2 ? reply->payload.length - 2 : 0),
+                    (const char *)reply->payload.data);
+        CHECK(record, "each reply belongs to a request that is kept");
+        if (!reply->has_message)
+                return;
+        message.correlation_data = record->record.request.correlation_data;
+        read_properties(&message, reply->properties);
+        truth_reply(&world->truth, &message, world->now);
+}
+
+static void check_notification(struct world *world, const struct frame_notification *notification) {
+        struct message message = { .payload = notification->payload };
+        struct buf topic = { 0 };
+
+        check_trace("  notification %" PRIu64 " to %zu", notification->sequence,
+                    frame_n_recipients(notification));
+        read_properties(&message, notification->properties);
+        for (size_t i = 0; i < frame_n_recipients(notification); i++) {
+                size_t client = broker_owner(world, frame_recipient(notification, i));
+
+                buf_reset(&topic);
+                topic_append_notify(&topic, slice_from_string(truth_client(client)), notification->key);
+                ASSERT(!buf_failed(&topic));
+                message.topic = buf_slice(&topic);
+                broker_check_notification(world, &message);
+        }
+        buf_deinit(&topic);
+}
+
+/* The plugin ignores frames before HELLO. */
+void plugin_check_frame(struct world *world, const struct message *frame) {
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        ASSERT(frame_to_plugin_read(frame->payload, &records) == 0);
+        if (world->pipeline->session.state != SESSION_WITH_PLUGIN)
+                return;
+        while (frame_to_plugin_next(&records, &record))
+                switch (record.kind) {
+                case FRAME_REPLY:
+                        check_reply(world, &record.reply);
+                        break;
+                case FRAME_NOTIFICATION:
+                        check_notification(world, &record.notification);
+                        break;
+                case FRAME_KICK:
+                        check_trace("  kick %" PRIu64, record.connection);
+                        break;
+                case FRAME_END:
+                        check_trace("  end %" PRIu64, record.end.number);
+                        break;
+                }
 }

@@ -38,14 +38,25 @@ static int choose_result(struct world *world) {
 
 static bool is_empty(const struct change_set *change_set) {
         return change_set->n_entries == 0 && change_set->n_registrations == 0 &&
-               change_set->n_replies == 0 && change_set->n_notifications == 0;
+               change_set->n_replies == 0 && change_set->n_executions == 0 &&
+               change_set->n_notifications == 0;
+}
+
+/* With the plugin, also check that the clients that know to be registered are notified. */
+static void commit_truth(struct world *world) {
+        size_t n_before = world->truth.n_changes;
+
+        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
+        for (size_t i = n_before; i < world->truth.n_changes && world->broker.has_plugin; i++)
+                for (size_t client = 0; client < world->n_clients; client++)
+                        client_check_registration(world, client, world->truth.changes[i].key);
 }
 
 static void store_change_set(struct world *world, const struct change_set *change_set) {
         if (is_empty(change_set) && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, change_set, world->commit_started);
-        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
+        commit_truth(world);
 }
 
 /* Lose the last key. */
@@ -55,7 +66,7 @@ static void store_without_key(struct world *world, const struct change_set *chan
         if (less.n_entries > 0)
                 less.n_entries--;
         disk_commit(&world->disk, &less, world->commit_started);
-        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
+        commit_truth(world);
 }
 
 /* Print a row of a batch. Every run of a seed must print the same. */
@@ -184,12 +195,14 @@ static void plant_entry(struct engine *engine, struct slice key) {
 static void plant_loss(struct state *stored) {
         if (IS_PLANTED(PLANTED_LOST_CLOCK)) {
                 stored->header.clock = (struct version){ 0 };
-                engine_set_clock(stored->engine, stored->header.clock, 0);
+                engine_set_clock(stored->engine, stored->header.clock);
         }
         if (IS_PLANTED(PLANTED_LOST_REPLIES)) {
                 dedup_deinit(&stored->engine->dedup);
                 stored->engine->dedup.last_number = 0;
         }
+        if (IS_PLANTED(PLANTED_LOST_EXECUTIONS))
+                stored->engine->executions = (struct executions){ 0 };
         if (IS_PLANTED(PLANTED_LOST_PENDING))
                 notification_queue_remove(&stored->notifications, stored->notifications.last_sequence);
         for (size_t i = 0; i < N_KEYS && (IS_PLANTED(PLANTED_LONG_LIFE) || IS_PLANTED(PLANTED_LOST_TOKEN));
@@ -223,20 +236,33 @@ static int64_t clock_ns(void *userdata) {
         return world_store_now(world).mono_ns + world->work_ns;
 }
 
+/*
+ * A request in a frame is executed in the order of the numbers, any other one in its client's turn.
+ */
 static uint64_t observe_request(void *userdata, struct invocation *invocation, struct now now) {
         struct world *world = userdata;
+        struct sim_request *request = truth_find(&world->truth, invocation->request.correlation_data);
+        uint64_t number = invocation->request.id.number;
 
         (void)now;
-        turns_take(&world->turns, truth_find(&world->truth, invocation->request.correlation_data));
+        if (number == 0) {
+                turns_take(&world->turns, request);
+                return 0;
+        }
+        if (request->delivered_ns > world->now.mono_ns)
+                request->delivered_ns = world->now.mono_ns;
+        check_trace("  executes %" PRIu64 ": request %zu", number, request->id);
+        CHECK(number > world->last_number, "requests are executed in the order of their numbers");
+        world->last_number = number;
         return 0;
 }
 
-static void send_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
-        uint16_t id;
-
+static bool publish_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
+        (void)userdata;
         (void)number;
+        (void)reply;
         (void)now;
-        ASSERT(broker_publish(userdata, reply, &id) == 0);
+        return true;
 }
 
 static int notify_once(void *userdata, struct slice client, struct slice key) {
@@ -266,7 +292,7 @@ static void ignore_control(void *userdata, const struct message *message, struct
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
         world->hooks = (struct hooks){ .request = observe_request,
-                                       .reply = send_reply,
+                                       .reply = publish_reply,
                                        .notification = notify_once,
                                        .tick = ignore_tick,
                                        .next_deadline = no_deadline,
@@ -320,6 +346,7 @@ void store_kill(struct world *world) {
                 store_change_set(world, world->change_set);
         check_trace("killed");
         world->change_set = NULL;
+        world->last_number = 0;
         world->generation++;
         store_check_counters(world);
         broker_drop_store(world);

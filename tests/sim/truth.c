@@ -351,6 +351,12 @@ void truth_check_notified(const struct truth *truth, const uint64_t *connections
 void truth_end(const struct truth *truth) {
         for (size_t i = 0; i < N_KEYS; i++)
                 check_deletions(truth, i);
-        for (size_t i = 0; i < truth->n_requests; i++)
-                CHECK(truth->requests[i]->is_settled, "every request has its reply in the end");
+        for (size_t i = 0; i < truth->n_requests; i++) {
+                const struct sim_request *request = truth->requests[i];
+
+                CHECK(request->is_settled, "every request has its reply in the end");
+                CHECK(!request->is_refused || !request->is_single ||
+                              (!request->has_reply && request->n_set == 0),
+                      "a request that the plugin has refused is not executed");
+        }
 }

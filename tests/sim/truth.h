@@ -25,6 +25,8 @@ struct sim_request {
         char value[24];    /* SET: unique */
         char expected[24]; /* VDEL, NEX: the value that the condition requires */
 
+        bool is_single;                /* only one copy of it is sent */
+        bool is_sent;                  /* a copy has left the client */
         uint64_t connection;           /* over which it was sent; UINT64_MAX: several */
         int64_t sent_ns;               /* first PUBLISH */
         size_t n_changes_before;       /* number of changes before the first PUBLISH */
@@ -32,7 +34,8 @@ struct sim_request {
         int64_t delivered_ns;          /* to the pipeline, for the first time; INT64_MAX: not yet */
         bool has_reply;                /* a reply was published */
         bool is_failed;                /* the last reply is an error: not stored, or not authorized */
-        bool is_settled;               /* its sender has the reply */
+        bool is_settled;               /* its sender has the reply, or expects none any more */
+        bool is_refused;               /* by the plugin: the pipeline must not execute it */
         char reply[160];
         struct version version;
         size_t n_set;   /* how often its value was stored */
@@ -99,9 +102,8 @@ struct truth {
         size_t n_expected_notifications, expected_notifications_capacity;
         struct truth_policy *policies;
         size_t n_policies, policies_capacity;
-        bool commits_may_fail;      /* the disk may fail */
-        bool sender_may_be_unknown; /* the broker was restarted, so the pipeline may not know the sender */
-        bool is_stepped;            /* the wall clock was stepped so far that timestamps may be refused */
+        bool commits_may_fail; /* the disk may fail */
+        bool is_stepped;       /* the wall clock was stepped so far that timestamps may be refused */
 };
 
 void truth_init(struct truth *truth);

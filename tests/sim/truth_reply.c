@@ -163,8 +163,7 @@ static void check_page(const struct truth *truth, const struct sim_request *requ
 
 /* Return whether the policy may have denied the request at some time since it was sent. */
 static bool was_denied(const struct truth *truth, const struct sim_request *request, int64_t now_ns) {
-        return truth_was_granted(truth, request->client, request->verb, false, request->sent_ns, now_ns) ||
-               (truth->n_policies > 1 && truth->sender_may_be_unknown);
+        return truth_was_granted(truth, request->client, request->verb, false, request->sent_ns, now_ns);
 }
 
 static void check_error(const struct truth *truth, struct sim_request *request, int64_t now_ns) {
@@ -177,9 +176,6 @@ static void check_error(const struct truth *truth, struct sim_request *request, 
         } else if (strstr(request->reply, "fencing token is required") ||
                    strstr(request->reply, "lower version")) {
                 check_fenced(truth, request);
-        } else if (strstr(request->reply, "client id")) {
-                CHECK(request->verb == VERB_KEYNOTIFY && truth->sender_may_be_unknown,
-                      "the sender is known");
         } else {
                 CHECK(strstr(request->reply, "far in the future") && truth->is_stepped, "no request fails");
                 /* the engine does not remember this reply to a request that the policy denies */
@@ -228,11 +224,15 @@ static void check_reply(const struct truth *truth, struct sim_request *request, 
         }
 }
 
-/* Every copy of a write gets the first reply, unless that reply was a failed commit. */
+/*
+ * Every copy of a write gets the first reply, unless that reply was a failed commit. A request that
+ * only its number identifies is executed again after an error.
+ */
 static void check_same(const struct sim_request *before, const struct sim_request *request) {
         bool is_write = request->verb == VERB_SET || request->verb == VERB_DEL || request->verb == VERB_VDEL;
+        bool may_differ = before->is_failed || (before->is_single && before->reply[0] == '-');
 
-        if (before->has_reply && !before->is_failed && !request->is_failed && is_write)
+        if (before->has_reply && !may_differ && !request->is_failed && is_write)
                 CHECK(strcmp(before->reply, request->reply) == 0 &&
                               is_version(before->version, request->version),
                       "copies of a request get the same reply");

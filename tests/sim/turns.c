@@ -69,12 +69,12 @@ static void append(struct turns_queue *queue, struct turns_entry entry) {
         queue->entries[queue->n_entries++] = entry;
 }
 
-void turns_add(struct turns *turns, const struct sim_request *request, bool may_be_dropped) {
+void turns_add(struct turns *turns, const struct sim_request *request) {
         struct turns_queue *queue = &turns->waiting[request->client];
 
         if (!waits_for_certain(queue))
                 restart_count(turns, request->client);
-        append(queue, (struct turns_entry){ request->id, may_be_dropped });
+        append(queue, (struct turns_entry){ request->id, false });
 }
 
 void turns_add_disconnect(struct turns *turns, size_t client) {

@@ -4,19 +4,15 @@
 #include "sim/truth.h"
 
 /*
- * The requests and disconnects that the pipeline has received and may not have executed yet. Checks
- * the order in which the pipeline executes requests. The pipeline does not report the execution of
- * a disconnect.
+ * The requests and disconnects that the pipeline has received from a plain broker and may not have
+ * executed yet. Checks the order in which the pipeline executes requests. The pipeline does not
+ * report the execution of a disconnect.
  */
 
 struct turns_entry {
         size_t id; /* of the request; NONE: a disconnect */
 
-        /*
-         * The pipeline may never report this entry. It is a request that arrived before WELCOME
-         * (the pipeline drops such a request if it cannot verify it), the second copy of a request,
-         * or a disconnect.
-         */
+        /* The pipeline may never report this entry: the second copy of a request, or a disconnect. */
         bool may_be_dropped;
 };
 
@@ -38,7 +34,7 @@ void turns_deinit(struct turns *turns);
 void turns_restart(struct turns *turns);
 
 /* The pipeline received a request, or a message that this client has disconnected. */
-void turns_add(struct turns *turns, const struct sim_request *request, bool may_be_dropped);
+void turns_add(struct turns *turns, const struct sim_request *request);
 void turns_add_disconnect(struct turns *turns, size_t client);
 
 /* The entry of this client that was added last does not wait. */

@@ -113,7 +113,6 @@ static void drop_again(struct world *world, struct timeline_event *event) {
 
 static void restart_broker(struct world *world) {
         broker_restart(world);
-        world->truth.sender_may_be_unknown = true;
         world_plan(world, world_soon(world, 300), connect_store, 0);
         for (size_t i = 0; i < world->n_clients; i++)
                 world_plan(world, world_soon(world, 500), return_client, i);
@@ -280,7 +279,7 @@ static void world_init(struct world *world, uint64_t seed) {
         truth_add_policy(&world->truth, all);
         world->broker.has_plugin = random_chance(&world->random, 60);
         choose_faults(world);
-        broker_draw_key(world);
+        broker_start_plugin(world);
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
         world->flushes_each = random_chance(&world->random, 30);
@@ -304,6 +303,7 @@ static void world_deinit(struct world *world) {
 static void heal(struct world *world) {
         world->is_healed = true;
         world->disk_result = 0;
+        world->broker.plugin.wait_ns = 0;
         make_room(world, NULL);
         start_store(world, NULL);
         policy_change(world);
@@ -313,8 +313,8 @@ static void heal(struct world *world) {
 }
 
 /*
- * Every client with a reply to KEYNOTIFY is registered, and no registration outlives its
- * connection.
+ * Every client with a reply to KEYNOTIFY is registered, and none with a reply to KEYNOTIFY STOP. No
+ * registration outlives its connection.
  */
 static void check_registrations(struct world *world) {
         const struct engine *engine = world->pipeline->state->engine;
@@ -324,13 +324,15 @@ static void check_registrations(struct world *world) {
         if (!world->broker.has_plugin)
                 return;
         for (size_t i = 0; i < world->n_clients; i++)
-                for (size_t key = 0; key < N_KEYS; key++)
+                for (size_t key = 0; key < N_KEYS; key++) {
+                        client_check_registration(world, i, key);
                         if (world->clients[i].registered_on[key] == world->clients[i].connection) {
                                 world->tally->n_registered++;
                                 CHECK(engine_find_registration(engine, slice_from_string(truth_client(i)),
                                                                truth_key(key)),
                                       "a client that has the reply to KEYNOTIFY is registered");
                         }
+                }
 
         while ((registration = registrations_each(&engine->registrations, &cursor))) {
                 bool is_alive = false;
@@ -344,7 +346,9 @@ static void check_registrations(struct world *world) {
 static void check_idle(struct world *world) {
         CHECK(is_all_settled(world), "every request gets a reply in the end");
         CHECK(world->pipeline && pipeline_is_idle(world->pipeline), "the pipeline is idle in the end");
-        CHECK(world->broker.n_ended == 0, "every DISCONNECTED is acknowledged in the end");
+        CHECK(world->broker.plugin.waiting.n == 0 && world->broker.plugin.numbered.n == 0,
+              "every record has ended in the end");
+        CHECK(world->broker.plugin.n_unreplied == 0, "the end of a request follows its reply");
         CHECK(pipeline_next_deadline(world->pipeline) > world_store_now(world).mono_ns,
               "no deadline is missed");
         store_compare_now(world);

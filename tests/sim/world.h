@@ -6,12 +6,12 @@
 #include "base/time_units.h"
 #include "pipeline/hooks.h"
 #include "pipeline/pipeline.h"
-#include "protocol/companion_frame.h"
 #include "sim/disk.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
 #include "sim/truth.h"
 #include "sim/turns.h"
+#include "support/model_plugin.h"
 
 /*
  * A pipeline and its world, generated from one seed: clients, a broker, connections, a disk, two
@@ -33,9 +33,10 @@ struct faults {
         bool clock_steps;
         bool steps_far; /* by hours */
         bool policy_changes;
-        bool plugin_fails; /* the plugin has no memory for a DELIVER: the broker acknowledges it and disconnects */
-        bool is_work_slow;       /* requests take time, so that others wait */
-        bool drops_disconnected; /* the queue of the pipeline's session is full when a client disconnects */
+        bool plugin_fails; /* the plugin has no memory for a frame, and disconnects the pipeline */
+        bool is_work_slow; /* requests take time, so that others wait */
+        bool drops_frames; /* the queue of the pipeline's session is sometimes full */
+        bool is_impatient; /* the plugin refuses requests that wait for the pipeline */
 };
 
 /* A message of the pipeline, until the pipeline reads its PUBACK. */
@@ -48,16 +49,13 @@ struct sim_outgoing {
 /* The broker's state, and the messages in transit between broker and pipeline. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;           /* the connection to the pipeline */
-        bool ignores_frames;  /* the connection has had no HELLO, or the plugin dropped a DELIVER since */
-        uint64_t link;        /* counts connections to the pipeline */
-        bool session_present; /* the broker has the pipeline's session */
-        uint8_t mac_key[COMPANION_KEY_SIZE]; /* of the plugin */
-        uint64_t last_request;               /* sequence of the last request that got a MAC */
-        uint64_t sequence;                   /* of the change of the last delivered frame */
-        uint64_t n_recipients;    /* number of recipients of that change up to the end of the frame */
-        uint64_t delivered;       /* sequence of the last complete change */
-        struct message **waiting; /* for the pipeline, in order */
+        struct model_plugin plugin; /* requests go to it, if has_plugin */
+        int64_t plugin_tick_ns;     /* a tick of the plugin is planned for this time; INT64_MAX: none */
+        bool is_up;                 /* the connection to the pipeline */
+        uint64_t link;              /* counts connections to the pipeline */
+        bool session_present;       /* the broker has the pipeline's session */
+        struct message *
+                *waiting; /* for the pipeline, in order; those at QoS 0 are lost with the connection */
         size_t n_waiting, waiting_capacity;
         size_t n_unacknowledged; /* of the waiting messages: the first ones, which were sent and have no PUBACK */
         bool is_wake_planned; /* the pipeline will read waiting messages */
@@ -70,20 +68,21 @@ struct sim_broker {
         int64_t last_to_broker_ns, last_to_store_ns;
         size_t *owners; /* the client of each connection, including ended ones; the first entry is connection 1 */
         size_t n_connections, owners_capacity;
-        uint64_t *ended; /* tracked connections that have ended, until UNTRACK or HELLO */
-        size_t n_ended, ended_capacity;
-        bool is_repeating;  /* DISCONNECTED will be repeated */
         struct buf welcome; /* the text of the last WELCOME, for PLANTED_OLD_WELCOME */
 };
 
 struct sim_client {
         uint64_t connection; /* 0: not connected */
-        bool is_tracked;     /* the plugin tracks this connection */
         int64_t last_to_broker_ns, last_to_client_ns;
-        size_t n_unsettled;             /* requests whose reply the client does not have */
-        struct version token;           /* the newest version that the client has received */
-        int64_t denied_ns;              /* when a policy that grants no read last came into force */
-        uint64_t registered_on[N_KEYS]; /* the connection over which KEYNOTIFY was confirmed; 0: none */
+        size_t n_unsettled;   /* requests whose reply the client does not have */
+        struct version token; /* the newest version that the client has received */
+        int64_t denied_ns;    /* when a policy that grants no read last came into force */
+        /*
+         * The connection over which the client has the reply to its last KEYNOTIFY, or KEYNOTIFY
+         * STOP; 0: none.
+         */
+        uint64_t registered_on[N_KEYS], stopped_on[N_KEYS];
+        size_t last_keynotify[N_KEYS]; /* the id of the request that was sent last */
 };
 
 struct world {
@@ -93,6 +92,7 @@ struct world {
         struct timeline timeline;
         struct truth truth;
         struct turns turns;
+        uint64_t last_number; /* of the last request in a frame that was executed since HELLO */
         struct disk disk;
         struct faults faults;
         bool is_healed; /* no more faults */
@@ -164,12 +164,12 @@ void policy_observe(struct world *world);
 
 /* broker.c */
 
-/* Each start of the broker draws a new MAC key. */
-void broker_draw_key(struct world *world);
+/* Start the plugin, if the broker has one. */
+void broker_start_plugin(struct world *world);
 void broker_connect_store(struct world *world);
 /*
  * Break the connection to the pipeline. Unacknowledged messages stay, and are sent again over the
- * next connection.
+ * next connection. Those at QoS 0 are lost.
  */
 void broker_drop_store(struct world *world);
 void broker_restart(struct world *world);
@@ -187,19 +187,32 @@ void broker_send_to_store(struct world *world, const struct message *message);
  */
 int64_t broker_after(struct world *world, int64_t *last_ns);
 
-/* The broker receives a client's request; the plugin adds the identity. */
+/* The broker receives a client's request. */
 void broker_receive_request(struct world *world, const struct message *message, size_t client);
 
 /* The pipeline's transport. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
 bool broker_has_room(void *world);
 
+/* Return the client with this connection, also if it has ended. */
+size_t broker_owner(const struct world *world, uint64_t connection);
+
 /* route.c: deliver to the recipients. Returns whether there is one. */
 bool broker_route(struct world *world, const struct message *message);
 
-/* The notification for one recipient of a frame. The message borrows from the arguments. */
-struct message broker_notification(const struct world *world, const struct message *deliver,
-                                   const struct companion_frame *frame, size_t recipient, struct buf *topic);
+/* Check a notification that the pipeline publishes. */
+void broker_check_notification(struct world *world, const struct message *message);
+
+/* The plugin takes a request of the client. */
+void plugin_request(struct world *world, const struct message *message, size_t client);
+
+/*
+ * Call after each call of the plugin: carry out what it has put out, and plan its next tick.
+ */
+void plugin_finish(struct world *world);
+
+/* Check what the pipeline says in a frame. */
+void plugin_check_frame(struct world *world, const struct message *frame);
 
 /* Return the number of a new connection of the client. */
 uint64_t broker_connection(struct world *world, size_t client);
@@ -211,6 +224,18 @@ void broker_client_disconnected(struct world *world, size_t client);
 void client_start(struct world *world, size_t client);
 void client_disconnect(struct world *world, size_t client);
 void client_return(struct world *world, size_t client);
+
+/*
+ * Requests of this client whose only copy was sent, and which have no reply, get none: the client
+ * does not know whether they were executed.
+ */
+void client_abandon(struct world *world, size_t client);
+
+/*
+ * The client has the reply to its last KEYNOTIFY for this key: check that it is registered, or that
+ * it is not after KEYNOTIFY STOP.
+ */
+void client_check_registration(const struct world *world, size_t client, size_t key);
 
 /* A client receives a reply. */
 void client_receive(struct world *world, struct timeline_event *event);

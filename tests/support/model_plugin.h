@@ -59,9 +59,8 @@ struct model_records {
 
 struct model_plugin {
         /* The caller may change these after model_plugin_init(). */
-        const char
-                *reply_prefix; /* the plugin also publishes replies to topics with this prefix; NULL: none */
-        int64_t wait_ns;       /* 0: requests wait without a limit */
+        const char *reply_prefix; /* the plugin publishes replies to these topics, too; NULL: none */
+        int64_t wait_ns;          /* 0: requests wait without a limit */
         size_t queue_bytes_max;
         int64_t frame_timeout_ns;
         struct frame_counters counters;
@@ -76,7 +75,8 @@ struct model_plugin {
         bool has_store; /* HELLO has arrived over the present connection of the store */
         uint8_t key[COMPANION_KEY_SIZE];
         struct buf instance_id;
-        uint64_t run, former_run; /* of the last HELLO, and of the last one of another run */
+        uint64_t run, n_hellos; /* the Correlation Data of the last HELLO */
+        uint64_t former_run;    /* of the last HELLO of another run */
 
         uint64_t n_frames; /* since HELLO */
         size_t n_sent;     /* the first n_sent numbered records were sent since HELLO */

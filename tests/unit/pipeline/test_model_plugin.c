@@ -573,6 +573,18 @@ Test(model_plugin, kick_disconnects_an_open_connection) {
         expect_said("kick 7\n");
 }
 
+Test(model_plugin, repeated_hello_is_ignored) {
+        request("a", 7, "1");
+        model_plugin_store_disconnected(&plugin);
+        n_hellos--;
+        say_hello();
+        expect_said("");
+        expect_frames(1, FRAMES_IN_TAKEN);
+        say_hello();
+        expect_said("welcome 42, delivered 0: 7 pending\n");
+        expect_record(1, 7, "1");
+}
+
 Test(model_plugin, second_run_between_two_hellos_is_a_takeover) {
         say_hello();
         run = 2;

@@ -491,8 +491,8 @@ Test(with_plugin, frame_of_the_store_that_cannot_be_published_leads_to_hello) {
 Test(with_plugin, redelivered_registrations_end_as_they_did) {
         static const struct {
                 const char *name;
-                const char *requests
-                        [3]; /* of connection 7: "" registers, "STOP" ends; NULL: SET of another client */
+                /* "": KEYNOTIFY of connection 7; "STOP": its end; NULL: SET of another client */
+                const char *requests[3];
                 bool is_registered;
         } rows[] = {
                 { "registered before SET", { "", NULL, NULL }, true },
