@@ -328,6 +328,18 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         return OUTCOME_DONE;
 }
 
+/*
+ * If no row can be added, the registration stays. Otherwise the client would have its reply, and the
+ * storage would keep the registration.
+ */
+static enum outcome end_registration(struct request_step *step, struct registration *registration) {
+        if (effects_reserve_row(step->effects) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+
+        disconnect_end_registration(step->engine, registration, step->effects);
+        return OUTCOME_DONE;
+}
+
 static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
         const struct registration_names names = { request->client, request->key, step->key_hash };
@@ -349,7 +361,7 @@ static void execute_keynotify(struct request_step *step) {
         if (!request->stop && !registration)
                 outcome = add_registration(step, names);
         else if (request->stop && registration)
-                disconnect_end_registration(step->engine, registration, step->effects);
+                outcome = end_registration(step, registration);
         else if (request->stop)
                 outcome = OUTCOME_NOTHING;
 
