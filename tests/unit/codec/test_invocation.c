@@ -308,8 +308,7 @@ static bool is_read(const struct decoder *decoder, const char *name) {
 }
 
 Test(invocation, names_the_properties_that_it_reads) {
-        static const char *const read[] = { "__ts",      "__ft",           "__srcId",
-                                            "__protVer", "statestore-mac", "statestore-client-id" };
+        static const char *const read[] = { "__ts", "__ft", "__srcId", "__protVer" };
         struct decoder plain = { 0 }, persistent = { .persistence_name = "keep" };
 
         for (size_t i = 0; i < N_ROWS(read); i++) {

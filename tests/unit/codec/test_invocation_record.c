@@ -16,9 +16,7 @@ static struct message message;
 static struct invocation invocation;
 
 static void setup(void) {
-        decoder = (struct decoder){ .has_plugin = true,
-                                    .persistence_name = "keep",
-                                    .persistence_value = S("yes") };
+        decoder = (struct decoder){ .persistence_name = "keep", .persistence_value = S("yes") };
         record = (struct frame_to_store_record){
                 .kind = FRAME_REQUEST,
                 .connection = 7,

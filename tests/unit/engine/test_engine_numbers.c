@@ -3,6 +3,7 @@
 /* Requests in frames of the plugin: which are sent again, and which are executed again. */
 
 #include "unit/engine/world.h"
+#include "unit/support/table.h"
 
 #define N(run, n) .id = { (run), (n) }
 
@@ -99,15 +100,51 @@ Test(numbers, of_a_failed_commit_are_executed_again) {
 }
 
 /* The plugin sends them again in their order, so they end as before. */
-Test(numbers, of_keynotify_are_executed_again) {
-        ask(&world, WATCH("c", "k", N(7, 1), .connection = 1));
-        ask(&world, SET("k", "v", N(7, 2)));
-        ask(&world, UNWATCH("c", "k", N(7, 3), .connection = 1));
+Test(numbers, of_keynotify_and_its_stop_end_without_registration) {
+        const struct request requests[] = {
+                WATCH("c", "k", N(7, 1), .connection = 1),
+                SET("k", "v", N(7, 2)),
+                UNWATCH("c", "k", N(7, 3), .connection = 1),
+        };
+        int64_t versions[N_ROWS(requests)];
 
-        cr_expect_not(is_repeated(WATCH("c", "k", N(7, 1), .connection = 1), OUTCOME_DONE));
-        cr_expect(is_repeated(SET("k", "v", N(7, 2)), OUTCOME_DONE));
-        cr_expect_str_eq(notified(&world), "", "the change was before the registration");
-        cr_expect_not(is_repeated(UNWATCH("c", "k", N(7, 3), .connection = 1), OUTCOME_DONE));
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                versions[i] = version_number(ask(&world, requests[i])->version);
+        pass_ms(&world, 100);
+        for (size_t i = 0; i < N_ROWS(requests); i++) {
+                cr_expect(is_repeated(requests[i], OUTCOME_DONE), "request %zu", i);
+                cr_expect_eq(version_number(world.replies[0].version), versions[i], "request %zu", i);
+                cr_expect_str_eq(notified(&world), "", "request %zu", i);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, i < 2, "request %zu", i);
+        }
         ask(&world, SET("k", "w", N(7, 4)));
         cr_expect_str_eq(notified(&world), "");
+}
+
+/* The plugin sends KEYNOTIFY again, and then the end of its connection. */
+Test(numbers, of_keynotify_register_again) {
+        const struct event closed = { .type = EVENT_CONNECTION_CLOSED, .connection = 1 };
+
+        ask(&world, WATCH("c", "k", N(7, 1), .connection = 1));
+        happen(&world, closed);
+        cr_expect(is_repeated(WATCH("c", "k", N(7, 1), .connection = 1), OUTCOME_DONE));
+        cr_expect_eq(world.effects.n_rows, 1);
+        cr_expect_eq(world.effects.n_executions, 0, "it is known");
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        happen(&world, closed);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+/* KEYNOTIFY was executed. The new error tells the client that it is not registered any more. */
+Test(numbers, of_keynotify_get_the_new_reply_if_it_is_an_error) {
+        struct engine_config config = world_config();
+
+        config.max_registrations = 1;
+        engine_set_limits(world.engine, &config);
+        ask(&world, WATCH("d", "k", N(7, 1), .connection = 2));
+        cr_expect_not(is_repeated(WATCH("c", "k", N(7, 2), .connection = 1), OUTCOME_QUOTA_EXCEEDED));
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 2 });
+        cr_expect_not(is_repeated(WATCH("c", "k", N(7, 2), .connection = 1), OUTCOME_DONE));
+        cr_expect(is_repeated(WATCH("c", "k", N(7, 2), .connection = 1), OUTCOME_DONE));
+        cr_expect_not(is_repeated(WATCH("d", "k", N(7, 1), .connection = 2), OUTCOME_QUOTA_EXCEEDED));
 }

@@ -203,70 +203,89 @@ Test(repeat, is_dropped_by_a_tick_after_its_deadline) {
         cr_expect_eq(engine_stats(world.engine).n_dropped_early, 0);
 }
 
-Test(repeat, of_keynotify_over_another_connection_is_another_request) {
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
-        cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 2), OUTCOME_DONE));
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        ask(&world, SET("k", "v"));
-        cr_expect_str_eq(notified(&world), "c:k=v ");
-}
-
-Test(repeat, of_keynotify_is_recognized_after_other_clients_disconnect) {
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        ask(&world, UNWATCH("c", "k", .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("other") });
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
-}
-
-/*
- * The registration is stored, but TRACK was lost, so the plugin does not list its connection after
- * a restart.
- */
-Test(repeat, of_keynotify_over_an_unlisted_connection_is_another_request) {
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
-        cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 1), OUTCOME_DONE));
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        cr_expect_eq(world.effects.n_track_changes, 1);
-}
-
-Test(repeat, of_keynotify_is_recognized_if_its_connection_is_listed) {
-        uint64_t listed[] = { 1 };
-
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        ask(&world, UNWATCH("c", "k", .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
-                                       .connections = listed,
-                                       .n_connections = 1 });
-        ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
-}
-
+/* The registration of the first one may have ended with its connection. */
 static const struct {
         const char *name;
+        uint64_t connection; /* of the repeated KEYNOTIFY */
         struct event event;
 } disconnects[] = {
-        { "this client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
-        { "another client: any disconnect counts, because the connection is unknown",
-          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("other") } },
-        { "all", { .type = EVENT_CONNECTIONS_RETAINED } },
+        { "its connection ended", 2, { .type = EVENT_CONNECTION_CLOSED, .connection = 1 } },
+        { "its connection is not listed", 1, { .type = EVENT_CONNECTIONS_RETAINED } },
+        { "its client disconnected", 0, { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
+        { "nothing", 1, { .type = EVENT_TICK } },
 };
 
-Test(repeat, of_keynotify_without_connection_is_another_request_after_a_disconnect) {
+Test(repeat, of_keynotify_registers_again_with_the_first_reply) {
         for (size_t i = 0; i < N_ROWS(disconnects); i++) {
-                world_deinit(&world);
-                world_init(&world, world_config());
-                ask(&world, WATCH("c", "k", SENT));
-                ask(&world, UNWATCH("c", "k"));
-                ask(&world, WATCH("c", "k", SENT));
-                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(disconnects, i));
+                uint64_t connection = disconnects[i].connection;
+                struct request request = WATCH("c", "k", SENT, .connection = connection ? 1 : 0);
+                const struct reply *reply;
+                int64_t version;
+
+                teardown();
+                setup();
+                version = version_number(ask(&world, request)->version);
                 happen(&world, disconnects[i].event);
-                ask(&world, WATCH("c", "k", SENT));
+                pass_ms(&world, 100);
+                request.connection = connection;
+                reply = ask(&world, request);
+                cr_expect_eq(reply->outcome, OUTCOME_DONE, ROW(disconnects, i));
+                cr_expect_eq(reply->execution, EXECUTION_REPEATED, ROW(disconnects, i));
+                cr_expect_eq(version_number(reply->version), version, ROW(disconnects, i));
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 1, ROW(disconnects, i));
+                ask(&world, SET("k", "v"));
+                cr_expect_str_eq(notified(&world), "c:k=v ", ROW(disconnects, i));
         }
+}
+
+/* Requests are repeated in their order, here by a client after its connection was lost. */
+Test(repeat, of_keynotify_and_its_stop_ends_without_registration) {
+        const struct request requests[] = {
+                WATCH("c", "k", SENT),
+                SET("k", "v", SENT, .client = BYTES("d")),
+                UNWATCH("c", "k", SENT, .payload = BYTES("stop")),
+        };
+        int64_t versions[N_ROWS(requests)];
+
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                versions[i] = version_number(ask(&world, requests[i])->version);
+        pass_ms(&world, 100);
+        for (size_t i = 0; i < N_ROWS(requests); i++) {
+                const struct reply *reply = ask(&world, requests[i]);
+
+                cr_expect_eq(reply->outcome, OUTCOME_DONE, "request %zu", i);
+                cr_expect_eq(reply->execution, EXECUTION_REPEATED, "request %zu", i);
+                cr_expect_eq(version_number(reply->version), versions[i], "request %zu", i);
+                cr_expect_str_eq(notified(&world), "", "request %zu", i);
+        }
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+/* The client has had no reply, or an error. It must not get an error for a registration that exists. */
+Test(repeat, of_keynotify_gets_the_new_reply_if_the_first_or_the_new_one_is_an_error) {
+        struct engine_config config = world_config();
+        const struct reply *reply;
+
+        config.max_registrations = 1;
+        engine_set_limits(world.engine, &config);
+        ask(&world, WATCH("d", "k"));
+        cr_expect(asked(&world, WATCH("c", "k", SENT), OUTCOME_QUOTA_EXCEEDED));
+        ask(&world, UNWATCH("d", "k"));
+        for (int i = 0; i < 2; i++) {
+                reply = ask(&world, WATCH("c", "k", SENT));
+                cr_expect_eq(reply->outcome, OUTCOME_DONE);
+                cr_expect(reply->has_version);
+                cr_expect_neq(reply->execution, EXECUTION_REPEATED);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        }
+
+        ask(&world, UNWATCH("c", "k", SENT, .payload = BYTES("stop")));
+        ask(&world, WATCH("c", "k", SENT, .payload = BYTES("another")));
+        ask(&world, UNWATCH("c", "k"));
+        ask(&world, WATCH("d", "k"));
+        reply = ask(&world, WATCH("c", "k", SENT, .payload = BYTES("another")));
+        cr_expect_eq(reply->outcome, OUTCOME_QUOTA_EXCEEDED);
+        cr_expect_neq(reply->execution, EXECUTION_REPEATED);
 }
 
 Test(repeat, of_other_writes_is_recognized_after_a_disconnect) {

@@ -69,7 +69,6 @@ static void make_original(struct damage *damage) {
 
         disk_init(&live);
         live.checkpoint_frames = INT32_MAX;
-        live.disconnect_epoch = 3;
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
         for (int i = 0; i < 10; i++) {

@@ -210,7 +210,6 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
         disk_init(disk);
         disk->now = original->now;
         disk->clock = original->clock;
-        disk->disconnect_epoch = original->disconnect_epoch;
         disk->checkpoint_frames = original->checkpoint_frames;
         content_copy(&disk->committed, &original->committed);
         content_copy(&disk->expected, &original->committed);
@@ -431,7 +430,6 @@ static struct state_header next_header(const struct disk *disk) {
 
         header.n_commits++;
         header.clock = disk->clock;
-        header.disconnect_epoch = disk->disconnect_epoch;
         header.notification_sequence += disk->n_notifications;
         header.reading_ms = timescale_read(disk->timescale, disk->now);
         header.shift_ms = timescale_shift(disk->timescale, disk->now);

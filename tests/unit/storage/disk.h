@@ -31,7 +31,6 @@ struct disk {
 
         /* The change set. The bytes of its slices are copies. */
         struct version clock;
-        uint64_t disconnect_epoch;
         struct entry_change entries[DISK_CHANGES_MAX];
         struct registration_change registrations[DISK_CHANGES_MAX];
         struct reply_change replies[DISK_CHANGES_MAX];

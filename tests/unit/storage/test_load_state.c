@@ -74,7 +74,7 @@ static int load_script(struct state **ret_state, struct script script, struct sl
         {                                                                                                   \
                 .n_commits = 9, .node_id = "node", .digest_key = { { 77 } },                                \
                 .instance_id = "0123456789abcdef0123456789abcdef", .clock = { 1000, 3 },                    \
-                .disconnect_epoch = 5, .notification_sequence = 7, .reading_ms = READING_MS,                \
+                .notification_sequence = 7, .reading_ms = READING_MS,                                       \
         }
 
 static const struct entry_change entries[] = {
@@ -130,7 +130,6 @@ Test(load_state, restores_everything_stored) {
         engine = state->engine;
         cr_expect_eq(engine_stats(engine).clock.wall_ms, 1000);
         cr_expect_eq(engine_stats(engine).clock.counter, 3);
-        cr_expect_eq(engine_stats(engine).disconnect_epoch, 5);
         cr_expect_not(engine_may_lose_keys(engine));
 
         entry = find_entry(engine, S("k"));
