@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The session with a broker, without a pipeline: HELLO, WELCOME, and what arrives in frames. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/time_units.h"
+#include "pipeline/session.h"
+#include "protocol/companion_box.h"
+#include "unit/support/capture.h"
+#include "unit/support/memory.h"
+#include "unit/support/table.h"
+
+#define S               SLICE_LITERAL
+#define RUN             77
+#define BROKER_RUN      55
+#define INSTANCE        "instance"
+#define WELCOME_TIMEOUT (10 * NS_PER_S)
+
+static struct counters counters;
+static struct publisher publisher;
+static struct frames_in frames_in;
+static struct frames_out frames_out;
+static struct session session;
+static struct session_event event;
+static struct now now;
+
+/* The last message of the store. */
+static struct {
+        int result; /* below 0: publishing fails */
+        uint16_t n;
+        char topic[64], correlation[64];
+        uint8_t payload[HANDSHAKE_HELLO_MAX];
+        size_t payload_length;
+        uint8_t qos;
+} sent;
+
+static int send_message(void *userdata, const struct message *message, uint16_t *ret_id) {
+        (void)userdata;
+        if (sent.result < 0)
+                return sent.result;
+
+        cr_assert_leq(message->payload.length, sizeof(sent.payload));
+        memcpy(sent.topic, message->topic.data, message->topic.length + 1);
+        memcpy(sent.correlation, message->correlation_data.data, message->correlation_data.length + 1);
+        memcpy(sent.payload, message->payload.data, message->payload.length);
+        sent.payload_length = message->payload.length;
+        sent.qos = message->qos;
+        *ret_id = ++sent.n;
+        return 0;
+}
+
+static const struct transport transport = { .publish = send_message };
+
+static void setup(void) {
+        cr_assert_eq(companion_box_init(), 0);
+        publisher = (struct publisher){ .transport = &transport, .counters = &counters };
+        frames_out.publisher = &publisher;
+        now.mono_ns = NS_PER_S;
+        session = (struct session){ .publisher = &publisher,
+                                    .frames_in = &frames_in,
+                                    .frames_out = &frames_out,
+                                    .deadline_ns = INT64_MAX,
+                                    .run = RUN,
+                                    .secret = { 1, 2, 3 },
+                                    .instance_id = S(INSTANCE) };
+}
+
+static void teardown(void) {
+        session_event_deinit(&event);
+        frames_in_deinit(&frames_in);
+        frames_out_deinit(&frames_out);
+}
+
+TestSuite(session, .init = setup, .fini = teardown);
+
+/* Deliver a message of the plugin. Returns what the caller must do. */
+static enum session_event_type receive(const char *topic, struct slice correlation, struct slice payload) {
+        const struct message message = { .topic = slice_from_string(topic),
+                                         .correlation_data = correlation,
+                                         .payload = payload };
+
+        session_event_deinit(&event);
+        cr_assert(session_receive(&session, &message, now, &event));
+        return event.type;
+}
+
+static enum session_event_type receive_banner(const char *version) {
+        return receive(COMPANION_BANNER, (struct slice){ 0 }, slice_from_string(version));
+}
+
+static struct handshake_hello last_hello(void) {
+        struct handshake_hello hello;
+
+        cr_assert_str_eq(sent.topic, COMPANION_HELLO);
+        cr_assert_eq(handshake_hello_read((struct slice){ sent.payload, sent.payload_length }, &hello), 0);
+        return hello;
+}
+
+/* WELCOME with this text under this key. */
+static enum session_event_type receive_welcome_text(struct slice text, const uint8_t *key,
+                                                    const char *correlation) {
+        static const uint8_t nonce[COMPANION_NONCE_SIZE];
+        uint8_t box[256];
+
+        cr_assert_leq(text.length + COMPANION_BOX_EXTRA, sizeof(box));
+        companion_box_seal(text, key, nonce, box);
+        return receive(COMPANION_WELCOME, slice_from_string(correlation),
+                       (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+}
+
+static enum session_event_type receive_welcome(const struct handshake_welcome *welcome) {
+        struct handshake_hello hello = last_hello();
+        struct buf text = { 0 };
+        enum session_event_type type;
+
+        handshake_welcome_append(&text, welcome);
+        type = receive_welcome_text(buf_slice(&text), hello.key, sent.correlation);
+        buf_deinit(&text);
+        return type;
+}
+
+/* Frame `number`, whose records are n ends of connections from record `first` on. */
+static enum session_event_type receive_frame(uint64_t number, uint64_t first, size_t n) {
+        const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 1 };
+        const struct frame_to_store header = { .first = first };
+        struct handshake_hello hello = last_hello();
+        uint8_t key[COMPANION_KEY_SIZE], box[256];
+        enum session_event_type type;
+        struct buf text = { 0 };
+
+        frame_to_store_append(&text, &header);
+        while (n-- > 0)
+                frame_to_store_append_record(&text, &record);
+        companion_frame_key(hello.key, key);
+        companion_frame_seal(buf_slice(&text), key, number, box);
+        type = receive(COMPANION_FRAME_TO_STORE, (struct slice){ 0 },
+                       (struct slice){ box, text.length + COMPANION_FRAME_EXTRA });
+        buf_deinit(&text);
+        return type;
+}
+
+/* Detect the plugin, and send HELLO. */
+static void say_hello(void) {
+        session_connected(&session, false);
+        cr_assert_eq(receive_banner(COMPANION_VERSION), SESSION_EVENT_NONE);
+        cr_assert_not(session_identify(&session, now));
+        cr_assert_eq(session.state, SESSION_HELLO_SENT);
+}
+
+static void serve(void) {
+        const struct handshake_welcome welcome = { .broker_run = BROKER_RUN };
+
+        say_hello();
+        cr_assert_eq(receive_welcome(&welcome), SESSION_EVENT_WELCOME);
+        session_serve_plugin(&session, &event.welcome);
+        cr_assert_eq(session_broker_kind(&session), BROKER_WITH_PLUGIN);
+}
+
+/* 1. HELLO */
+
+Test(session, sends_hello_with_another_key_and_correlation_each_time) {
+        struct handshake_hello first, second;
+
+        say_hello();
+        first = last_hello();
+        cr_expect(slice_equal(first.instance_id, S(INSTANCE)));
+        cr_expect_str_eq(sent.correlation, "77:1");
+        cr_expect_eq(sent.qos, 1);
+        cr_expect(session_awaits_welcome(&session));
+        cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN);
+
+        session_restart(&session);
+        cr_assert_not(session_identify(&session, now));
+        second = last_hello();
+        cr_expect_str_eq(sent.correlation, "77:2");
+        cr_expect_neq(memcmp(first.key, second.key, sizeof(first.key)), 0);
+}
+
+Test(session, drops_the_frames_of_the_former_hello_with_the_next_one) {
+        const struct message message = { .payload = S("+OK\r\n") };
+
+        serve();
+        cr_assert_eq(receive_frame(1, 1, 2), SESSION_EVENT_FRAME);
+        cr_assert_eq(frames_out_reply(&frames_out, &(struct frame_reply){ .number = 1 }, &message), 0);
+        frames_out_fail(&frames_out);
+        session_restart(&session);
+        cr_expect_not_null(frames_in_first(&frames_in), "HELLO is sent later");
+        cr_assert_not(session_identify(&session, now));
+        cr_expect_null(frames_in_first(&frames_in));
+        cr_expect_not(frames_out.has_failed);
+        cr_expect_eq(frames_out.frame.length, 0);
+
+        cr_assert_eq(receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN }),
+                     SESSION_EVENT_WELCOME);
+        session_serve_plugin(&session, &event.welcome);
+        cr_expect_eq(receive_frame(1, 1, 1), SESSION_EVENT_FRAME, "the numbers of frames start again");
+}
+
+/* Until then, nothing is served. */
+Test(session, repeats_a_hello_that_cannot_be_published_later) {
+        session_connected(&session, false);
+        receive_banner(COMPANION_VERSION);
+        sent.result = -ENOMEM;
+        cr_expect_not(session_identify(&session, now));
+        cr_expect_eq(session.state, SESSION_HELLO_DELAYED);
+        cr_expect_not(session_awaits_welcome(&session));
+        cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN);
+        cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
+
+        now.mono_ns = session.deadline_ns - 1;
+        session_tick(&session, now);
+        cr_expect_eq(session.state, SESSION_HELLO_DELAYED);
+        now.mono_ns++;
+        session_tick(&session, now);
+        cr_expect_eq(session.state, SESSION_NEW);
+        sent.result = 0;
+        cr_expect_not(session_identify(&session, now));
+        cr_expect_str_eq(sent.correlation, "77:2");
+        cr_expect_eq(session.state, SESSION_HELLO_SENT);
+}
+
+Test(session, serves_without_hello_if_the_plugin_is_not_detected) {
+        session_connected(&session, true);
+        cr_expect(session_identify(&session, now));
+        session_serve_plain(&session);
+        cr_expect_eq(session_broker_kind(&session), BROKER_PLAIN);
+        cr_expect_eq(sent.n, 0);
+        cr_expect(session.is_session_present);
+        session_disconnected(&session);
+        cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN);
+}
+
+/* A plugin of another version is none. Both are logged once. */
+Test(session, waits_for_the_required_plugin) {
+        struct capture capture;
+        char *printed;
+
+        session.requires_plugin = true;
+        capture_start(&capture, STDERR_FILENO);
+        for (int i = 0; i < 2; i++) {
+                session_connected(&session, false);
+                receive_banner("another");
+                cr_expect_not(session_identify(&session, now));
+                cr_expect_eq(session.state, SESSION_WITHOUT_PLUGIN);
+        }
+        printed = capture_end(&capture);
+        cr_expect_eq(capture_count(printed, "has another version"), 1, "%s", printed);
+        cr_expect_eq(capture_count(printed, "has no plugin of this version"), 1, "%s", printed);
+        free(printed);
+
+        cr_expect_eq(sent.n, 0);
+        receive_banner(COMPANION_VERSION);
+        cr_expect_eq(session.state, SESSION_NEW);
+        cr_expect_not(session_identify(&session, now));
+        cr_expect_eq(session.state, SESSION_HELLO_SENT);
+}
+
+/* 2. WELCOME */
+
+Test(session, takes_welcome) {
+        struct handshake_welcome welcome = { .is_guarded = true, .broker_run = BROKER_RUN, .delivered = 9 };
+        struct handshake_connection connection = { .number = 7, .is_tracked = true };
+        struct buf connections = { 0 };
+
+        handshake_connection_append(&connections, &connection);
+        welcome.connections = buf_slice(&connections);
+        say_hello();
+        cr_assert_eq(receive_welcome(&welcome), SESSION_EVENT_WELCOME);
+        cr_expect_eq(event.welcome.delivered, 9);
+        cr_expect(slice_equal(event.welcome.connections, buf_slice(&connections)));
+        cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN, "the caller has not processed it");
+        session_serve_plugin(&session, &event.welcome);
+        cr_expect_eq(session_broker_kind(&session), BROKER_WITH_PLUGIN);
+        cr_expect(session.is_guarded);
+        cr_expect_eq(session.broker_run, BROKER_RUN);
+        cr_expect_eq(session.deadline_ns, INT64_MAX);
+        buf_deinit(&connections);
+}
+
+Test(session, ignores_a_welcome_that_it_does_not_await) {
+        const struct handshake_welcome welcome = { .broker_run = BROKER_RUN };
+
+        say_hello();
+        strcpy(sent.correlation, "77:0");
+        cr_expect_eq(receive_welcome(&welcome), SESSION_EVENT_NONE, "of an earlier HELLO");
+        strcpy(sent.correlation, "78:1");
+        cr_expect_eq(receive_welcome(&welcome), SESSION_EVENT_NONE, "of another process");
+        strcpy(sent.correlation, "77:1");
+        session_restart(&session);
+        cr_expect_eq(receive_welcome(&welcome), SESSION_EVENT_NONE, "another HELLO will be sent");
+        serve();
+        cr_expect_eq(receive_welcome(&welcome), SESSION_EVENT_NONE, "the same one again");
+}
+
+Test(session, logs_a_welcome_that_it_cannot_read) {
+        static const uint8_t other_key[COMPANION_KEY_SIZE] = "another";
+        struct handshake_hello hello;
+        struct capture capture;
+        char *printed;
+
+        say_hello();
+        hello = last_hello();
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(receive_welcome_text(S("text"), other_key, sent.correlation), SESSION_EVENT_NONE);
+        cr_expect_eq(receive_welcome_text(S("text"), hello.key, sent.correlation), SESSION_EVENT_NONE);
+        cr_expect_eq(receive(COMPANION_WELCOME, S("77:1"), S("")), SESSION_EVENT_NONE);
+        printed = capture_end(&capture);
+        cr_expect_eq(capture_count(printed, "cannot read WELCOME"), 3, "%s", printed);
+        free(printed);
+        cr_expect_eq(receive_welcome(&(struct handshake_welcome){ 0 }), SESSION_EVENT_WELCOME);
+}
+
+Test(session, ignores_a_welcome_without_memory) {
+        say_hello();
+        memory_starve(1, 1);
+        cr_expect_eq(receive(COMPANION_WELCOME, S("77:1"), S("any")), SESSION_EVENT_NONE);
+        cr_expect_eq(memory_stop_failing(), 1);
+        cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
+        cr_expect(session_awaits_welcome(&session));
+        cr_expect_eq(receive_welcome(&(struct handshake_welcome){ 0 }), SESSION_EVENT_WELCOME);
+}
+
+Test(session, logs_another_store_at_the_broker) {
+        const struct handshake_welcome welcome = { .is_takeover = true };
+        struct capture capture;
+        char *printed;
+
+        say_hello();
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(receive_welcome(&welcome), SESSION_EVENT_WELCOME, "it serves nevertheless");
+        printed = capture_end(&capture);
+        cr_expect_eq(capture_count(printed, "another statestored serves this broker"), 1, "%s", printed);
+        free(printed);
+}
+
+/* The time counts from the PUBACK of HELLO. */
+Test(session, repeats_hello_without_welcome) {
+        int64_t acknowledged_ns = 100 * NS_PER_S;
+
+        say_hello();
+        session_extend_timeout(&session, now);
+        session_acknowledged(&session, (uint16_t)(sent.n + 1), now);
+        cr_expect_eq(session.deadline_ns, INT64_MAX, "another message was acknowledged");
+
+        now.mono_ns = acknowledged_ns;
+        session_acknowledged(&session, sent.n, now);
+        cr_expect_eq(session.deadline_ns, acknowledged_ns + WELCOME_TIMEOUT);
+        now.mono_ns += 5 * NS_PER_S;
+        session_extend_timeout(&session, now);
+        cr_expect_eq(session.deadline_ns, now.mono_ns + WELCOME_TIMEOUT);
+        now.mono_ns = acknowledged_ns + 55 * NS_PER_S;
+        session_extend_timeout(&session, now);
+        cr_expect_eq(session.deadline_ns, acknowledged_ns + 60 * NS_PER_S, "the limit");
+
+        now.mono_ns = session.deadline_ns - 1;
+        session_tick(&session, now);
+        cr_expect(session_awaits_welcome(&session));
+        now.mono_ns++;
+        session_tick(&session, now);
+        cr_expect_eq(session.state, SESSION_NEW);
+        cr_expect_not(session_identify(&session, now));
+        cr_expect_str_eq(sent.correlation, "77:2");
+}
+
+/* 3. Frames */
+
+Test(session, takes_frames_after_welcome_only) {
+        say_hello();
+        cr_expect_eq(receive_frame(1, 1, 1), SESSION_EVENT_NONE);
+        cr_expect_null(frames_in_first(&frames_in));
+        serve();
+        cr_expect_eq(receive_frame(1, 1, 1), SESSION_EVENT_FRAME);
+        cr_expect_eq(receive_frame(2, 2, 1), SESSION_EVENT_FRAME);
+        cr_expect_eq(receive_frame(2, 2, 1), SESSION_EVENT_NONE, "the same one again");
+        cr_expect_eq(receive(COMPANION_FRAME_TO_STORE, (struct slice){ 0 }, S("forged")),
+                     SESSION_EVENT_NONE);
+        cr_expect_eq(frames_in_first(&frames_in)->arrived_ns, now.mono_ns);
+
+        session_restart(&session);
+        cr_expect_eq(receive_frame(3, 3, 1), SESSION_EVENT_NONE);
+        session_disconnected(&session);
+        cr_expect_eq(receive_frame(3, 3, 1), SESSION_EVENT_NONE);
+}
+
+static const struct {
+        const char *name, *log;
+        uint64_t number, first;
+} missing[] = {
+        { "a frame is missing", "has dropped a frame", 3, 2 },
+        { "a record is missing", "it is malformed", 2, 3 },
+};
+
+Test(session, reports_that_a_frame_is_missing_or_malformed) {
+        for (size_t i = 0; i < N_ROWS(missing); i++) {
+                struct capture capture;
+                char *printed;
+
+                teardown();
+                setup();
+                serve();
+                cr_assert_eq(receive_frame(1, 1, 1), SESSION_EVENT_FRAME);
+                capture_start(&capture, STDERR_FILENO);
+                for (int j = 0; j < 2; j++)
+                        cr_expect_eq(receive_frame(missing[i].number, missing[i].first, 1),
+                                     SESSION_EVENT_FRAME_MISSING, ROW(missing, i));
+                printed = capture_end(&capture);
+                cr_expect_eq(capture_count(printed, missing[i].log), 2, "%s", printed);
+                free(printed);
+                cr_expect_eq(session_broker_kind(&session), BROKER_WITH_PLUGIN,
+                             "the caller restarts the session");
+        }
+}
+
+Test(session, reports_a_frame_without_memory_as_missing) {
+        serve();
+        memory_starve(1, 1);
+        cr_expect_eq(receive(COMPANION_FRAME_TO_STORE, (struct slice){ 0 }, S("any")),
+                     SESSION_EVENT_FRAME_MISSING);
+        cr_expect_eq(memory_stop_failing(), 1);
+        cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
+}
+
+Test(session, leaves_other_messages_to_the_caller) {
+        static const char *const topics[] = { "a", COMPANION_HELLO, COMPANION_SYS, COMPANION_WELCOME "s" };
+
+        serve();
+        for (size_t i = 0; i < N_ROWS(topics); i++) {
+                const struct message message = { .topic = slice_from_string(topics[i]) };
+
+                cr_expect_not(session_receive(&session, &message, now, &event), "%s", topics[i]);
+        }
+}
