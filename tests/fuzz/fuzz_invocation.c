@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests",
- * "Request syntax" and "Errors". The decoded options of SET must equal the options in a list of all
- * valid forms.
+ * Decode an MQTT message, or the same message in a frame of the plugin, to a request. The result
+ * must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors". The decoded options of
+ * SET must equal the options in a list of all valid forms.
  */
 
 #include <stdlib.h>
@@ -12,13 +12,19 @@
 #include "base/cleanup.h"
 #include "codec/invocation.h"
 #include "fuzz/fuzz.h"
-#include "protocol/companion_mac.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-#define MAC         "0123456789abcdef0123456789abcdef"
 #define N_WORDS_MAX 9
+
+/* The sender in a frame. */
+#define CLIENT     "client-2"
+#define USER       "user"
+#define CONNECTION 7
+
+static const struct decoder decoder = { .persistence_name = "aio-persistence",
+                                        .persistence_value = { (const uint8_t *)"true", 4 } };
 
 /* Words with a meaning, from which the input chooses. */
 static const char *const dictionary[] = { "SET",
@@ -42,19 +48,12 @@ static const char *const dictionary[] = { "SET",
                                           "9223372036854775808" };
 #define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
-static const char *const names[] = { PROPERTY_TIMESTAMP,          PROPERTY_FENCE,
-                                     PROPERTY_SOURCE_ID,          PROPERTY_VERSION,
-                                     COMPANION_PROPERTY_MAC,      COMPANION_PROPERTY_CLIENT_ID,
-                                     COMPANION_PROPERTY_USERNAME, "aio-persistence" };
+static const char *const names[] = { PROPERTY_TIMESTAMP, PROPERTY_FENCE,    PROPERTY_SOURCE_ID,
+                                     PROPERTY_VERSION,   "aio-persistence", "another" };
 
-static const char *const usual[] = { "1696374425000:0:Client1",
-                                     "1696374400000:7:Client2",
-                                     "client-1",
-                                     "1.0",
-                                     "7:1:" MAC,
-                                     "client-2",
-                                     "client-b",
-                                     "true" };
+static const char *const usual[] = {
+        "1696374425000:0:Client1", "1696374400000:7:Client2", "client-1", "1.0", "true", "value"
+};
 
 static struct slice take_text(struct slice *input, const char *usual_text) {
         switch (input_below(input, 4)) {
@@ -195,10 +194,10 @@ static void check_properties(const struct message *message, const struct invocat
                        invocation->fault == REQUEST_FAULT_VERSION);
 }
 
-static void check_request(const struct decoder *decoder, const struct message *message,
-                          const struct request *request) {
+static void check_request(const struct message *message, const struct request *request) {
         struct slice timestamp = message_property(message, PROPERTY_TIMESTAMP);
         struct slice fence = message_property(message, PROPERTY_FENCE);
+        struct slice persistence = message_property(message, decoder.persistence_name);
         struct hlc hlc;
 
         ASSERT(request->has_timestamp == (timestamp.data != NULL));
@@ -206,27 +205,12 @@ static void check_request(const struct decoder *decoder, const struct message *m
         ASSERT(!request->has_timestamp || hlc_parse(timestamp, &hlc) == 0);
         ASSERT(request->has_fence == (fence.data && (verbs[request->verb].flags & VERB_IS_FENCED)));
         ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
-        ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
-
-        if (decoder->has_plugin && message->is_verified) {
-                struct companion_request identity;
-
-                ASSERT(companion_mac_read(message_property(message, COMPANION_PROPERTY_MAC), &identity) ==
-                       0);
-                ASSERT(request->connection == identity.connection &&
-                       slice_equal(request->client,
-                                   message_property(message, COMPANION_PROPERTY_CLIENT_ID)));
-        } else {
-                ASSERT(request->connection == 0);
-        }
+        ASSERT(request->wants_persistence == slice_equal(persistence, decoder.persistence_value));
 }
 
-static void decode(const struct decoder *decoder, const struct message *message) {
-        struct invocation invocation;
-        enum invocation_result result;
-
-        invocation_decode(decoder, message, &invocation);
-        result = invocation.result;
+/* message: as the client has published it. */
+static void check(const struct message *message, const struct invocation *invocation) {
+        enum invocation_result result = invocation->result;
 
         ASSERT((result == INVOCATION_NO_RESPONSE_TOPIC) == !message->response_topic.data);
         if (message->response_topic.data)
@@ -234,32 +218,77 @@ static void decode(const struct decoder *decoder, const struct message *message)
                        !topic_is_valid_response(message->response_topic));
         ASSERT((result == INVOCATION_REQUEST) ==
                (result != INVOCATION_NO_RESPONSE_TOPIC && result != INVOCATION_BAD_RESPONSE_TOPIC &&
-                invocation.fault == REQUEST_FAULT_NONE && invocation.outcome == OUTCOME_DONE));
+                invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE));
 
-        check_properties(message, &invocation);
-        if (invocation.fault == REQUEST_FAULT_NONE)
-                check_payload(message, &invocation);
+        check_properties(message, invocation);
+        if (invocation->fault == REQUEST_FAULT_NONE)
+                check_payload(message, invocation);
         if (result == INVOCATION_REQUEST)
-                check_request(decoder, message, &invocation.request);
+                check_request(message, &invocation->request);
+}
+
+static void decode(const struct message *message) {
+        CLEANUP(cleanup_free) struct message *copy = message_copy(message);
+        struct invocation invocation;
+
+        ASSERT(copy && message_size(copy) == message_size(message));
+        invocation_decode(&decoder, copy, &invocation);
+        check(message, &invocation);
+        ASSERT(invocation.request.connection == 0 && !invocation.request.user.data);
+        ASSERT(invocation.request.expiry_s == (message->has_expiry ? message->expiry_s : 0));
+}
+
+/* Put the message into a frame. */
+static void append_frame(const struct message *message, struct buf *frame) {
+        CLEANUP(buf_deinit) struct buf properties = { 0 };
+        struct frame_to_store_record record = { .kind = FRAME_REQUEST,
+                                                .connection = CONNECTION,
+                                                .client_id = SLICE_LITERAL(CLIENT),
+                                                .request = {
+                                                        .qos = message->qos,
+                                                        .username = SLICE_LITERAL(USER),
+                                                        .response_topic = message->response_topic,
+                                                        .correlation_data = message->correlation_data,
+                                                        .payload = message->payload,
+                                                } };
+
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                frame_property_append(&properties, message->user_properties[i].name,
+                                      message->user_properties[i].value);
+        record.request.properties = buf_slice(&properties);
+        frame_to_store_append(frame, &(struct frame_to_store){ .first = 1 });
+        frame_to_store_append_record(frame, &record);
+        ASSERT(!buf_failed(&properties) && !buf_failed(frame));
+}
+
+static void decode_in_frame(const struct message *message) {
+        CLEANUP(buf_deinit) struct buf bytes = { 0 };
+        CLEANUP(text_free) struct slice copy = { 0 };
+        struct frame_to_store_record record;
+        struct invocation invocation;
+        struct frame_to_store frame;
+        struct message framed;
+
+        append_frame(message, &bytes);
+        copy = text_copy(buf_slice(&bytes));
+        ASSERT(frame_to_store_read(copy, &frame) == 0);
+        ASSERT(frame_to_store_next(&frame.records, &record));
+        invocation_message(&decoder, &record.request, &framed);
+        invocation_decode_record(&decoder, &record, &framed, &invocation);
+        check(message, &invocation);
+        ASSERT(invocation.request.connection == CONNECTION);
+        ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));
+        ASSERT(slice_equal(invocation.request.user, SLICE_LITERAL(USER)));
+        ASSERT(invocation.request.expiry_s == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         CLEANUP(buf_deinit) struct buf payload = { 0 };
-        CLEANUP(cleanup_free) struct message *copy = NULL;
-        struct companion_request verified;
         struct message message = { 0 };
-        struct decoder decoder = { .persistence_name = "aio-persistence",
-                                   .persistence_value = SLICE_LITERAL("true") };
 
-        if (input_chance(&input, 50))
-                decoder.has_plugin = true;
         take_message(&input, &payload, &message);
-        /* verified fields can be parsed */
-        message.is_verified =
-                companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &verified) == 0;
-        copy = message_copy(&message);
-        ASSERT(copy && message_size(copy) == message_size(&message));
-        decode(&decoder, copy);
+        decode(&message);
+        decode_in_frame(&message);
         return 0;
 }

@@ -77,8 +77,7 @@ static void make_header(struct slice *input, struct buf *buf) {
 
         stored.digest_key.bytes[0] = input_byte(input);
         stored.clock = make_version(input);
-        stored.key_states.present.is_known = input_chance(input, 50);
-        stored.key_states.present.sequence = input_number(input, 8);
+        stored.keys_may_be_lost = input_chance(input, 50);
         stored.notification_sequence = input_number(input, 7);
         stored.reading_ms = (int64_t)input_number(input, 8);
         stored_header_append(buf, &stored);

@@ -9,7 +9,6 @@ import pathlib
 import struct
 import sys
 
-KEY = b"0123456789abcdef0123456789abcdef"
 SERVICE = b"statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 
 
@@ -125,24 +124,39 @@ POLICY = numbered(
 )
 
 INVOCATION = numbered(*(
-    # whether the broker has the plugin (0: yes); the words; QoS, response topic, correlation, expiry; the properties
-    bytes([plugin]) + payload + bytes([0]) + bytes(rest)
-    for plugin in (0, 255)
+    # the words; QoS, response topic, correlation, expiry; the properties
+    payload + bytes([0]) + bytes(rest)
     for payload in (bytes([3, 0, 10, 11]), bytes([5, 0, 10, 11, 7, 8]), bytes([7, 0, 10, 11, 7, 11, 8, 15]),
                     bytes([2, 1, 10]), bytes([3, 3, 10, 11]), bytes([3, 4, 10, 9]), bytes([2, 5, 10]), bytes([1, 16]),
                     bytes([6, 0, 10, 11, 8, 12, 6]), bytes([0, 4]) + b"*0\r\n")
-    for rest in ([2, 2, 0, 0, 9] + [2] * 8, [2, 2, 0, 0, 0, 2, 1, 1, 1, 1, 1, 1, 1])
+    for rest in ([2, 2, 0, 0, 9] + [2] * 6, [2, 2, 0, 0, 0, 2, 1, 1, 1, 1, 1])
 ))
 
-MAC = b"1:1:" + KEY
+# A step takes one byte for its kind, and then what the kind takes: see step() in fuzz_broker_messages.c.
+WELCOME = bytes([5, 0, 0, 0, 0, 255, 1, 0, 1, 1, 0, 255])
 
+
+def framed(payload, client=0, store_replies=0):
+    return bytes([client, 0, payload, 0, store_replies, 0, 0, 0, 0])
+
+
+def frame(*records):
+    return bytes([8, 255, 0, len(records)]) + b"".join(records) + bytes([255, 255])
+
+
+def next_frame(*records):
+    return bytes([8, 255, 255, len(records)]) + b"".join(records) + bytes([255, 255])
+
+
+END_OF_CONNECTION = bytes([0, 255, 255])
+REQUESTS = frame(framed(0), framed(2), framed(4), framed(6, 1))
 BROKER_MESSAGES = numbered(
-    *(KEY + rest for rest in (
-        b"0\nguarded\n0\n", b"7\nunguarded\n9\n1\n3\n2\n", b"1\nguarded\n0\n18446744073709551615\n",
-        b"1\nguarded\n0\n18446744073709551616\n", b"1\nguarded\nx\n", b"1\nguarded\n0\n1", b"1\nguarded", b"1\nother\n0\n", b"",
-        b"1\n")),
-    KEY[1:] + b"\n1\n", b"\0" + MAC + b"\n\1client\n\2user", b"\0" + MAC + b"\n\1", b"\0" + MAC[1:] + b"\n\1client",
-    b"\1client\n\0" + MAC + b"x", b"\0x:1\n\0" + MAC + b"\n\1client",
+    b"", WELCOME, WELCOME + REQUESTS, WELCOME + REQUESTS + next_frame(framed(1, 2), framed(3, 0, 255)) + WELCOME,
+    WELCOME + frame(framed(4), framed(0, 1), framed(5), framed(7)) + next_frame(END_OF_CONNECTION),
+    WELCOME + bytes([3]) + REQUESTS + bytes([2, 4, 0]) + WELCOME + REQUESTS, WELCOME + bytes([1, 0]) + WELCOME + REQUESTS,
+    WELCOME + frame(framed(4)) + bytes([3]) + next_frame(framed(0)) + bytes([2, 4, 0]) + WELCOME + frame(framed(0)),
+    bytes([5, 0, 0, 255]) + text(b"\7" + bytes(17)), bytes([5, 0, 255]) + WELCOME[3:], bytes([3, 0, 2, 4, 0]) + WELCOME,
+    WELCOME + bytes([8, 0]) + text(b"\7" + bytes(48)) + bytes([255, 255]), WELCOME + bytes(range(8, 250, 3)),
 )
 
 def stored(*strings):
@@ -150,7 +164,7 @@ def stored(*strings):
 
 
 STORED_FORM = numbered(
-    b"\0H" + stored(b"StateStore") + bytes(16 + 16) + stored(b"0" * 32) + bytes(8 + 4 + 8 + 1 + 9 + 9 + 4 * 8),
+    b"\0H" + stored(b"StateStore") + bytes(16 + 16) + stored(b"0" * 32) + bytes(8 + 4 + 1 + 4 * 8),
     b"\1R" + stored(b"client", b"key") + bytes(8) + stored(b"user"),
     b"\2A" + bytes(16) + stored(b"done") + b"\1" + bytes(8 + 4 + 8),
     b"\3E" + bytes(8) + b"\1" + bytes(7 + 8) + stored(b"done") + b"\1" + bytes(8 + 4),
@@ -184,16 +198,6 @@ PLUGIN = numbered(
     HELLO + REQUEST + REPLY + DROP + TICK, HELLO + REQUEST + DROP + REPLY + TICK, DROP + HELLO + REQUEST + REPLY + TICK,
 )
 
-# Version, flags, sequence, index, number of recipients, length of the key; then key, recipients and payload.
-FRAME = numbered(
-    *(struct.pack("!BBQIII", *header) + rest for header, rest in (
-        ((1, 3, 1, 0, 1, 1), b"k" + bytes(7) + b"\7payload"), ((1, 0, 2**64 - 1, 7, 2, 0), bytes(16)), ((1, 1, 1, 0, 0, 3), b"key"),
-        ((1, 1, 1, 2**32 - 2, 1, 0), bytes(8)), ((1, 1, 1, 2**32 - 1, 1, 0), bytes(8)), ((1, 1, 1, 0, 2**32 - 1, 0), bytes(8)),
-        ((1, 1, 1, 0, 1, 2**32 - 1), bytes(8)), ((2, 1, 1, 0, 1, 0), bytes(8)), ((1, 4, 1, 0, 1, 0), bytes(8)), ((1, 1, 0, 0, 1, 0), bytes(8)),
-        ((1, 1, 1, 0, 2, 1), bytes(16)))),
-    b"", bytes(21), bytes(range(1, 60)),
-)
-
 def wire_text(data):
     return struct.pack("!H", len(data)) + data
 
@@ -218,7 +222,6 @@ TARGETS = {
     "config": CONFIG,
     "control": CONTROL,
     "endpoint": ENDPOINT,
-    "frame": FRAME,
     "frames": FRAMES,
     "glob": GLOB,
     "hlc": HLC,
