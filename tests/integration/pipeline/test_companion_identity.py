@@ -26,8 +26,7 @@ def victim(shared_plugin_site, key):
 
 
 def forged_identity(victim):
-    return {"user": [("statestore-client-id", victim.id), ("statestore-mac", "1:1:" + "0" * 32),
-                     ("statestore-username", "root")]}
+    return {"user": [("statestore-client-id", victim.id), ("statestore-username", "root")]}
 
 
 def source_id_of_the_victim(victim):

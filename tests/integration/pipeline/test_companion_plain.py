@@ -144,7 +144,7 @@ def test_a_notification_without_subscribers_keeps_a_newer_registration(shared, k
 def test_identity_properties_are_ignored_without_the_plugin(shared, key):
     client, victim = shared.connect(kind=WireClient), subscribed_holder(shared, key)
     client.subscribe_to_notifications()
-    forged = [("statestore-mac", "1:1:" + "0" * 32), ("statestore-client-id", victim.id)]
+    forged = [("statestore-client-id", victim.id), ("statestore-username", "root")]
 
     assert client.ask("KEYNOTIFY", key, "STOP", user=forged) == NOT_REGISTERED
     assert client.ask("KEYNOTIFY", key, user=forged) == b"+OK\r\n"
