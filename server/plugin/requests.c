@@ -218,7 +218,8 @@ int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *messag
 
 /*
  * The broker has delivered a request to nobody, or has granted READ without asking this plugin. Log
- * it if it happens again and again: another plugin decides before this one, or refuses requests.
+ * it if it happens again and again: another plugin decides before this one, or refuses or changes
+ * requests.
  */
 static void count_untaken(struct plugin *plugin) {
         if (!plugin->hello_client || ++plugin->n_untaken != UNTAKEN_MAX)
@@ -226,7 +227,8 @@ static void count_untaken(struct plugin *plugin) {
         mosquitto_log_printf(
                 MOSQ_LOG_WARNING,
                 "statestore: requests are not passed to the store: an earlier plugin grants every access, "
-                "or a later one refuses the requests; load mosquitto_statestore.so before other plugins");
+                "or a later one refuses or changes the requests; load mosquitto_statestore.so before other "
+                "plugins");
 }
 
 void requests_drop_staged(struct plugin *plugin) {
@@ -237,12 +239,27 @@ void requests_drop_staged(struct plugin *plugin) {
         count_untaken(plugin);
 }
 
+/*
+ * Whether the broker asks for the staged request. mosquitto 2.1 publishes the messages of plugins
+ * before the tick, and calls no callback in between. If a later plugin has refused the staged
+ * request, and published another message on this topic, that can have the address of the payload.
+ */
+static bool is_staged(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+        struct frame_request request;
+
+        if (!plugin->staged || plugin->staged_payload != check->payload)
+                return false;
+        request = record_request(plugin->staged);
+        return request.qos != 1 ||
+               slice_equal(request.payload, (struct slice){ check->payload, check->payloadlen });
+}
+
 int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         struct record *record = plugin->staged;
 
         if (plugin->is_other_version)
                 return MOSQ_ERR_SUCCESS;
-        if (record && plugin->staged_payload == check->payload) {
+        if (is_staged(plugin, check)) {
                 plugin->staged = NULL;
                 plugin->n_untaken = 0;
                 records_add_request(plugin, record);

@@ -43,11 +43,12 @@ int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
 """
 
 
-def build_plugin(directory, event, decision):
-    """Build a plugin that decides this event with the value of a C expression. The expression can use client_id."""
+def build_plugin(directory, event, decision, source=""):
+    """Build a plugin that decides this event with the value of a C expression. The expression can use client_id, data, and
+    what the C source defines."""
     path = directory / f"decides-{event}.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", f"-DEVENT={event}", f"-DDECISION={decision}", "-o", path, "-"],
-                   input=DECIDING.encode(), check=True)
+                   input=(source + DECIDING).encode(), check=True)
     return path
 
 
