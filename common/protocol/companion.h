@@ -40,8 +40,9 @@
  * start at 1 and have no gaps. The store executes the records in the order of their numbers. So a
  * broker run and a number name one request for ever.
  *
- * A record is *kept* until it has ended: the plugin can send it again. The store reports the end of
- * a request after it has sent the reply, so after the commit.
+ * A record is *kept* until it has ended: the plugin can send it again. A reply ends its request and
+ * all earlier records: the store sends it after the commit. So a request whose client has the reply
+ * is not sent again. The store also reports the end of records without a reply.
  *
  *
  * A request, and the end of a connection
@@ -193,7 +194,7 @@ bool companion_client_id_is_random(struct slice client_id);
  * in their order. If the plugin has no memory to receive a frame, it disconnects the store.
  *
  * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no
- * more. A reply without a message only says the latter: the store publishes the reply itself, or
+ * more. All records up to this request have ended. A reply without a message only says the latter: the store publishes the reply itself, or
  * there is none.
  *
  * NOTIFICATION, of one change to many connections. For each connection in the record, the plugin
@@ -224,7 +225,7 @@ bool companion_client_id_is_random(struct slice client_id);
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
  *
- * END: all records up to this number have ended. It follows their replies. It also says how long
+ * END: all records up to this number have ended, also those without a reply. It also says how long
  * their execution took, without commits: the plugin sizes the next frames from it.
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"

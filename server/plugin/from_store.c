@@ -187,7 +187,7 @@ static void set_tracked(struct plugin *plugin, struct connection *connection,
                 connections_track(&plugin->connections, connection);
 }
 
-/* Ignore the reply to a request that is not kept, and a second reply. */
+/* Ignore the reply to a request that is not kept. */
 static int process_reply(struct plugin *plugin, const struct frame_reply *reply) {
         struct record *record = records_find(&plugin->records, reply->number);
         int r = 0;
@@ -195,10 +195,10 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
         if (!record)
                 return 0;
         set_tracked(plugin, record->connection, reply);
-        if (reply->has_message && !record->is_replied)
+        if (reply->has_message)
                 r = reply_publish(plugin, record, reply);
-        if (r == 0)
-                record->is_replied = true;
+        if (r != -ENOMEM)
+                records_end(plugin, reply->number);
         return r;
 }
 
@@ -210,12 +210,11 @@ static void process_kick(struct plugin *plugin, uint64_t number) {
 }
 
 static int process_end(struct plugin *plugin, const struct frame_to_plugin_record *record) {
-        ssize_t n = records_end(plugin, record->end.number);
+        int r = records_end(plugin, record->end.number);
 
-        if (n < 0)
-                return (int)n;
-        to_store_ended(plugin, record->end.number, (size_t)n, record->end.execution_ns);
-        return 0;
+        if (r == 0)
+                to_store_ended(plugin, record->end.number, record->end.execution_ns);
+        return r;
 }
 
 static int process_record(struct plugin *plugin, const struct frame_to_plugin_record *record) {

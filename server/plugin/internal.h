@@ -52,7 +52,6 @@ struct record {
         uint64_t number;               /* 0: it waits */
         int64_t arrived_ns;            /* CLOCK_MONOTONIC */
         bool is_request;
-        bool is_replied;      /* the reply was published, or the store has published it */
         struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
 };
 
@@ -109,6 +108,7 @@ struct to_store {
         /* The numbers of the last records of the outstanding frames, the oldest first. */
         uint64_t outstanding[COMPANION_FRAMES_MAX];
         size_t n_outstanding;
+        size_t n_ended;       /* records that have ended since the last report of an end */
         size_t n_records_max; /* of the next frame: see to_store_ended() */
         int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
         bool is_frame_due;    /* send a frame even without records */
@@ -372,8 +372,8 @@ void records_number(struct records *records);
 /* Return the numbered request with this number, or NULL. */
 struct record *records_find(const struct records *records, uint64_t number);
 
-/* Free all records up to this number, which have ended. Returns how many they were, or -EBADMSG. */
-ssize_t records_end(struct plugin *plugin, uint64_t number);
+/* Free all records up to this number, which have ended. Returns 0 or -EBADMSG. */
+int records_end(struct plugin *plugin, uint64_t number);
 
 /* Reply to the requests that have waited too long, and free them. */
 void records_expire(struct plugin *plugin, int64_t now_ns);
@@ -393,8 +393,8 @@ int send_welcome(struct plugin *plugin, const struct hello *hello);
 void to_store_send_on_arrival(struct plugin *plugin);
 void to_store_send_after_frame(struct plugin *plugin);
 
-/* n_records have ended, up to this number; their execution took execution_ns. */
-void to_store_ended(struct plugin *plugin, uint64_t number, size_t n_records, uint64_t execution_ns);
+/* The store has reported the end of the records up to this number; their execution took execution_ns. */
+void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns);
 
 /* Return when the next request expires, or a frame has no end in time; INT64_MAX: never. */
 int64_t plugin_deadline_ns(const struct plugin *plugin);

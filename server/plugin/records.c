@@ -120,10 +120,9 @@ struct record *records_find(const struct records *records, uint64_t number) {
         return record && record->number == number && record->is_request ? record : NULL;
 }
 
-ssize_t records_end(struct plugin *plugin, uint64_t number) {
+int records_end(struct plugin *plugin, uint64_t number) {
         struct records *records = &plugin->records;
         struct record *record;
-        ssize_t n = 0;
 
         if (number > records->last_number)
                 return -EBADMSG;
@@ -131,13 +130,13 @@ ssize_t records_end(struct plugin *plugin, uint64_t number) {
                 records->first_numbered = record->next_numbered;
                 if (record == plugin->to_store.unsent)
                         plugin->to_store.unsent = record->next_numbered;
-                n++;
+                plugin->to_store.n_ended++;
                 if (record->is_request)
                         request_drop(plugin, record);
                 else
                         connection_free(plugin, record->connection);
         }
-        return n;
+        return 0;
 }
 
 void records_expire(struct plugin *plugin, int64_t now_ns) {

@@ -97,6 +97,7 @@ int send_welcome(struct plugin *plugin, const struct hello *hello) {
         companion_frame_key(hello->payload.key, to_store->key);
         to_store->n_frames = 0;
         to_store->n_outstanding = 0;
+        to_store->n_ended = 0;
         to_store->unsent = plugin->records.first_numbered;
         to_store->n_records_max = FIRST_RECORDS_MAX;
         to_store->is_frame_due = false;
@@ -235,13 +236,14 @@ static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_
         to_store->n_records_max = n_max > 0 ? n_max : 1;
 }
 
-void to_store_ended(struct plugin *plugin, uint64_t number, size_t n_records, uint64_t execution_ns) {
+void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns) {
         struct to_store *to_store = &plugin->to_store;
         size_t n_ended = 0;
 
-        if (n_records == 0)
+        if (to_store->n_ended == 0)
                 return;
-        size_next_frame(to_store, n_records, execution_ns);
+        size_next_frame(to_store, to_store->n_ended, execution_ns);
+        to_store->n_ended = 0;
         while (n_ended < to_store->n_outstanding && to_store->outstanding[n_ended] <= number)
                 n_ended++;
         to_store->n_outstanding -= n_ended;

@@ -445,12 +445,30 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         plugin->n_frames = 0;
         plugin->n_sent = 0;
         plugin->n_outstanding = 0;
+        plugin->n_ended = 0;
         plugin->n_records_max = FIRST_RECORDS_MAX;
         plugin->is_frame_due = false;
         send_frames(plugin, COMPANION_FRAMES_MAX, now_ns);
 }
 
 /* 6. Frames of the store */
+
+/* End the records up to this number. Count those whose reply is missing; the last one may have it. */
+static void end_up_to(struct model_plugin *plugin, uint64_t number, bool is_last_replied) {
+        ASSERT(number <= plugin->last_number);
+        while (plugin->numbered.n > 0 && plugin->numbered.list[0]->number <= number) {
+                struct model_record *record = plugin->numbered.list[0];
+                bool has_reply = is_last_replied && record->number == number;
+
+                ASSERT(plugin->n_sent > 0); /* the store ends what it has received since HELLO */
+                plugin->n_sent--;
+                plugin->n_ended++;
+                plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
+                                       record->record.request.is_replied_by_plugin && !has_reply;
+                remove_record(&plugin->numbered, record);
+                end_record(plugin, record);
+        }
+}
 
 static void receive_reply(struct model_plugin *plugin, const struct frame_reply *reply) {
         struct model_record *record = (struct model_record *)model_plugin_find(plugin, reply->number);
@@ -459,9 +477,9 @@ static void receive_reply(struct model_plugin *plugin, const struct frame_reply 
                 return;
         if (reply->is_tracked || reply->is_untracked)
                 record->connection->is_tracked = reply->is_tracked;
-        if (reply->has_message && !record->is_replied)
+        if (reply->has_message)
                 publish_reply(plugin, &record->record.request, reply->properties, reply->payload);
-        record->is_replied = true;
+        end_up_to(plugin, reply->number, true);
 }
 
 /* Publish to the recipients behind the position whose connections are open. */
@@ -513,24 +531,12 @@ static void set_records_max(struct model_plugin *plugin, size_t n_records, uint6
 
 static void receive_end(struct model_plugin *plugin, uint64_t number, uint64_t execution_ns,
                         int64_t now_ns) {
-        size_t n_records = 0;
-
-        while (plugin->numbered.n > 0 && plugin->numbered.list[0]->number <= number) {
-                struct model_record *record = plugin->numbered.list[0];
-
-                ASSERT(plugin->n_sent > 0); /* the store ends what it has received since HELLO */
-                plugin->n_sent--;
-                n_records++;
-                plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
-                                       record->record.request.is_replied_by_plugin && !record->is_replied;
-                remove_record(&plugin->numbered, record);
-                end_record(plugin, record);
-        }
-        ASSERT(number <= plugin->last_number);
-        if (n_records == 0)
+        end_up_to(plugin, number, false);
+        if (plugin->n_ended == 0)
                 return;
 
-        set_records_max(plugin, n_records, execution_ns);
+        set_records_max(plugin, plugin->n_ended, execution_ns);
+        plugin->n_ended = 0;
         while (plugin->n_outstanding > 0 && plugin->outstanding[0] <= number) {
                 plugin->n_outstanding--;
                 memmove(plugin->outstanding, plugin->outstanding + 1,

@@ -47,7 +47,6 @@ struct model_record {
         struct model_connection *connection;
         uint64_t number; /* 0: it waits */
         int64_t arrived_ns;
-        bool is_replied;                     /* the store has replied */
         struct frame_to_store_record record; /* borrows from bytes */
         struct buf bytes;                    /* the record in a frame */
 };
@@ -79,6 +78,7 @@ struct model_plugin {
         uint64_t former_run;    /* of the last HELLO of another run */
 
         uint64_t n_frames; /* since HELLO */
+        size_t n_ended;    /* records that have ended since the last report of an end */
         size_t n_sent;     /* the first n_sent numbered records were sent since HELLO */
         uint64_t outstanding[COMPANION_FRAMES_MAX]; /* the last numbers of the outstanding frames */
         size_t n_outstanding;
