@@ -54,12 +54,13 @@ static bool is_other_pending(const struct world *world, const struct sim_request
 
 static void choose_set(struct world *world, struct sim_request *request) {
         static const int64_t px_ms[] = { 5, 50, 200, 1000, 5000 };
+        bool redelivers = world->faults.redelivers;
 
         snprintf(request->value, sizeof(request->value), "v%zu", request->id);
         request->condition = (enum set_condition)random_below(&world->random, 3);
-        request->has_px = random_chance(&world->random, 40);
+        request->has_px = random_chance(&world->random, redelivers ? 80 : 40);
         if (request->has_px)
-                request->px_ms = px_ms[random_below(&world->random, 5)];
+                request->px_ms = px_ms[random_below(&world->random, redelivers ? 3 : 5)];
 }
 
 /* No token, the client's latest token, or one that is up to a second older. */
@@ -81,6 +82,8 @@ static void choose(struct world *world, struct sim_request *request) {
         request->key = random_below(&world->random, N_KEYS);
         request->is_single = world->broker.has_plugin && random_chance(&world->random, 50);
         request->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
+        if (request->verb == VERB_GET && world->faults.redelivers)
+                request->verb = VERB_KEYNOTIFY;
         if (request->verb == VERB_KEYNOTIFY && is_other_pending(world, request))
                 request->verb = VERB_GET;
         if (request->verb == VERB_SCAN)

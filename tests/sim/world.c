@@ -177,7 +177,7 @@ static void inject_fault(struct world *world, struct timeline_event *event) {
                         policy_change(world);
                 break;
         }
-        world_plan(world, world_soon(world, 400), inject_fault, 0);
+        world_plan(world, world_soon(world, faults->redelivers ? 100 : 400), inject_fault, 0);
 }
 
 /* 2. Time */
@@ -253,6 +253,9 @@ static void choose_faults(struct world *world) {
                 world->faults.kills = world->faults.link_drops = world->faults.broker_restarts = true;
                 world->broker.has_plugin = true;
         }
+        world->faults.redelivers &= world->broker.has_plugin;
+        if (world->faults.redelivers)
+                world->faults.kills = world->faults.is_slow = true;
         world->truth.commits_may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
 }
 

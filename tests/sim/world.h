@@ -37,6 +37,7 @@ struct faults {
         bool is_work_slow; /* requests take time, so that others wait */
         bool drops_frames; /* the queue of the pipeline's session is sometimes full */
         bool is_impatient; /* the plugin refuses requests that wait for the pipeline */
+        bool redelivers; /* the plugin sends many requests again, among them KEYNOTIFYs, while keys expire */
 };
 
 /* A message of the pipeline, until the pipeline reads its PUBACK. */
