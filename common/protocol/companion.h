@@ -55,11 +55,11 @@
  *     | -- SET, GET --------> |  (queued: a frame is outstanding)            | executes, commits
  *     |                       |  <-- reply 1, tracked; end 1 --------------  |
  *     | <------- reply to 1 - |                                              |
- *     |                       |  -- frame 2: requests 2, 3; ended 1 ------>  |
+ *     |                       |  -- frame 2: requests 2, 3 --------------->  |
  *     |                       |  <-- notification of change 1;               |
  *     |                       |      reply 2; reply 3; end 3 --------------  |
  *     | <----- notification - |                                              |
- *     | <---------- replies - |  -- frame 3: ended 3, delivered 1 -------->  |
+ *     | <---------- replies - |  -- frame 3: delivered 1 ----------------->  |
  *     | -- DISCONNECT ------> |  -- frame 4: disconnected 4 -------------->  |
  *     |                       |  <-- end 4 --------------------------------  |
  *
@@ -167,8 +167,9 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * HELLO, the first message on each connection of the store, at QoS 1. Correlation Data: run ":"
- * number, with a different number for each HELLO of the run. Payload: struct handshake_hello. Each
- * HELLO has another key (companion_hello_key()).
+ * number, with ascending numbers from 1 in each run. Payload: struct handshake_hello. Each HELLO has
+ * another key (companion_hello_key()). The plugin ignores a HELLO whose number is not higher than the
+ * last one of the same run: the MQTT client of the store has repeated it.
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
  * most one store serves.

@@ -68,7 +68,6 @@ static uint64_t read_positive(struct wire_reader *reader) {
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header) {
         wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
         wire_append_number(buf, header->first, 8);
-        wire_append_number(buf, header->ended, 8);
         wire_append_number(buf, header->delivered, 8);
         wire_append_number(buf, header->counters.n_too_many, 8);
         wire_append_number(buf, header->counters.n_unavailable, 8);
@@ -168,7 +167,6 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
         frame.first = read_positive(&reader);
-        frame.ended = wire_read_number(&reader, 8);
         frame.delivered = wire_read_number(&reader, 8);
         frame.counters.n_too_many = wire_read_number(&reader, 8);
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
@@ -177,7 +175,7 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         for (; reader.rest.length > 0; frame.n_records++)
                 if (read_record_to_store(&reader.rest, &record) < 0)
                         return -EBADMSG;
-        if (reader.has_failed || frame.first <= frame.ended || frame.n_records > UINT64_MAX - frame.first)
+        if (reader.has_failed || frame.n_records > UINT64_MAX - frame.first)
                 return -EBADMSG;
 
         *ret_frame = frame;

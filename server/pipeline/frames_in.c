@@ -93,7 +93,6 @@ static int take(struct frames_in *frames_in, struct frame_in **frame, size_t len
 
         frames_in->n_received++;
         frames_in->next_number = header.first + header.n_records;
-        frames_in->ended = header.ended;
         frames_in->delivered = header.delivered;
         frames_in->counters = header.counters;
         (*frame)->number = header.first;

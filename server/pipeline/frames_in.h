@@ -37,7 +37,7 @@ struct frames_in {
         size_t n_bytes;                 /* of these frames */
 
         /* Of the last frame. */
-        uint64_t ended, delivered;
+        uint64_t delivered;
         struct frame_counters counters;
 };
 
@@ -45,7 +45,7 @@ void frames_in_deinit(struct frames_in *frames_in);
 
 /*
  * HELLO is sent with this key: drop the waiting records, and expect frame 1. The plugin sends the
- * dropped records again. `ended`, `delivered` and the counters stay.
+ * dropped records again. `delivered` and the counters stay.
  */
 void frames_in_start(struct frames_in *frames_in, const uint8_t hello_key[COMPANION_KEY_SIZE]);
 

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "protocol/broker_log.h"
 #include "protocol/companion_box.h"
 
 /*
@@ -254,8 +255,8 @@ bool session_receive(struct session *session, const struct message *message, str
                 receive_welcome(session, message, ret_event);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
                 receive_banner(session, message);
-        else
-                return false;
+        else /* ignore the broker's log: only the plugin needs the subscription (COMPANION_FRAME_TO_STORE) */
+                return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
         return true;
 }
 

@@ -148,6 +148,7 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
 
         slow_watchers_check_log(plugin);
         hello->is_takeover = set_run(plugin, hello->run);
+        plugin->hello_number = hello->number;
         r = send_welcome(plugin, hello);
         if (r < 0)
                 return r;
@@ -159,12 +160,20 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
         return 0;
 }
 
+/*
+ * After the loss of the connection, the store's MQTT client repeats a HELLO without PUBACK. Ignore
+ * it, because the frames would use the same nonces again. A new HELLO follows.
+ */
+static bool is_repeated(const struct plugin *plugin, const struct hello *hello) {
+        return hello->run == plugin->run && hello->number <= plugin->hello_number;
+}
+
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct hello hello = { 0 };
         int r;
 
         r = read_hello(&hello, plugin, message);
-        if (r == 0)
+        if (r == 0 && !is_repeated(plugin, &hello))
                 r = accept_hello(plugin, &hello, message->client);
         sodium_memzero(hello.payload.key, sizeof(hello.payload.key));
         return r;

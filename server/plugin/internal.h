@@ -149,6 +149,7 @@ struct plugin {
         uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
         uint64_t run, former_run; /* of the last HELLO, and of the last HELLO with another run */
+        uint64_t hello_number;    /* of the last HELLO */
         bool is_other_version; /* a store of another version has subscribed, and no HELLO was received since */
 
         /*

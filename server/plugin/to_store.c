@@ -174,8 +174,6 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         struct records *records = &plugin->records;
         struct frame_to_store header = {
                 .first = to_store->unsent ? to_store->unsent->number : records->last_number + 1,
-                .ended =
-                        records->first_numbered ? records->first_numbered->number - 1 : records->last_number,
                 .delivered = notifications_delivered(plugin),
                 .counters = to_store->counters,
         };

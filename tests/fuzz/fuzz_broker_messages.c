@@ -256,7 +256,6 @@ static void make_frame(const struct world *world, struct slice *input, struct bu
         }
         if (world->n_frames == 0 || input_chance(input, 5))
                 header.first = 1 + input_number(input, 1);
-        header.ended = header.first - 1;
         frame_to_store_append(frame, &header);
         for (size_t n = input_below(input, 6); n > 0; n--)
                 make_record(input, frame);

@@ -34,7 +34,7 @@ static void check_to_store(struct slice input) {
                 ASSERT(r == -EBADMSG);
                 return;
         }
-        ASSERT(frame.first > frame.ended);
+        ASSERT(frame.first > 0);
         frame_to_store_append(&again, &frame);
         for (; frame_to_store_next(&frame.records, &record); n++) {
                 if (record.kind == FRAME_REQUEST)

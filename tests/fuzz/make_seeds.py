@@ -209,8 +209,8 @@ def wire_blob(data):
 PROPERTIES = wire_blob(wire_text(b"__ts") + wire_text(b"1:2:x") + wire_text(b"") + wire_text(b""))
 ONE = struct.pack("!Q", 1)
 FRAMES = numbered(
-    b"\7" + ONE + bytes(8) + ONE * 4,
-    b"\7" + ONE + bytes(8) + ONE * 4 + b"\1\x3d" + ONE + wire_text(b"id") + wire_text(b"user") + wire_text(b"clients/c/r") + wire_text(b"1")
+    b"\7" + ONE * 5,
+    b"\7" + ONE * 5 + b"\1\x3d" + ONE + wire_text(b"id") + wire_text(b"user") + wire_text(b"clients/c/r") + wire_text(b"1")
     + PROPERTIES + wire_blob(b"payload") + b"\2\1" + ONE + wire_text(b"id"),
     b"\7\1\5" + ONE + PROPERTIES + wire_blob(b"+OK\r\n") + b"\4\0" + ONE + ONE,
     b"\7\2\1" + ONE + bytes(4) + wire_blob(b"key") + wire_blob(ONE) + PROPERTIES + wire_blob(b"p") + b"\3\0" + ONE,

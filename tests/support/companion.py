@@ -159,7 +159,6 @@ class Record:
 @dataclass
 class Frame:
     first: int
-    ended: int
     delivered: int
     n_too_many: int
     n_unavailable: int
@@ -216,7 +215,7 @@ def _record(reader, number):
 
 def read_frame(text):
     reader = _Reader(text)
-    version, *header = reader.unpack("BQQQQQQ")
+    version, *header = reader.unpack("BQQQQQ")
     assert version == VERSION
     records = []
     while reader.at < len(text):

@@ -212,7 +212,6 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
         const struct frame_to_store header = {
                 .first = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
                                                       : plugin->last_number + 1,
-                .ended = numbered->n > 0 ? numbered->list[0]->number - 1 : plugin->last_number,
                 .delivered = delivered(plugin),
                 .counters = plugin->counters,
         };

@@ -108,12 +108,15 @@ def test_at_most_two_frames_are_outstanding(site, manual):
 def test_a_frame_has_as_many_records_as_execute_in_2_ms(site, manual):
     client = site.connect()
     publish_many(client, [b"%d" % n for n in range(300)])
+    n_ended = 0
 
     def frames_after(execution_ns):
         """Report this time for each outstanding record. Return the sizes of the frames that follow."""
         n = len(manual.frames)
+        nonlocal n_ended
         last = manual.frames[-1].records[-1].number
-        manual.end(last, execution_ns * (last - manual.frames[-1].ended))
+        manual.end(last, execution_ns * (last - n_ended))
+        n_ended = last
         manual.ping()
         return [len(frame.records) for frame in manual.frames[n:]]
 
@@ -310,7 +313,7 @@ def test_after_hello_records_without_an_end_are_sent_again_before_new_ones(site,
     assert sent_again[:len(sent) - 5] == sent[5:], "the same records"
     assert sorted(payloads(sent[:5] + peer.records)) == sorted([b"%d" % n for n in range(4)] * 3 + [b"new"])
     assert peer.records[-1].payload == b"new"
-    assert peer.frames[0].ended == 5 and peer.frames[0].number == 1
+    assert peer.frames[0].first == 6 and peer.frames[0].number == 1
 
 
 @pytest.mark.parametrize("ends", range(4))

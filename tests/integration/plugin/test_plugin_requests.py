@@ -144,7 +144,7 @@ def test_a_broker_restart_has_a_new_run_and_reuses_no_number(site):
         peer = site.served()
         runs.add(peer.welcome.broker_run)
         numbers |= {peer.number_of(site.connect()) for _ in range(3)}
-        assert peer.frames[-1].ended <= peer.frames[-1].first <= 3
+        assert peer.frames[-1].first <= 3
         site.broker.stop()
         site.broker.start_again()
 

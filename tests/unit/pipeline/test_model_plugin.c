@@ -270,7 +270,6 @@ Test(model_plugin, a_record_is_sent_at_once_if_nothing_is_outstanding) {
         end_up_to(1);
         expect_said("reply clients/x done\n");
         expect_frames(1, FRAMES_IN_TAKEN);
-        cr_expect_eq(frames_in.ended, 1);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
         end_up_to(3);
@@ -352,7 +351,7 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         end_up_to(1);
         add_reply(1, "ended");
         frames_out_flush(&frames_out);
-        expect_said("reply clients/x first\nwelcome 42, delivered 0: 7 pending\n");
+        expect_said("reply clients/x first\nwelcome 42, delivered 0:\n");
 }
 
 Test(model_plugin, replies_to_other_topics_are_published_by_the_store) {
@@ -434,7 +433,6 @@ Test(model_plugin, kept_records_are_sent_again_before_new_ones) {
         n_frames = 0;
         say_hello();
         expect_frames(1, FRAMES_IN_TAKEN);
-        cr_expect_eq(frames_in.ended, 1);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
         expect_record(4, 9, "4");

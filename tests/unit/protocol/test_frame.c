@@ -28,7 +28,7 @@
 /* 1. To the store */
 
 #define COUNTERS N1 N2 N7
-#define HEADER   "\x07" N7 N2 BIG COUNTERS
+#define HEADER   "\x07" N7 BIG COUNTERS
 
 static const struct {
         const char *name;
@@ -73,9 +73,9 @@ static const struct {
           { .kind = FRAME_DISCONNECTED, .connection = 2, .client_id = S("id"), .is_slow_watcher = true } },
 };
 
-static const struct frame_to_store header = {
-        .first = 7, .ended = 2, .delivered = 0x0102030405060708, .counters = { 1, 2, 7 }
-};
+static const struct frame_to_store header = { .first = 7,
+                                              .delivered = 0x0102030405060708,
+                                              .counters = { 1, 2, 7 } };
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
         cr_expect_eq(!actual.data, !expected.data, "%s", name);
@@ -125,7 +125,6 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
                 buf_append_slice(&buf, to_store[i].bytes);
         cr_assert_eq(frame_to_store_read(buf_slice(&buf), &frame), 0);
         cr_expect_eq(frame.first, header.first);
-        cr_expect_eq(frame.ended, header.ended);
         cr_expect_eq(frame.delivered, header.delivered);
         cr_expect_eq(frame.counters.n_too_many, 1);
         cr_expect_eq(frame.counters.n_unavailable, 2);
@@ -159,10 +158,9 @@ static const struct {
         const char *name;
         struct slice bytes;
 } malformed_to_store[] = {
-        { "an earlier version", S("\x06" N1 N0 N0 COUNTERS) },
-        { "a later version", S("\x08" N1 N0 N0 COUNTERS) },
-        { "first is 0", S("\x07" N0 N0 N0 COUNTERS) },
-        { "first has ended", S("\x07" N2 N2 N0 COUNTERS) },
+        { "an earlier version", S("\x06" N1 N0 COUNTERS) },
+        { "a later version", S("\x08" N1 N0 COUNTERS) },
+        { "first is 0", S("\x07" N0 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
         { "an unknown flag of a request", S(HEADER "\x01\x40" N1 "\0\0"
