@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """It is unknown whether a commit is stored: its sync or its write failed, or the process was killed during the commit.
 
-The store promises nothing, and ends. After the restart the commit is whole or absent, and all numbers continue.
+The store promises nothing, and ends. After the restart the commit is whole or absent, and all numbers continue. The plugin then
+sends the request again, so with the plugin it is executed in either case, once.
 """
 
 import json
@@ -53,6 +54,7 @@ class Uncertain:
     def __init__(self, site, data):
         self.site, self.data = site, data
         self.writer, self.watcher = site.connect(kind=WireClient), site.connect(kind=WireClient)
+        self.watcher.subscribe_to_notifications()
         self.watcher.register("key")
         self.before = version(self.writer.reply_to(self.writer.begin("SET", "key", "before")))
         assert self.watcher.changes() == [was_set("before")]
@@ -61,12 +63,14 @@ class Uncertain:
         self.numbers = numbers(data)
 
     def write(self):
-        self.writer.begin("SET", "key", "after")
-        self.writer.begin("GET", "key")
+        self.requests = [self.writer.begin("SET", "key", "after"), self.writer.begin("GET", "key")]
 
     def check_that_nothing_was_sent(self):
         assert self.writer.messages() == []
         assert self.watcher.messages() == []
+
+    def check_that_all_was_sent(self):
+        assert [self.writer.reply_to(request).payload for request in self.requests] == [b"+OK\r\n", b"$5\r\nafter\r\n"]
 
     def check_after_restart(self, expected):
         """The write is whole or absent, as expected, in value, version and notification."""
@@ -85,12 +89,14 @@ class Uncertain:
         assert later[1] == restarted[1] + 2  # the marker of changes() is a notification, too
 
 
+@pytest.mark.parametrize("plugin", [False, True], ids=["plain", "plugin"])
 @pytest.mark.parametrize("call, expected", [
     ("sync", "after"),  # the page cache has the commit
     ("write", "before"),
 ])
-def test_a_write_with_an_uncertain_commit_gets_no_reply_and_notifies_nobody(make_site, data, disk, call, expected):
-    site = make_site()
+def test_a_write_with_an_uncertain_commit_gets_no_reply_and_notifies_nobody(make_site, data, disk, call, expected, plugin):
+    """Until the restart of the store."""
+    site = make_site(plugin=plugin)
     site.start_store("--data-dir", data, environment=disk.environment)
     uncertain = Uncertain(site, data)
 
@@ -102,12 +108,16 @@ def test_a_write_with_an_uncertain_commit_gets_no_reply_and_notifies_nobody(make
     assert site.store.log().count(UNKNOWN) == 1
     disk.works()
     site.store.start()
-    uncertain.check_after_restart(expected)
+    if plugin:
+        uncertain.check_that_all_was_sent()
+    uncertain.check_after_restart("after" if plugin else expected)
 
 
-def test_a_write_gets_no_reply_if_the_store_is_killed_during_its_commit(make_site, data, tmp_path):
+@pytest.mark.parametrize("plugin", [False, True], ids=["plain", "plugin"])
+def test_a_write_gets_no_reply_if_the_store_is_killed_during_its_commit(make_site, data, tmp_path, plugin):
+    """Until the restart of the store."""
     stall = tmp_path / "stall"
-    site = make_site()
+    site = make_site(plugin=plugin)
     site.start_store("--data-dir", data, environment={**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
     uncertain = Uncertain(site, data)
     log = data / "statestored.db-wal"
@@ -122,6 +132,8 @@ def test_a_write_gets_no_reply_if_the_store_is_killed_during_its_commit(make_sit
     uncertain.check_that_nothing_was_sent()
     stall.unlink()
     site.store.start()
+    if plugin:
+        uncertain.check_that_all_was_sent()
     uncertain.check_after_restart(stored_value(data))
 
 
