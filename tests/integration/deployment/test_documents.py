@@ -48,7 +48,7 @@ def without_changing_parts(text, numbers_vary):
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = re.sub(r"\bstatestorectl-[0-9a-f]{16}\b", "statestorectl-ID", text)
     if numbers_vary:
-        text = re.sub(r"\d[\d,.]*( h \d+ min| min| s)?", "N", text)
+        text = re.sub(r"\d[\d,.]*( (us|ms|s|min|h|d)\b)?", "N", text)
         text = re.sub(r" +", " ", text)
     return text.rstrip()
 

@@ -197,7 +197,8 @@ def test_a_store_without_data_executes_kept_requests_on_its_empty_state(make_sit
     assert watcher.changes() == [was_set("lost")]
 
     with store.paused():
-        requests = [client.begin(*words) for words in (("GET", "key"), ("DEL", "key"), ("SET", "key", "kept", "NX"), ("GET", "key"))]
+        commands = ("GET", "key"), ("DEL", "key"), ("SET", "key", "kept", "NX"), ("GET", "key")
+        requests = [client.begin(*words) for words in commands]
         client.ping()
         store.kill()
     store.start()
