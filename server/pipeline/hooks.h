@@ -11,8 +11,9 @@
  */
 struct hooks {
         /*
-         * Execute a message on the control topic. The batch is empty, and all earlier requests have
-         * their replies. NULL: such messages are ignored.
+         * Execute a message on the control topic. The batch is empty. Without the plugin, all
+         * earlier requests have their replies; with it, some may wait in the plugin. NULL: such
+         * messages are ignored.
          */
         void (*control)(void *userdata, const struct message *message, struct now now);
 

@@ -345,15 +345,18 @@ def test_a_store_that_dies_at_any_step_gets_the_rest_from_its_successor(site, en
 def test_a_reply_is_not_repeated_although_its_end_is_lost(site, manual):
     client = subscribed(site)
     publish_many(client, [b"1"])
-    manual.send_frame(companion.reply(manual.next_request().number, b"a reply"))
+    first = manual.next_request().number
+    manual.send_frame(companion.reply(first, b"a reply"))
     manual.ping()
 
     manual.hello()
-    again = manual.next_request()
-    manual.answer(again, b"a reply")
+    publish_many(client, [b"2"])
+    second = manual.next_request()
+    manual.send_frame(companion.reply(first, b"again"), companion.reply(second.number, b"another reply"))
     manual.ping()
 
-    assert payloads(client.messages()) == [b"a reply"]
+    assert (second.number, second.payload) == (first + 1, b"2"), "the first request is not sent again"
+    assert payloads(client.messages()) == [b"a reply", b"another reply"]
 
 
 def test_welcome_lists_connections_with_requests_that_have_not_ended(site, manual):
