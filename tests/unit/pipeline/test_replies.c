@@ -2,6 +2,8 @@
 
 /* PROTOCOL.md "Commands" and "Errors": requests and their replies through the whole pipeline. */
 
+#include <errno.h>
+
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -202,6 +204,33 @@ Test(replies, message_properties_are_checked_before_the_payload) {
                                               S("$1\r\nv\r\n")),
                           ROW(reply_addresses, i));
                 cr_expect_eq(pipeline_counters(broker.pipeline)->n_refused, 1, ROW(reply_addresses, i));
+                teardown();
+        }
+}
+
+/* A client may rely on the order of its replies. A fault stays one if the commit fails. */
+Test(replies, fault_is_reported_in_the_order_of_the_requests) {
+        static const int results[] = { 0, -EIO };
+
+        for (size_t i = 0; i < N_ROWS(results); i++) {
+                setup();
+                broker.commit_result = 1;
+                broker_send(&broker, (struct sending){ WORDS(SET_K), .topic = S("first") });
+                broker_send(&broker,
+                            (struct sending){ WORDS(SET_K), .topic = S("second"), .version = S("2.0") });
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("third") });
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, 0, "the commit has not ended");
+                broker_committed(&broker, results[i]);
+
+                cr_assert_eq(broker.n_sent, 3);
+                cr_expect(slice_equal(broker.sent[0]->topic, S("first")));
+                cr_expect_eq(broker.sent[0]->payload.data[0], results[i] < 0 ? '-' : '+');
+                cr_expect(slice_equal(broker.sent[1]->topic, S("second")));
+                cr_expect(slice_equal(message_property(broker.sent[1], "__stat"), S("505")));
+                cr_expect(slice_equal(message_property(broker.sent[1], "__propVal"), S("2.0")));
+                cr_expect(slice_equal(broker.sent[2]->topic, S("third")));
+                cr_expect_eq(broker.sent[2]->payload.data[0], results[i] < 0 ? '-' : '$');
                 teardown();
         }
 }

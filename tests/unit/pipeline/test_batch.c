@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The replies of a batch: their texts, their cost, and what a failed commit makes of them. */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "base/time_units.h"
+#include "pipeline/batch.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+#define N_MANY 1000
+
+static struct batch batch;
+
+static void teardown(void) {
+        batch_deinit(&batch);
+}
+
+TestSuite(batch, .fini = teardown);
+
+static struct pending_reply *add(struct pending_reply pending) {
+        struct pending_reply *added = batch_add_reply(&batch, &pending);
+
+        cr_assert_not_null(added);
+        return added;
+}
+
+/* Add a reply to a faulty request. Its texts are in memory that changes afterwards. */
+static void add_from_changing_memory(int i) {
+        static char topic[16], correlation[16], value[16];
+        struct pending_reply pending = { .fault = REQUEST_FAULT_VERSION };
+
+        snprintf(topic, sizeof(topic), "topic-%d", i);
+        snprintf(correlation, sizeof(correlation), "%d", i);
+        snprintf(value, sizeof(value), "2.%d", i);
+        pending.response_topic = slice_from_string(topic);
+        pending.correlation_data = slice_from_string(correlation);
+        pending.fault_value = slice_from_string(value);
+        add(pending);
+        memset(topic, 'x', sizeof(topic));
+        memset(correlation, 'x', sizeof(correlation));
+        memset(value, 'x', sizeof(value));
+}
+
+static void expect_text(struct slice found, const char *expected) {
+        cr_assert(slice_equal(found, slice_from_string(expected)), "%s", expected);
+        cr_assert_eq(found.data[found.length], '\0', "%s", expected);
+}
+
+Test(batch, keeps_the_texts_of_each_reply_in_order) {
+        char text[16];
+
+        for (int i = 0; i < N_MANY; i++)
+                add_from_changing_memory(i);
+        for (int i = 0; i < N_MANY; i++) {
+                const struct pending_reply *next = batch_next_reply(&batch);
+
+                cr_assert_not_null(next);
+                snprintf(text, sizeof(text), "topic-%d", i);
+                expect_text(next->response_topic, text);
+                snprintf(text, sizeof(text), "%d", i);
+                expect_text(next->correlation_data, text);
+                snprintf(text, sizeof(text), "2.%d", i);
+                expect_text(next->fault_value, text);
+                batch.n_replies_published++;
+        }
+        cr_expect_null(batch_next_reply(&batch));
+}
+
+Test(batch, distinguishes_absent_from_empty_correlation_data) {
+        const struct pending_reply *next;
+
+        add((struct pending_reply){ .response_topic = S("t"), .fault = REQUEST_FAULT_CORRELATION });
+        add((struct pending_reply){ .response_topic = S("t"), .correlation_data = S("") });
+        next = batch_next_reply(&batch);
+        cr_expect_null(next->correlation_data.data);
+        cr_expect_eq(next->fault, REQUEST_FAULT_CORRELATION);
+        batch.n_replies_published++;
+        next = batch_next_reply(&batch);
+        cr_expect_not_null(next->correlation_data.data);
+        cr_expect_eq(next->correlation_data.length, 0);
+}
+
+/* The value of a property may be as long as a packet. */
+Test(batch, costs_the_texts_of_its_replies) {
+        static const char long_text[1000];
+        const struct slice text = { (const uint8_t *)long_text, sizeof(long_text) };
+        const struct pending_reply rows[] = { { .response_topic = text },
+                                              { .response_topic = S("t"), .correlation_data = text },
+                                              { .response_topic = S("t"), .fault_value = text } };
+
+        for (size_t i = 0; i < N_ROWS(rows); i++) {
+                size_t before = batch.n_bytes;
+
+                add(rows[i]);
+                batch_add_cost(&batch);
+                cr_expect_geq(batch.n_bytes - before, sizeof(long_text) + BATCH_ITEM_BYTES, "row %zu", i);
+                cr_expect_leq(batch.n_bytes - before, sizeof(long_text) + BATCH_ITEM_BYTES + 1, "row %zu",
+                              i);
+        }
+}
+
+/* A fault is found before the execution: the failed commit changes nothing about it. */
+Test(batch, keeps_faults_when_it_fails) {
+        const struct pending_reply *next;
+
+        add((struct pending_reply){ .response_topic = S("t"), .number = 1 })->reply.outcome =
+                OUTCOME_DELETED;
+        add((struct pending_reply){ .response_topic = S("t"),
+                                    .number = 2,
+                                    .fault = REQUEST_FAULT_VERSION,
+                                    .fault_value = S("2.0") });
+        batch_fail(&batch, OUTCOME_QUOTA_EXCEEDED);
+        next = batch_next_reply(&batch);
+        cr_expect_eq(next->reply.outcome, OUTCOME_QUOTA_EXCEEDED);
+        cr_expect_eq(next->fault, REQUEST_FAULT_NONE);
+        batch.n_replies_published++;
+        next = batch_next_reply(&batch);
+        cr_expect_eq(next->number, 2);
+        cr_expect_eq(next->fault, REQUEST_FAULT_VERSION);
+        cr_expect(slice_equal(next->fault_value, S("2.0")));
+}
+
+Test(batch, is_empty_after_a_reset) {
+        add((struct pending_reply){ .response_topic = S("t"), .number = 7 });
+        batch_add_message(&batch, 10);
+        batch_add_cost(&batch);
+        batch.last_number = 7;
+        batch.execution_ns = 5;
+        cr_expect_not(batch_is_empty(&batch));
+        batch_reset(&batch);
+        cr_expect(batch_is_empty(&batch));
+        cr_expect_null(batch_next_reply(&batch));
+        cr_expect_eq(batch.n_bytes + batch.n_messages + batch.last_number, 0);
+        cr_expect_eq(batch.execution_ns, 0);
+}
+
+static const struct {
+        const char *name;
+        bool has_expiry;
+        uint32_t expiry_s;
+        int64_t waited_ns;
+        uint32_t rest_s;
+} expiries[] = {
+        { "none", false, 0, 1000 * NS_PER_S, UINT32_MAX },
+        { "whole", true, 5, NS_PER_S - 1, 5 },
+        { "a second less", true, 5, NS_PER_S, 4 },
+        { "passed", true, 5, 5 * NS_PER_S, 0 },
+        { "long passed", true, 5, 50 * NS_PER_S, 0 },
+        { "the clock was set back", true, 5, -NS_PER_S, 5 },
+};
+
+Test(batch, reduces_the_expiry_of_a_reply_by_the_time_it_waited) {
+        for (size_t i = 0; i < N_ROWS(expiries); i++) {
+                const struct message message = { .has_expiry = expiries[i].has_expiry,
+                                                 .expiry_s = expiries[i].expiry_s };
+                struct pending_reply pending = pending_reply_to(&message, 7 * NS_PER_S);
+
+                cr_expect_eq(pending_reply_expiry_s(&pending, 7 * NS_PER_S + expiries[i].waited_ns),
+                             expiries[i].rest_s, ROW(expiries, i));
+        }
+}
