@@ -557,7 +557,7 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         message.properties = properties;
         note_frame(topic, payload);
         control_sender = client;
-        is_starved = memmem(payload.data, payload.length, STARVED, strlen(STARVED));
+        is_starved = payload.data && memmem(payload.data, payload.length, STARVED, strlen(STARVED));
         if (happen(MOSQ_EVT_CONTROL, topic, &message) == MOSQ_ERR_NOMEM)
                 must_kick_store = true;
         is_starved = false;
