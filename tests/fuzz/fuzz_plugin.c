@@ -307,8 +307,10 @@ int mosquitto_broker_publish_copy(const char *client_id, const char *topic, int 
         struct slice name = slice_from_string(topic);
 
         ASSERT(qos == (client_id && slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)) ? 0 : 1));
-        if (is_starved)
+        if (is_starved) {
+                n_frames += slice_equal(name, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)); /* a gap */
                 return MOSQ_ERR_NOMEM;
+        }
         if (slice_starts_with(name, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 ASSERT(!retain);
                 check_notification(client_id, name, properties);
