@@ -62,7 +62,7 @@ ROOMS = {
     "storage": ("base protocol engine state", ""),
     "storage/sqlite": ("base protocol state storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),
-    "pipeline": ("base fair_queue protocol engine codec state storage records", "sodium.h"),
+    "pipeline": ("base fair_queue protocol engine codec state storage records", ""),
     "config": ("base protocol policy engine codec", ""),
     "control": ("base protocol engine records pipeline", ""),
     "http": ("base pipeline", "microhttpd.h uv.h"),

@@ -37,7 +37,7 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
         buf_append_string(buf, "log_timestamp false\n"
                                "log_type error\n"
                                "log_type warning\n"
-                               "log_type notice\n" /* read by the plugin: COMPANION_FRAME_TO_STORE */
+                               "log_type notice\n" /* read by the plugin: slow_watchers.c */
                                "log_type information\n"
                                "connection_messages false\n");
         /*

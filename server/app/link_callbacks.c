@@ -127,7 +127,7 @@ int server_open_link(struct server *server) {
                  */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
-                /* The plugin reads these lines, and drops them: COMPANION_FRAME_TO_STORE. */
+                /* The plugin reads these lines, and drops them: server/plugin/slow_watchers.c. */
                 { .filter = BROKER_LOG_NOTICE },
         };
         _Static_assert(ARRAY_LENGTH(subscriptions) <= LINK_SUBSCRIPTIONS_MAX,

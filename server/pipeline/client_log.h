@@ -35,7 +35,7 @@ void client_log_invalid_response_topic(struct client_log *log, const struct engi
                                        const struct request *request);
 
 /*
- * Log the disconnect of a slow watcher (COMPANION_FRAME_TO_STORE). It counts towards the limit of the
- * client's lines.
+ * Log that the plugin has disconnected a slow watcher. It counts towards the limit of the client's
+ * lines.
  */
 void client_log_slow_watcher(struct client_log *log, const struct engine *engine, struct slice client);

@@ -3,11 +3,9 @@
 #include "pipeline/session.h"
 
 #include <errno.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion_box.h"
@@ -255,7 +253,7 @@ bool session_receive(struct session *session, const struct message *message, str
                 receive_welcome(session, message, ret_event);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
                 receive_banner(session, message);
-        else /* ignore the broker's log: only the plugin needs the subscription (COMPANION_FRAME_TO_STORE) */
+        else /* ignore the broker's log: only the plugin needs the subscription (slow_watchers.c) */
                 return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
         return true;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Slow watchers (COMPANION_FRAME_TO_STORE) are found in the broker's log, which a plugin can read
- * only in this way: the store subscribes to the log, and the broker asks the plugin for the store's
- * access at the delivery of each line. The plugin reads the line and denies the access (acl.c).
+ * Slow watchers (is_slow_watcher in protocol/frame.h) are found in the broker's log, which a plugin
+ * can read only in this way: the store subscribes to the log, and the broker asks the plugin for
+ * the store's access at the delivery of each line. The plugin reads the line and denies the access
+ * (acl.c).
  */
 
 #include "plugin/internal.h"

@@ -424,6 +424,13 @@ Test(session, reports_a_frame_without_memory_as_missing) {
         cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
 }
 
+/* The plugin needs the store's subscription to the broker's log. A plain broker sends the lines. */
+Test(session, ignores_the_brokers_log) {
+        session_connected(&session, false);
+        cr_expect_eq(receive("$SYS/broker/log/N", (struct slice){ 0 }, S("1: New client connected")),
+                     SESSION_EVENT_NONE);
+}
+
 Test(session, leaves_other_messages_to_the_caller) {
         static const char *const topics[] = { "a", COMPANION_HELLO, COMPANION_SYS, COMPANION_WELCOME "s" };
 
