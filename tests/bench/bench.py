@@ -22,6 +22,7 @@ import fairness  # noqa: E402
 import notifications  # noqa: E402
 import through_broker  # noqa: E402
 from figures import Figures  # noqa: E402
+from support.broker import version  # noqa: E402
 from support.process import BUILD  # noqa: E402
 
 # Highest load at the start without a warning: with another busy program on two cores the figures mean nothing.
@@ -85,7 +86,8 @@ def main():
     begin = time.monotonic()
     busy = os.getloadavg()[0]
 
-    print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {busy:.2f} at the start")
+    print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+          f"mosquitto {'.'.join(map(str, version()))}, load {busy:.2f} at the start")
     if busy > QUIET:
         print("another program is running: the figures will be worse, and differ more between rounds")
     figures = Figures()

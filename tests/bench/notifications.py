@@ -45,8 +45,8 @@ def expiry_lateness(subject):
 @cores.left_to_servers()
 def notifications(figures, directory, effort):
     subjects = [(Subject("watched_direct", directory), "with plugin", ["--direct"]),
-                (Subject("watched_plain", directory, plugin=False), "without", [])]
-    null = Subject("replying", directory, TOOLS / "null_responder")
+                (Subject("watched_plain", directory, plugin=None), "without", [])]
+    null = Subject("replying", directory, TOOLS / "null_responder", plugin=None)
     figures.section("From a SET to the last notification", ("fan_out", "null"))
     try:
         for n_watchers, n_repeated, ratio in WATCHERS[:effort.n_watcher_sizes]:

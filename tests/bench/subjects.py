@@ -12,10 +12,11 @@ from support.store import Store
 
 TOOLS = BUILD / "tests" / "bench"
 PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
+INSIDE = TOOLS / "inside_responder.so"
 
 
 class ConfiguredBroker(Broker):
-    """A mosquitto with the recommended configuration, conf/mosquitto.conf, except max_packet_bytes."""
+    """A mosquitto with the recommended configuration, conf/mosquitto.conf, except max_packet_bytes. plugin: a path, or None."""
 
     def __init__(self, directory, plugin, max_packet_bytes):
         super().__init__(directory)
@@ -26,7 +27,7 @@ class ConfiguredBroker(Broker):
         text = (REPOSITORY / "conf" / "mosquitto.conf").read_text()
         text = re.sub(r"(?m)^listener 1883 ", f"listener {self.port} ", text)
         if self.plugin:
-            text = re.sub(r"(?m)^plugin .*", f"plugin {PLUGIN}", text)
+            text = re.sub(r"(?m)^plugin .*", f"plugin {self.plugin}", text)
         else:
             text = re.sub(r"(?m)^plugin.*\n", "", text)
         if self.max_packet_bytes:
@@ -60,10 +61,24 @@ def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
+class Inside:
+    """A broker with a plugin that replies by itself."""
+
+    def __init__(self, name, directory):
+        self.name = name
+        directory = Path(directory) / name
+        directory.mkdir()
+        self.broker = ConfiguredBroker(directory, INSIDE, None).start()
+        self.port, self.pid = self.broker.port, self.broker.child.pid
+
+    def stop(self):
+        self.broker.kill()
+
+
 class Subject:
     """One responder and its broker."""
 
-    def __init__(self, name, directory, program=STATESTORED, flags=(), plugin=True, max_packet_bytes=None):
+    def __init__(self, name, directory, program=STATESTORED, flags=(), plugin=PLUGIN, max_packet_bytes=None):
         self.name = name
         directory = Path(directory) / name
         directory.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests through a broker: statestored, responders with a fixed reply, and Redis without a broker."""
+"""Requests through a broker: statestored, responders with a fixed reply beside and inside a broker, and Redis without a broker."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ import subprocess
 import cores
 import tools
 from figures import Series
-from subjects import TOOLS, Redis, Subject
+from subjects import TOOLS, Inside, Redis, Subject
 
 METRICS = [
     # name, unit, target for the ratio to the null responder, by load
@@ -18,6 +18,9 @@ METRICS = [
     ("responder_cpu_us", "us", {}),
     ("syscalls", "1", {}),
 ]
+
+# Targets for the ratio to replies from inside the broker.
+INSIDE_THROUGHPUT = {(16, 1): (">=", 0.55), (16, 16): (">=", 0.85)}
 
 
 class Rounds:
@@ -70,9 +73,15 @@ def report(figures, rounds, loads, redis):
                         rounds.series("statestored", load, name),
                         [(other, rounds.series(other, load, name)) for other in ("null", "raw")], targets.get(load))
     for load in loads:
-        for process in ("broker", "load"):
-            name = f"{process}_cpu_us"
-            figures.line(f"{name}_{load[0]}x{load[1]}", rounds.series("statestored", load, name).median, "us")
+        figures.line(f"load_cpu_us_{load[0]}x{load[1]}", rounds.series("statestored", load, "load_cpu_us").median, "us")
+
+    figures.section("Beside replies from inside the broker, in a plugin's MESSAGE callback", ("inside",))
+    for name, unit, targets in (("throughput", "1/s", INSIDE_THROUGHPUT), ("p50_us", "us", {}), ("broker_cpu_us", "us", {})):
+        for load in loads:
+            label = f"{load[0]}x{load[1]}"
+            figures.row(f"{label} {name.removesuffix('_us')}", f"beside_inside_{name}_{label}", unit,
+                        rounds.series("statestored", load, name), [("inside", rounds.series("inside", load, name))],
+                        targets.get(load))
 
     figures.section("Beside Redis (redis-benchmark -P 1, clients x depth connections; no broker between)", ("redis",))
     for load in loads:
@@ -85,14 +94,15 @@ def report(figures, rounds, loads, redis):
 def responders(figures, directory, effort):
     subjects = [
         Subject("statestored", directory),
-        Subject("null", directory, TOOLS / "null_responder"),
-        Subject("raw", directory, TOOLS / "raw_responder"),
+        Subject("null", directory, TOOLS / "null_responder", plugin=None),
+        Subject("raw", directory, TOOLS / "raw_responder", plugin=None),
+        Inside("inside", directory),
     ]
     redis_server = Redis(directory)
     try:
         tools.fill(subjects[0])
         rounds = compare(subjects, tools.LOADS, effort)
-        count_syscalls(rounds, subjects, effort)
+        count_syscalls(rounds, subjects[:3], effort)
         redis = {load: Series(redis_benchmark(redis_server, load[0] * load[1], effort.n_redis)
                               for _ in range(effort.n_rounds)) for load in tools.LOADS}
         report(figures, rounds, tools.LOADS, redis)
@@ -104,7 +114,7 @@ def responders(figures, directory, effort):
 
 @cores.left_to_servers()
 def plugin(figures, directory, effort):
-    subjects = [Subject("with_plugin", directory), Subject("without_plugin", directory, plugin=False)]
+    subjects = [Subject("with_plugin", directory), Subject("without_plugin", directory, plugin=None)]
     try:
         for subject in subjects:
             tools.fill(subject)
