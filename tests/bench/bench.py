@@ -62,6 +62,7 @@ SECTIONS = {
     "responders": through_broker.responders,
     "plugin": through_broker.plugin,
     "fairness": fairness.fairness,
+    "neighbours": fairness.neighbours,
     "engine": alone.engine,
     "memory": alone.memory,
     "notifications": notifications.notifications,

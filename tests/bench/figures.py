@@ -65,8 +65,9 @@ class Figures:
             self.missed.append(f"{name}: {number(value)}, not {sign} {limit:g}")
         return f"{sign} {limit:g}  {'met' if met else 'MISSED'}"
 
-    def row(self, label, name, unit, ours, yardsticks=(), target=None):
-        """yardsticks: (name, Series). The target is for the ratio to the first, or else for the figure itself."""
+    def row(self, label, name, unit, ours, yardsticks=(), target=None, own_target=None):
+        """yardsticks: (name, Series). The target is for the ratio to the first, or else for the figure itself. own_target is
+        for the figure itself."""
         self.line(name, ours.median, unit)
         self.line(f"{name}_spread", ours.spread, "%")
         print(f"  {label + ', ' + unit:34}{number(ours.median):>14}{f'±{ours.spread:.0f}%':>6}", end="")
@@ -77,9 +78,9 @@ class Figures:
             self.line(f"{name}_{yardstick}", series.median, unit)
             self.line(f"{name}_ratio_{yardstick}", ratio.median, "1")
             print(f"{number(series.median):>14}{ratio.median:>8.3f}{f'±{ratio.spread:.0f}%':>6}", end="")
-            if i == 0:
+            if i == 0 and target:
                 judged = ratio.median
-        print(f"  {self._judge(name, judged, target)}", flush=True)
+        print(f"  {self._judge(name, judged, target or own_target)}", flush=True)
 
     def finish(self):
         print()
