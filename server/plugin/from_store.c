@@ -205,7 +205,7 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
                 return 0;
         set_tracked(plugin, record->connection, reply);
         if (reply->has_message)
-                r = reply_publish(plugin, record, reply);
+                r = reply_publish(record, reply);
         if (r != -ENOMEM)
                 records_end(plugin, reply->number);
         return r;

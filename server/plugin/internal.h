@@ -122,8 +122,7 @@ struct store_frame;
  */
 struct notification_position {
         uint64_t sequence;     /* of the change; 0: no notification of this instance id was published */
-        uint32_t n_recipients; /* recipients of the change that are finished */
-        bool is_complete;      /* all recipients are */
+        uint64_t n_recipients; /* recipients of the change that are finished; UINT64_MAX: all */
 };
 
 /* Limits a line of the log that clients can cause: one line a second. */
@@ -450,14 +449,17 @@ void from_store_forget(struct plugin *plugin, const struct mosquitto *client);
 /* Whether the plugin may publish replies to this topic. */
 bool reply_is_allowed(const struct plugin *plugin, struct slice topic);
 
-/* Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it. */
-int reply_publish(const struct plugin *plugin, const struct record *record, const struct frame_reply *reply);
+/*
+ * Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the plugin may not publish it, or
+ * the broker refuses it.
+ */
+int reply_publish(const struct record *record, const struct frame_reply *reply);
 
 /*
  * Publish an error as the reply of the plugin. If memory is short, or the topic is not allowed, do
  * nothing.
  */
-void reply_publish_error(const struct plugin *plugin, const struct record *record, const char *text);
+void reply_publish_error(const struct record *record, const char *text);
 
 /* notifications.c: each published to one client */
 
@@ -486,11 +488,17 @@ void cleanup_property_value(void *pointer_to_value);
 int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
                                 uint64_t *ret_second);
 
-/*
- * Append the properties that replies and notifications have: Payload Format Indicator, Content
- * Type, Correlation Data unless it is absent, and these encoded user properties
- * (frame_property_next()). Returns 0, -ENOMEM or -EINVAL.
- */
-int properties_add(mosquitto_property **list, struct slice correlation_data, struct slice user_properties);
-
 void cleanup_properties(mosquitto_property **list);
+
+/* A reply or a notification. */
+struct publication {
+        struct slice correlation_data; /* data NULL: absent */
+        struct slice user_properties;  /* frame_property_next() */
+        struct slice payload;
+};
+
+/*
+ * Publish at QoS 1, with Payload Format Indicator and Content Type: to this client only, or to all
+ * subscribers if client_id is NULL. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it.
+ */
+int publish_to_clients(const char *client_id, struct buf *topic, const struct publication *publication);

@@ -6,73 +6,44 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 
 #include "base/cleanup.h"
 #include "plugin/internal.h"
 
-static int publish_notification(const struct frame_notification *notification, const char *client_id,
-                                struct buf *topic) {
-        CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
-        const struct slice payload = notification->payload;
-        int r;
+/* notification_position.n_recipients after the last record of a change. */
+#define ALL_RECIPIENTS UINT64_MAX
 
-        buf_reset(topic);
-        topic_append_notify(topic, slice_from_string(client_id), notification->key);
-        if (topic->length > TOPIC_LENGTH_MAX || payload.length > INT_MAX)
+static int publish_notification(const struct frame_notification *notification, const char *client_id) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+
+        topic_append_notify(&topic, slice_from_string(client_id), notification->key);
+        if (topic.length > TOPIC_LENGTH_MAX)
                 return -EINVAL;
-        if (!buf_text(topic))
-                return -ENOMEM;
-        r = properties_add(&properties, (struct slice){ 0 }, notification->properties);
-        if (r < 0)
-                return r;
-
-        r = broker_errno(mosquitto_broker_publish_copy(client_id, buf_text(topic), (int)payload.length,
-                                                       payload.data, 1, false, properties));
-        if (r == 0)
-                properties = NULL; /* owned by the broker */
-        return r;
-}
-
-/*
- * Return the index in this notification of the first recipient that is not finished, or SIZE_MAX if
- * the notification adds nothing.
- */
-static size_t first_unfinished(const struct notification_position *position,
-                               const struct frame_notification *notification) {
-        size_t end = notification->index + frame_n_recipients(notification);
-
-        if (notification->sequence < position->sequence)
-                return SIZE_MAX;
-        if (notification->sequence > position->sequence)
-                return 0;
-        if (position->is_complete || end < position->n_recipients ||
-            (end == position->n_recipients && !notification->is_last))
-                return SIZE_MAX;
-        return position->n_recipients > notification->index ? position->n_recipients - notification->index
-                                                            : 0;
+        return publish_to_clients(client_id, &topic,
+                                  &(struct publication){ .user_properties = notification->properties,
+                                                         .payload = notification->payload });
 }
 
 int notification_publish(struct plugin *plugin, const struct frame_notification *notification) {
-        CLEANUP(buf_deinit) struct buf topic = { 0 };
-        size_t i = first_unfinished(&plugin->position, notification);
+        struct notification_position *position = &plugin->position;
 
-        if (i == SIZE_MAX)
+        if (notification->sequence < position->sequence)
                 return 0;
-        for (; i < frame_n_recipients(notification); i++) {
-                uint64_t number = frame_recipient(notification, i);
-                const struct connection *connection = connections_find(&plugin->connections, number);
+        if (notification->sequence > position->sequence)
+                *position = (struct notification_position){ .sequence = notification->sequence };
+        for (size_t i = 0; i < frame_n_recipients(notification); i++) {
+                uint64_t n_before = (uint64_t)notification->index + i;
+                const struct connection *connection =
+                        connections_find(&plugin->connections, frame_recipient(notification, i));
 
-                plugin->position =
-                        (struct notification_position){ notification->sequence,
-                                                        notification->index + (uint32_t)i, false };
-                if (connection &&
-                    publish_notification(notification, connection->client_id, &topic) == -ENOMEM)
+                if (n_before < position->n_recipients)
+                        continue;
+                if (connection && publish_notification(notification, connection->client_id) == -ENOMEM)
                         return -ENOMEM;
+                position->n_recipients = n_before + 1;
         }
-        plugin->position =
-                (struct notification_position){ notification->sequence, notification->index + (uint32_t)i,
-                                                notification->is_last };
+        if (notification->is_last)
+                position->n_recipients = ALL_RECIPIENTS;
         return 0;
 }
 
@@ -80,7 +51,7 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
 uint64_t notifications_delivered(const struct plugin *plugin) {
         const struct notification_position *position = &plugin->position;
 
-        if (position->is_complete || position->sequence == 0)
+        if (position->n_recipients == ALL_RECIPIENTS || position->sequence == 0)
                 return position->sequence;
         return position->sequence - 1;
 }

@@ -54,8 +54,9 @@ static int add_user_property(mosquitto_property **list, struct buf *text,
                                                                (const char *)text->data + value_offset));
 }
 
-int properties_add(mosquitto_property **list, struct slice correlation_data, struct slice user_properties) {
+static int add_properties(mosquitto_property **list, const struct publication *publication) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
+        struct slice correlation = publication->correlation_data, rest = publication->user_properties;
         struct user_property property;
         int r;
 
@@ -63,15 +64,30 @@ int properties_add(mosquitto_property **list, struct slice correlation_data, str
         if (r == 0)
                 r = broker_errno(
                         mosquitto_property_add_string(list, MQTT_PROP_CONTENT_TYPE, MESSAGE_CONTENT_TYPE));
-        if (r == 0 && correlation_data.data)
-                r = broker_errno(mosquitto_property_add_binary(list, MQTT_PROP_CORRELATION_DATA,
-                                                               correlation_data.data,
-                                                               (uint16_t)correlation_data.length));
-        while (r == 0 && frame_property_next(&user_properties, &property))
+        if (r == 0 && correlation.data)
+                r = broker_errno(mosquitto_property_add_binary(
+                        list, MQTT_PROP_CORRELATION_DATA, correlation.data, (uint16_t)correlation.length));
+        while (r == 0 && frame_property_next(&rest, &property))
                 r = add_user_property(list, &text, &property);
         return r;
 }
 
 void cleanup_properties(mosquitto_property **list) {
         mosquitto_property_free_all(list);
+}
+
+int publish_to_clients(const char *client_id, struct buf *topic, const struct publication *publication) {
+        CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
+        int r;
+
+        if (!buf_text(topic))
+                return -ENOMEM;
+        r = add_properties(&properties, publication);
+        if (r == 0)
+                r = broker_errno(mosquitto_broker_publish_copy(
+                        client_id, buf_text(topic), (int)publication->payload.length,
+                        publication->payload.data, 1, false, properties));
+        if (r == 0)
+                properties = NULL; /* owned by the broker */
+        return r;
 }

@@ -71,7 +71,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
                 plugin->to_store.counters.n_too_many++;
                 log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
                            connection->client_id);
-                reply_publish_error(plugin, record, COMPANION_ERROR_TOO_MANY);
+                reply_publish_error(record, COMPANION_ERROR_TOO_MANY);
                 record_free(record);
                 return;
         }
@@ -147,7 +147,7 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
                 plugin->to_store.counters.n_unavailable++;
                 log_client(&plugin->unavailable_limit, "request refused: the state store is not available",
                            record->connection->client_id);
-                reply_publish_error(plugin, record, COMPANION_ERROR_UNAVAILABLE);
+                reply_publish_error(record, COMPANION_ERROR_UNAVAILABLE);
                 dequeue(&plugin->records, record);
                 request_drop(plugin, record);
         }

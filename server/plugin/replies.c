@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 
 #include "base/cleanup.h"
 #include "plugin/internal.h"
@@ -21,30 +20,20 @@ bool reply_is_allowed(const struct plugin *plugin, struct slice topic) {
                (plugin->reply_prefix && slice_starts_with(topic, slice_from_string(plugin->reply_prefix)));
 }
 
-int reply_publish(const struct plugin *plugin, const struct record *record,
-                  const struct frame_reply *reply) {
-        CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
+int reply_publish(const struct record *record, const struct frame_reply *reply) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct frame_request request = record_request(record);
-        int r;
 
-        if (!reply_is_allowed(plugin, request.response_topic) || reply->payload.length > INT_MAX)
+        if (!request.is_replied_by_plugin)
                 return -EINVAL;
         buf_append_slice(&topic, request.response_topic);
-        if (!buf_text(&topic))
-                return -ENOMEM;
-        r = properties_add(&properties, request.correlation_data, reply->properties);
-        if (r < 0)
-                return r;
-
-        r = broker_errno(mosquitto_broker_publish_copy(NULL, buf_text(&topic), (int)reply->payload.length,
-                                                       reply->payload.data, 1, false, properties));
-        if (r == 0)
-                properties = NULL; /* owned by the broker */
-        return r;
+        return publish_to_clients(NULL, &topic,
+                                  &(struct publication){ .correlation_data = request.correlation_data,
+                                                         .user_properties = reply->properties,
+                                                         .payload = reply->payload });
 }
 
-void reply_publish_error(const struct plugin *plugin, const struct record *record, const char *text) {
+void reply_publish_error(const struct record *record, const char *text) {
         CLEANUP(buf_deinit) struct buf properties = { 0 }, payload = { 0 };
         struct frame_reply reply;
 
@@ -57,5 +46,5 @@ void reply_publish_error(const struct plugin *plugin, const struct record *recor
                 return;
 
         reply = (struct frame_reply){ .properties = buf_slice(&properties), .payload = buf_slice(&payload) };
-        (void)reply_publish(plugin, record, &reply);
+        (void)reply_publish(record, &reply);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
-#include <limits.h>
 #include <sodium.h>
 
 #include "base/cleanup.h"
@@ -12,24 +11,16 @@
 /* Records of the first frame, before the store has reported how long their execution takes. */
 #define FIRST_RECORDS_MAX 16
 
-/*
- * Publish to this client only, or to all subscribers if client_id is NULL. On success, the broker
- * owns properties.
- */
-static int publish_to_store(const char *client_id, const char *topic, struct slice payload,
-                            mosquitto_property *properties) {
-        bool is_banner = !client_id;
-
-        if (payload.length > INT_MAX)
-                return -ENOMEM;
-
-        return broker_errno(mosquitto_broker_publish_copy(client_id, topic, (int)payload.length,
-                                                          payload.data, is_banner ? 1 : 0, is_banner,
-                                                          properties));
+int send_banner(void) {
+        return broker_errno(mosquitto_broker_publish_copy(
+                NULL, COMPANION_BANNER, (int)strlen(COMPANION_VERSION), COMPANION_VERSION, 1, true, NULL));
 }
 
-int send_banner(void) {
-        return publish_to_store(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), NULL);
+/* Publish at QoS 0 to the store's client only. On success, the broker owns properties. */
+static int publish_to_store(const struct plugin *plugin, const char *topic, struct slice payload,
+                            mosquitto_property *properties) {
+        return broker_errno(mosquitto_broker_publish_copy(
+                plugin->store_client_id, topic, (int)payload.length, payload.data, 0, false, properties));
 }
 
 /* 1. WELCOME */
@@ -79,7 +70,7 @@ static int publish_welcome(const struct plugin *plugin, const struct hello *hell
         if (r < 0)
                 return r;
 
-        r = publish_to_store(plugin->store_client_id, COMPANION_WELCOME,
+        r = publish_to_store(plugin, COMPANION_WELCOME,
                              (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, properties);
         if (r == 0)
                 properties = NULL; /* owned by the broker */
@@ -159,7 +150,7 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
                 return -ENOMEM;
 
         companion_frame_seal(buf_slice(frame), to_store->key, ++to_store->n_frames, box);
-        return publish_to_store(plugin->store_client_id, COMPANION_FRAME_TO_STORE,
+        return publish_to_store(plugin, COMPANION_FRAME_TO_STORE,
                                 (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA }, NULL);
 }
 
