@@ -137,12 +137,6 @@ struct connection *connections_find(const struct connections *connections, uint6
         return connection;
 }
 
-void connections_append_tracked(const struct connections *connections, struct buf *numbers) {
-        for (const struct connection *c = connections->by_client; c; c = c->by_client.next)
-                if (c->is_tracked)
-                        buf_append(numbers, &c->number, sizeof(c->number));
-}
-
 void connections_append_welcome(const struct connections *connections, struct buf *bytes) {
         for (const struct connection *c = connections->by_client; c; c = c->by_client.next) {
                 struct handshake_connection connection = { .number = c->number,
@@ -154,18 +148,29 @@ void connections_append_welcome(const struct connections *connections, struct bu
         }
 }
 
-static bool is_slow(const struct connection *connection) {
-        return connection->is_tracked && connection->is_dropping;
-}
-
 static void schedule_kick(struct connections *connections, struct connection *connection) {
-        if ((connection->is_refused || is_slow(connection)) && !connection->scheduled_prev)
+        if (!connection->scheduled_prev)
                 DL_APPEND2(connections->scheduled, connection, scheduled_prev, scheduled_next);
 }
 
-void connections_track(struct connections *connections, struct connection *connection) {
-        connection->is_tracked = true;
-        schedule_kick(connections, connection);
+static void kick_if_slow(struct connections *connections, struct connection *connection) {
+        connection->is_slow_watcher = connection->is_tracked && connection->is_dropping;
+        if (connection->is_slow_watcher)
+                schedule_kick(connections, connection);
+}
+
+void connections_track(struct connections *connections, struct connection *connection, bool is_tracked) {
+        connection->is_tracked = is_tracked;
+        if (!connection->is_closed)
+                kick_if_slow(connections, connection);
+}
+
+void connections_untrack_all(struct connections *connections, const struct mosquitto *sender) {
+        for (struct connection *c = connections->by_client; c; c = c->by_client.next) {
+                if (c->is_tracked && c->client != sender)
+                        schedule_kick(connections, c);
+                c->is_tracked = false;
+        }
 }
 
 void connections_note_drop(struct connections *connections, struct slice client_id) {
@@ -175,7 +180,7 @@ void connections_note_drop(struct connections *connections, struct slice client_
         if (!connection)
                 return;
         connection->is_dropping = true;
-        schedule_kick(connections, connection);
+        kick_if_slow(connections, connection);
 }
 
 void connections_refuse(struct connections *connections, struct connection *connection) {
@@ -192,8 +197,6 @@ void connections_kick_scheduled(struct plugin *plugin) {
          */
         while ((connection = plugin->connections.scheduled)) {
                 unschedule_kick(&plugin->connections, connection);
-                connection->is_slow_watcher = is_slow(connection);
-                if (connection->is_slow_watcher || connection->is_refused)
-                        mosquitto_kick_client_by_clientid(connection->client_id, true);
+                mosquitto_kick_client_by_clientid(connection->client_id, true);
         }
 }

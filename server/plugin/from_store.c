@@ -25,36 +25,6 @@
 
 /* 1. HELLO */
 
-/*
- * Kick the tracked clients, except the sender of HELLO: the broker is processing its packet.
- * The store's new instance does not know these connections.
- */
-static int kick_tracked(struct plugin *plugin, const struct mosquitto *sender) {
-        CLEANUP(buf_deinit) struct buf numbers = { 0 };
-        const uint64_t *number;
-
-        connections_append_tracked(&plugin->connections, &numbers);
-        if (buf_failed(&numbers))
-                return -ENOMEM;
-
-        for (struct connection *c = plugin->connections.by_client; c; c = c->by_client.next)
-                c->is_tracked = false;
-
-        number = (const uint64_t *)numbers.data;
-        for (size_t i = 0; i < numbers.length / sizeof(*number); i++) {
-                const struct connection *connection;
-
-                /*
-                 * Look up each number: the kick publishes the client's will, which can end other
-                 * connections.
-                 */
-                connection = connections_find(&plugin->connections, number[i]);
-                if (connection && connection->client != sender)
-                        mosquitto_kick_client_by_clientid(connection->client_id, true);
-        }
-        return 0;
-}
-
 static int read_hello(struct hello *hello, const struct plugin *plugin,
                       const struct mosquitto_evt_control *message) {
         int r;
@@ -83,19 +53,16 @@ static int set_store_client_id(struct plugin *plugin, const char *client_id) {
         return 0;
 }
 
-static int set_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *sender) {
-        int r;
-
+/* A new instance does not know the tracked connections. */
+static void set_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *sender) {
         if (slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length }))
-                return 0;
-        r = kick_tracked(plugin, sender);
-        if (r < 0)
-                return r;
-
+                return;
+        connections_untrack_all(&plugin->connections, sender);
+        if (!plugin->has_ticked) /* perhaps the broker sends no ticks */
+                connections_kick_scheduled(plugin);
         plugin->position = (struct notification_position){ 0 };
         memcpy(plugin->instance, instance.data, instance.length);
         plugin->instance_length = instance.length;
-        return 0;
 }
 
 /* Return whether the run returns after another run: two stores take over each other's session. */
@@ -142,10 +109,7 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
         if (r < 0)
                 return r;
         warn_of_client_id(plugin, hello);
-        r = set_instance(plugin, hello->payload.instance_id, sender);
-        if (r < 0)
-                return r;
-
+        set_instance(plugin, hello->payload.instance_id, sender);
         slow_watchers_check_log(plugin);
         hello->is_takeover = set_run(plugin, hello->run);
         plugin->hello_number = hello->number;
@@ -188,14 +152,6 @@ struct store_frame {
         uint8_t bytes[]; /* its records */
 };
 
-static void set_tracked(struct plugin *plugin, struct connection *connection,
-                        const struct frame_reply *reply) {
-        if (reply->is_untracked || (reply->is_tracked && connection->is_closed))
-                connection->is_tracked = reply->is_tracked;
-        else if (reply->is_tracked)
-                connections_track(&plugin->connections, connection);
-}
-
 /* Ignore the reply to a request that is not kept. */
 static int process_reply(struct plugin *plugin, const struct frame_reply *reply) {
         struct record *record = records_find(&plugin->records, reply->number);
@@ -203,7 +159,8 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
 
         if (!record)
                 return 0;
-        set_tracked(plugin, record->connection, reply);
+        if (reply->is_tracked || reply->is_untracked)
+                connections_track(&plugin->connections, record->connection, reply->is_tracked);
         if (reply->has_message)
                 r = reply_publish(record, reply);
         if (r != -ENOMEM)

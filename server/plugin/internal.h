@@ -83,10 +83,7 @@ struct connection {
  */
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
-        /*
-         * the connections that the next tick checks: it kicks those refused, or tracked and
-         * dropping; oldest first
-         */
+        /* the connections that the next tick kicks; oldest first */
         struct connection *scheduled;
         uint64_t last_number;
 };
@@ -288,11 +285,6 @@ void connection_free(struct plugin *plugin, struct connection *connection);
 /* Return NULL if no open connection has this number. */
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 
-/*
- * Append the number of each tracked connection, a uint64_t. Check buf_failed() for lack of memory.
- */
-void connections_append_tracked(const struct connections *connections, struct buf *numbers);
-
 /* Append the connections for WELCOME. Check buf_failed() for lack of memory. */
 void connections_append_welcome(const struct connections *connections, struct buf *bytes);
 
@@ -302,15 +294,21 @@ void connections_append_welcome(const struct connections *connections, struct bu
  * (protocol/broker_log.h), so the next tick disconnects it. The two calls can come in either order:
  * a client for which a message was dropped before is disconnected after it has registered.
  */
-void connections_track(struct connections *connections, struct connection *connection);
+void connections_track(struct connections *connections, struct connection *connection, bool is_tracked);
 void connections_note_drop(struct connections *connections, struct slice client_id);
+
+/*
+ * The registrations of all connections are lost: kick the tracked clients, except the sender of
+ * HELLO, at the next tick.
+ */
+void connections_untrack_all(struct connections *connections, const struct mosquitto *sender);
 
 /* Kick the client at the next tick, after the PUBACK of its present message. */
 void connections_refuse(struct connections *connections, struct connection *connection);
 
 /*
- * Kick the refused clients and the slow watchers. Call at a tick: a client's connection must
- * not end during a callback for this client, or while the broker publishes.
+ * Kick the scheduled clients. Call at a tick: a client's connection must not end during a callback
+ * for this client, or while the broker publishes.
  */
 void connections_kick_scheduled(struct plugin *plugin);
 

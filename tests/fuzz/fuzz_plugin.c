@@ -77,7 +77,7 @@ static bool must_kick_store;
 
 /*
  * The plugin has read a line of the log that names the client, or has refused a message of the
- * client.
+ * client, or the store has sent HELLO or KICK.
  */
 static bool may_be_kicked[N_CLIENTS];
 
@@ -467,6 +467,8 @@ static void note_frame(const char *topic, struct slice payload) {
         struct frame_to_plugin_record record;
         struct slice records;
 
+        if (strcmp(topic, COMPANION_HELLO) == 0) /* perhaps of another instance */
+                memset(may_be_kicked, 1, sizeof(may_be_kicked));
         if (strcmp(topic, COMPANION_FRAME_TO_PLUGIN) != 0 || frame_to_plugin_read(payload, &records) < 0)
                 return;
         while (frame_to_plugin_next(&records, &record)) {
