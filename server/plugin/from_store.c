@@ -120,7 +120,7 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
         plugin->hello_client = sender;
         plugin->is_other_version = false;
         plugin->n_untaken = 0;
-        to_store_send_after_frame(plugin);
+        to_store_send(plugin, COMPANION_FRAMES_MAX);
         return 0;
 }
 
@@ -253,7 +253,7 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
 
         r = process_records(plugin, records);
         if (r == 0)
-                to_store_send_after_frame(plugin);
+                to_store_send(plugin, COMPANION_FRAMES_MAX);
         return r;
 }
 
@@ -282,7 +282,7 @@ void from_store_process_waiting(struct plugin *plugin) {
                 DL_DELETE(plugin->store_frames, frame);
                 free(frame);
         }
-        to_store_send_after_frame(plugin);
+        to_store_send(plugin, COMPANION_FRAMES_MAX);
 }
 
 void from_store_drop_waiting(struct plugin *plugin) {
@@ -295,26 +295,15 @@ void from_store_drop_waiting(struct plugin *plugin) {
 
 /* 3. Messages */
 
-static const struct message_handler {
-        const char *topic;
-        int (*handle)(struct plugin *plugin, const struct mosquitto_evt_control *message);
-        bool accepts_new_sender; /* false: only over the connection that sent the last HELLO */
-} handlers[] = {
-        { COMPANION_HELLO, handle_hello, true },
-        { COMPANION_FRAME_TO_PLUGIN, handle_frame, false },
-};
-
-#define N_HANDLERS ARRAY_LENGTH(handlers)
+static const char *const topics[] = { COMPANION_HELLO, COMPANION_FRAME_TO_PLUGIN };
 
 /*
  * The broker calls the access checks for a client's message, but not for a bridge's: check each
- * sender here.
+ * sender here. Only HELLO is accepted over another connection than that of the last HELLO.
  */
-static bool is_accepted(const struct message_handler *handler, const struct plugin_load *load,
-                        const struct mosquitto *sender) {
-        if (!mosquitto_client_id(sender) || !acl_is_store(load, sender))
-                return false;
-        return handler->accepts_new_sender || sender == load->plugin->hello_client;
+static bool is_accepted(const struct plugin_load *load, const struct mosquitto *sender, bool is_hello) {
+        return mosquitto_client_id(sender) && acl_is_store(load, sender) &&
+               (is_hello || sender == load->plugin->hello_client);
 }
 
 /*
@@ -325,40 +314,36 @@ static bool is_accepted(const struct message_handler *handler, const struct plug
 static int on_control(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;
         const struct plugin_load *load = userdata;
+        bool is_hello = strcmp(message->topic, COMPANION_HELLO) == 0;
+        int r;
 
         (void)event;
         requests_drop_staged(load->plugin);
         plugin_check_deadlines(load->plugin);
-        for (size_t i = 0; i < N_HANDLERS; i++) {
-                if (strcmp(handlers[i].topic, message->topic) != 0 ||
-                    !is_accepted(&handlers[i], load, message->client))
-                        continue;
+        if (!is_accepted(load, message->client, is_hello))
+                return MOSQ_ERR_SUCCESS;
 
-                switch (handlers[i].handle(load->plugin, message)) {
-                case 0:
-                        break;
-                case -ENOMEM:
-                        fail_store(load->plugin, message->client);
-                        return MOSQ_ERR_NOMEM;
-                default:
-                        mosquitto_log_printf(MOSQ_LOG_WARNING,
-                                             "statestore: malformed message ignored: topic=%s",
-                                             handlers[i].topic);
-                }
+        r = is_hello ? handle_hello(load->plugin, message) : handle_frame(load->plugin, message);
+        if (r == -ENOMEM) {
+                fail_store(load->plugin, message->client);
+                return MOSQ_ERR_NOMEM;
         }
+        if (r < 0)
+                mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: malformed message ignored: topic=%s",
+                                     message->topic);
         return MOSQ_ERR_SUCCESS;
 }
 
 int from_store_register(struct plugin_load *load) {
-        for (size_t i = 0; i < N_HANDLERS; i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(topics); i++) {
                 int result;
 
                 /*
                  * 2.1 accepts one callback for each control topic, not one for each listener: the
                  * first load has it.
                  */
-                result = mosquitto_callback_register(load->id, MOSQ_EVT_CONTROL, on_control,
-                                                     handlers[i].topic, load);
+                result =
+                        mosquitto_callback_register(load->id, MOSQ_EVT_CONTROL, on_control, topics[i], load);
                 if (result != MOSQ_ERR_SUCCESS && result != MOSQ_ERR_ALREADY_EXISTS)
                         return broker_errno(result);
         }
@@ -366,8 +351,8 @@ int from_store_register(struct plugin_load *load) {
 }
 
 void from_store_unregister(struct plugin_load *load) {
-        for (size_t i = 0; i < N_HANDLERS; i++)
-                mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, handlers[i].topic);
+        for (size_t i = 0; i < ARRAY_LENGTH(topics); i++)
+                mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, topics[i]);
 }
 
 void from_store_kick_failed(struct plugin *plugin) {

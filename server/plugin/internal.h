@@ -384,12 +384,11 @@ int send_banner(void);
 int send_welcome(struct plugin *plugin, const struct hello *hello);
 
 /*
- * Send what waits: on arrival of a record, if no frame is outstanding; after a frame of the store,
- * up to COMPANION_FRAMES_MAX outstanding frames. Nothing is sent before HELLO, or if memory is
- * short. Call the first at each tick, too: it sends what could not be sent for lack of memory.
+ * Send what waits, until so many frames are outstanding: 1 on arrival of a record, and at each tick
+ * what could not be sent for lack of memory; COMPANION_FRAMES_MAX after a frame of the store.
+ * Nothing is sent before HELLO, or if memory is short.
  */
-void to_store_send_on_arrival(struct plugin *plugin);
-void to_store_send_after_frame(struct plugin *plugin);
+void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
 
 /* The store has reported the end of the records up to this number; their execution took execution_ns. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns);

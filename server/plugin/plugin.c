@@ -112,7 +112,7 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         connections_kick_scheduled(plugin);
         from_store_process_waiting(plugin);
         plugin_check_deadlines(plugin);
-        to_store_send_on_arrival(plugin);
+        to_store_send(plugin, 1);
         set_next_tick(plugin, event_data);
         acl_order_changed(
                 load); /* another plugin may have ended the reload event before plugin_on_reload() */

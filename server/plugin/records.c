@@ -80,7 +80,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         fair_queues_add(&records->queues, connection->queue, &record->waiting, n_bytes);
         DL_APPEND2(records->by_arrival, record, arrival_prev, arrival_next);
         connection->n_kept++;
-        to_store_send_on_arrival(plugin);
+        to_store_send(plugin, 1);
 }
 
 void records_add_end(struct plugin *plugin, struct connection *connection) {
@@ -91,7 +91,7 @@ void records_add_end(struct plugin *plugin, struct connection *connection) {
         connection->is_closed = true;
         connection->end = (struct record){ .connection = connection };
         fair_queues_add(&plugin->records.queues, connection->queue, &connection->end.waiting, 0);
-        to_store_send_on_arrival(plugin);
+        to_store_send(plugin, 1);
 }
 
 struct record *records_next(const struct records *records) {

@@ -190,7 +190,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         return 0;
 }
 
-static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
+void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
         struct to_store *to_store = &plugin->to_store;
 
         if (!plugin->hello_client)
@@ -200,14 +200,6 @@ static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
                         return;
         if (to_store->is_frame_due)
                 (void)send_frame_to_store(plugin, false); /* if memory is short, the store asks again */
-}
-
-void to_store_send_on_arrival(struct plugin *plugin) {
-        send_frames(plugin, 1);
-}
-
-void to_store_send_after_frame(struct plugin *plugin) {
-        send_frames(plugin, COMPANION_FRAMES_MAX);
 }
 
 /*
@@ -254,7 +246,7 @@ static void check_timeout(struct plugin *plugin, int64_t now_ns) {
                 return;
         to_store->timeout_ns = now_ns + COMPANION_FRAME_TIMEOUT_NS;
         to_store->is_frame_due = true;
-        to_store_send_on_arrival(plugin);
+        to_store_send(plugin, 1);
 }
 
 int64_t plugin_deadline_ns(const struct plugin *plugin) {
