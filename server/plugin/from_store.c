@@ -4,19 +4,12 @@
  * HELLO, and frames of the store.
  *
  * The broker queues each message that a plugin publishes, and looks up the client id when it
- * processes this queue. If the client reconnected in between, the new connection would get a
- * notification for the old one. So the plugin keeps frames with notifications, and those behind
- * them, until the tick, and looks up the connections then. mosquitto 2.0 processes its queue
- * directly after the tick, before it reads any packet.
- *
- * mosquitto 2.1 reads packets after the tick, so there the plugin publishes at once. If a client
- * with a persistent session disconnects in the same iteration of the broker's loop, it gets the
- * notification when it reconnects.
+ * processes this queue. If a client with a persistent session disconnects in the same iteration of
+ * the broker's loop, it gets the notification when it reconnects.
  */
 
 #include <errno.h>
 #include <sodium.h>
-#include <utlist.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -104,7 +97,6 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
         int r;
 
         plugin->hello_client = NULL;
-        from_store_drop_waiting(plugin); /* the store repeats what WELCOME does not acknowledge */
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)
                 return r;
@@ -144,13 +136,6 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
 }
 
 /* 2. Frames */
-
-/* A frame that waits for the tick. */
-struct store_frame {
-        struct store_frame *prev, *next;
-        size_t length;
-        uint8_t bytes[]; /* its records */
-};
 
 /* Ignore the reply to a request that is not kept. */
 static int process_reply(struct plugin *plugin, const struct frame_reply *reply) {
@@ -221,26 +206,6 @@ static int process_records(struct plugin *plugin, struct slice records) {
         return 0;
 }
 
-static bool has_notification(struct slice records) {
-        struct frame_to_plugin_record record;
-
-        while (frame_to_plugin_next(&records, &record))
-                if (record.kind == FRAME_NOTIFICATION)
-                        return true;
-        return false;
-}
-
-static int keep_until_tick(struct plugin *plugin, struct slice records) {
-        struct store_frame *frame = malloc(sizeof(*frame) + records.length);
-
-        if (!frame)
-                return -ENOMEM;
-        frame->length = records.length;
-        memcpy(frame->bytes, records.data, records.length);
-        DL_APPEND(plugin->store_frames, frame);
-        return 0;
-}
-
 static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct slice records;
         int r;
@@ -248,9 +213,6 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
         r = frame_to_plugin_read((struct slice){ message->payload, message->payloadlen }, &records);
         if (r < 0)
                 return r;
-        if (plugin->has_ticked && !broker_is_2_1() && (plugin->store_frames || has_notification(records)))
-                return keep_until_tick(plugin, records);
-
         r = process_records(plugin, records);
         if (r == 0)
                 to_store_send(plugin, COMPANION_FRAMES_MAX);
@@ -264,33 +226,6 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
 static void fail_store(struct plugin *plugin, const struct mosquitto *client) {
         plugin->failed_client = client;
         plugin->hello_client = NULL;
-        from_store_drop_waiting(plugin);
-}
-
-void from_store_process_waiting(struct plugin *plugin) {
-        struct store_frame *frame;
-
-        if (!plugin->store_frames)
-                return;
-        while ((frame = plugin->store_frames)) {
-                struct slice records = { frame->bytes, frame->length };
-
-                if (process_records(plugin, records) < 0) {
-                        fail_store(plugin, plugin->hello_client);
-                        return;
-                }
-                DL_DELETE(plugin->store_frames, frame);
-                free(frame);
-        }
-        to_store_send(plugin, COMPANION_FRAMES_MAX);
-}
-
-void from_store_drop_waiting(struct plugin *plugin) {
-        struct store_frame *frame, *next;
-
-        DL_FOREACH_SAFE(plugin->store_frames, frame, next)
-        free(frame);
-        plugin->store_frames = NULL;
 }
 
 /* 3. Messages */

@@ -112,8 +112,6 @@ struct to_store {
         struct frame_counters counters;
 };
 
-struct store_frame;
-
 /*
  * How far the plugin has published the notifications of the store (COMPANION_FRAME_TO_PLUGIN).
  */
@@ -156,7 +154,6 @@ struct plugin {
         size_t n_checked_store_clients, checked_store_clients_capacity;
         bool requires_client_id; /* a load has a client_id, which the store must have */
 
-        struct store_frame *store_frames; /* that wait for the next tick; the oldest first */
         struct notification_position position;
         /*
          * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or after
@@ -169,7 +166,7 @@ struct plugin {
          * next tick ends it.
          */
         const struct mosquitto *failed_client;
-        bool has_ticked;  /* the broker has sent a tick; before the first, frames are processed at once */
+        bool has_ticked;  /* the broker has sent a tick: some releases send none */
         bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
         struct line_limit too_many_limit, unavailable_limit, dropped_limit;
 
@@ -431,12 +428,6 @@ void from_store_unregister(struct plugin_load *load);
  * 2.0.22 ignore the result of a callback for a control topic. Call at a tick.
  */
 void from_store_kick_failed(struct plugin *plugin);
-
-/* Process the frames that wait for the tick. */
-void from_store_process_waiting(struct plugin *plugin);
-
-/* Drop the frames that wait for the tick. */
-void from_store_drop_waiting(struct plugin *plugin);
 
 /* Call at the end of each connection: it may be that of hello_client or failed_client. */
 void from_store_forget(struct plugin *plugin, const struct mosquitto *client);

@@ -110,7 +110,6 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         requests_drop_staged(plugin);
         from_store_kick_failed(plugin);
         connections_kick_scheduled(plugin);
-        from_store_process_waiting(plugin);
         plugin_check_deadlines(plugin);
         to_store_send(plugin, 1);
         set_next_tick(plugin, event_data);
@@ -206,7 +205,6 @@ static int plugin_init(struct plugin *plugin) {
 }
 
 static void plugin_deinit(struct plugin *plugin) {
-        from_store_drop_waiting(plugin);
         records_deinit(plugin);
         connections_deinit(plugin);
         fair_queues_deinit(&plugin->records.queues);

@@ -7,10 +7,9 @@ import paho.mqtt.client as paho
 import pytest
 
 from support import companion
-from support.broker import version
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.connection import Disconnected
-from support.plugin import CONTROL, disconnect_while_notified, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, peer, site, site_with  # noqa: F401 fixtures
 from support.process import PATIENCE
 
 @pytest.fixture
@@ -116,17 +115,6 @@ def test_no_notification_is_queued_for_a_disconnected_client(site, peer, client,
     again = site.connect(client.id, clean_start=False, session_expiry=1000)
     assert again.session_present
     assert again.messages() == []
-
-
-@pytest.mark.skipif(version() >= (2, 1), reason="OPERATIONS.md says so: mosquitto 2.1 queues it")
-def test_no_notification_is_queued_for_a_client_that_disconnects_at_the_same_time(site, peer, client):
-    for _ in range(20):
-        disconnect_while_notified(site, peer, client, client.number)
-
-        client = site.connect(client.id, clean_start=False, session_expiry=1000)
-        assert client.session_present
-        assert client.messages() == []
-        client.number = peer.number_of(client)
 
 
 def test_notifications_arrive_in_the_order_in_which_they_were_sent(peer, client):

@@ -230,7 +230,7 @@ def test_a_frame_for_which_the_plugin_has_no_memory_disconnects_the_store(site_w
     peer, client = site.served(), site.connect()
     connection = peer.number_of(client)
 
-    # 2.0: no memory to keep the frame until the tick; 2.1: no memory for the topic
+    # no memory for the topic
     peer.send(peer.encode_notification("k" * 20000, [connection], payload=bytes(65536)))
     peer.wait_until_closed()
 
