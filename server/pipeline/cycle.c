@@ -281,7 +281,6 @@ static void apply_policy(struct pipeline *pipeline, struct now now) {
 /* The session is with this kind of broker from now on. */
 static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
         delivery_serve(&pipeline->delivery, broker_kind);
-        execute_admit_early(pipeline);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
 }
 

@@ -4,10 +4,9 @@
  * Process a request from its arrival until its reply is in the batch.
  *
  * With the plugin, requests arrive in frames, whose records wait in frames_in. Without the plugin,
- * they arrive as messages. While the broker kind is unknown, messages wait as early messages,
- * because a broker with the plugin has requests only in frames. Later, a message is executed on
- * arrival if no other message waits, the quantum is not used up, and the batch may take the
- * message. Otherwise it waits in the inbox.
+ * they arrive as messages. A message is executed on arrival if the broker kind is known, no other
+ * message waits, the quantum is not used up, and the batch may take the message. Otherwise it waits
+ * in the inbox. If the broker turns out to have the plugin, the requests in the inbox are dropped.
  */
 
 #include <errno.h>
@@ -356,26 +355,6 @@ static int admit(struct pipeline *pipeline, const struct message *message, enum 
         return 0;
 }
 
-void execute_admit_early(struct pipeline *pipeline) {
-        struct message *message;
-
-        while ((message = inbox_first_early(&pipeline->inbox))) {
-                enum message_kind kind = kind_of(pipeline, message);
-                int r;
-
-                if (!is_accepted(pipeline, kind)) {
-                        inbox_drop_early(&pipeline->inbox);
-                        continue;
-                }
-                r = inbox_admit_early(&pipeline->inbox, queue_of(pipeline, message, kind),
-                                      PIPELINE_INBOX_MAX);
-                if (r < 0) {
-                        count_refused_by_inbox(pipeline, message, r);
-                        inbox_drop_early(&pipeline->inbox);
-                }
-        }
-}
-
 /*
  * Execute the first message, or the first record if no message waits: with the plugin, messages are
  * only those of test control. Returns false if nothing more can be executed now.
@@ -399,7 +378,7 @@ static bool execute_next(struct pipeline *pipeline, struct now now) {
         kind = kind_of(pipeline, message);
         if (!can_execute_now(pipeline, kind))
                 return false;
-        if (is_accepted(pipeline, kind)) /* else it arrived from a broker without the plugin */
+        if (is_accepted(pipeline, kind)) /* else it arrived before the broker kind was known */
                 execute_message(pipeline, message, kind, arrived_ns, now);
         inbox_drop(&pipeline->inbox);
         return kind != MESSAGE_CONTROL; /* it may have changed the test clock: `now` is old */
@@ -445,10 +424,8 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
 
         if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now)) {
                 /* the caller's next event executes the records of a frame, if there is a storage */
-        } else if (session_broker_kind(&pipeline->session) == BROKER_UNKNOWN) {
-                session_extend_timeout(&pipeline->session, now);
-                r = inbox_add_early(&pipeline->inbox, message, now.mono_ns, PIPELINE_INBOX_MAX);
         } else {
+                session_extend_timeout(&pipeline->session, now);
                 r = admit(pipeline, message, kind, now);
         }
         if (r < 0)
@@ -457,6 +434,6 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
          * Publish the reply now, so that the broker forwards it while the pipeline reads the next
          * request.
          */
-        if (!pipeline->storage && inbox_is_empty(&pipeline->inbox) && pipeline->inbox.n_early_bytes == 0)
+        if (!pipeline->storage && inbox_is_empty(&pipeline->inbox))
                 cycle_advance(pipeline, now);
 }

@@ -141,12 +141,6 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now);
 /* Return true if messages can be executed: in OPEN, if the batch may take another message. */
 bool execute_can_begin(const struct pipeline *pipeline);
 
-/*
- * Move the messages that arrived while no broker was served to the queues of their clients. Drop
- * the requests if the broker has the plugin: it sends requests in frames.
- */
-void execute_admit_early(struct pipeline *pipeline);
-
 /* Return true if a message or a record in a frame waits. */
 bool execute_has_waiting(const struct pipeline *pipeline);
 

@@ -137,7 +137,7 @@ bool pipeline_is_idle(const struct pipeline *pipeline) {
 }
 
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
-        return pipeline->inbox.queues.n_bytes + pipeline->inbox.n_early_bytes + pipeline->frames_in.n_bytes;
+        return pipeline->inbox.queues.n_bytes + pipeline->frames_in.n_bytes;
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {

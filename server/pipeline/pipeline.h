@@ -236,9 +236,7 @@ bool pipeline_check_progress(struct pipeline *pipeline);
 /*
  * Return the bytes of waiting messages. Above PIPELINE_INBOX_PAUSE the caller stops reading while
  * the broker accepts no replies or a commit is stalled. Clients share PIPELINE_INBOX_MAX by the
- * rule of fair_queue/fair_queue.h. A message that exceeds its client's share is dropped and counted. While
- * the broker kind is unknown, there are no shares: a message is dropped and counted if all messages
- * together would exceed PIPELINE_INBOX_MAX.
+ * rule of fair_queue/fair_queue.h. A message that exceeds its client's share is dropped and counted.
  */
 #define PIPELINE_INBOX_PAUSE ((size_t)16 << 20)
 #define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
