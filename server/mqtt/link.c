@@ -467,7 +467,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 }
 
 bool link_has_room(const struct link *link) {
-        return link->n_outstanding < LINK_ROOM_MESSAGES &&
+        return link->n_outstanding < LINK_ROOM_MESSAGES && link->n_outstanding < link->send_maximum &&
                link->n_outstanding_bytes + link->n_unwritten_bytes < LINK_ROOM_BYTES;
 }
 

@@ -128,10 +128,12 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the caller may publish more. False if LINK_ROOM_MESSAGES are unacknowledged, or if
- * LINK_ROOM_BYTES wait: those of the unacknowledged messages, and those at QoS 0 that were published
- * since the socket last accepted everything. A message that exceeds these limits is still
- * published: link_publish() does not enforce them.
+ * Whether the caller may publish more. False if LINK_ROOM_MESSAGES or the broker's Receive Maximum
+ * are unacknowledged, or if LINK_ROOM_BYTES wait: those of the unacknowledged messages, and those at
+ * QoS 0 that were published since the socket last accepted everything. A message that exceeds these
+ * limits is still published: link_publish() does not enforce them. But libmosquitto holds back
+ * messages above the Receive Maximum, and messages at QoS 0 overtake these: the end of a request
+ * would then reach the plugin before its reply reaches the broker.
  *
  * A published message waits behind all earlier ones, whatever their clients, and libmosquitto keeps
  * a copy of each. So the limits are small, and messages wait with the caller, which serves its

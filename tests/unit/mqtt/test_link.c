@@ -36,6 +36,7 @@ static struct {
         uv_tcp_t listener, peer;
         uint16_t port;
         bool holds_connack, holds_suback; /* not sent until the test calls accept_client() */
+        uint8_t receive_maximum;          /* in CONNACK; 0: absent */
         unsigned int n_connections, n_connects, n_subscribes;
         uint8_t subscribe_id[2];
         uint8_t bytes[4 * LARGE]; /* received and not parsed */
@@ -53,7 +54,12 @@ static void broker_send(const void *data, size_t length) {
 }
 
 static void send_connack(void) {
-        broker_send("\x20\x03\x00\x00\x00", 5);
+        const uint8_t limited[] = { 0x20, 6, 0, 0, 3, 0x21, 0, broker.receive_maximum };
+
+        if (broker.receive_maximum > 0)
+                broker_send(limited, sizeof(limited));
+        else
+                broker_send("\x20\x03\x00\x00\x00", 5);
 }
 
 static void send_suback(void) {
@@ -354,6 +360,27 @@ Test(link, messages_at_qos_0_are_not_outstanding) {
                 publish(1, 10);
         }
         cr_expect_not(link_has_room(store_link));
+}
+
+/* libmosquitto holds back messages at QoS 1 above the broker's Receive Maximum, and no others. */
+Test(link, within_the_room_no_message_overtakes_another) {
+        uint32_t first, n_qos_1 = 0;
+
+        broker.receive_maximum = 2;
+        broker_close_connection();
+        run_until(&n_ups, 2);
+        first = n_published;
+        for (; link_has_room(store_link) && n_qos_1 < LINK_ROOM_MESSAGES; n_qos_1++)
+                publish(1, 10);
+        publish(0, 10);
+        run_until_received(n_qos_1 + 1);
+        cr_expect_eq(n_qos_1, 2);
+        for (uint32_t i = 0; i < broker.n_received; i++)
+                cr_expect_eq(broker.received[i].number, first + i);
+
+        send_puback(broker.received[0].id);
+        run_until(&n_acknowledged, 1);
+        cr_expect(link_has_room(store_link));
 }
 
 Test(link, only_messages_at_qos_1_are_acknowledged) {
