@@ -352,6 +352,7 @@ bool cycle_have_frames_failed(const struct pipeline *pipeline) {
 
 void cycle_restart_session(struct pipeline *pipeline) {
         delivery_pause(&pipeline->delivery);
+        frames_out_stop(&pipeline->frames_out);
         session_restart(&pipeline->session);
 }
 

@@ -26,9 +26,13 @@ void frames_out_start(struct frames_out *frames_out) {
         frames_out->has_failed = false;
 }
 
+void frames_out_stop(struct frames_out *frames_out) {
+        frames_out->has_failed = true;
+}
+
 void frames_out_fail(struct frames_out *frames_out) {
         publisher_count_out_of_memory(frames_out->publisher);
-        frames_out->has_failed = true;
+        frames_out_stop(frames_out);
 }
 
 /* 1. Publishing */

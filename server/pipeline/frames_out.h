@@ -38,6 +38,12 @@ void frames_out_deinit(struct frames_out *frames_out);
 /* Memory is too short for a record that somebody else makes: as if it could not be published. */
 void frames_out_fail(struct frames_out *frames_out);
 
+/*
+ * As if a frame could not be published: HELLO follows. Until then the notifications wait, and no
+ * reply must precede them.
+ */
+void frames_out_stop(struct frames_out *frames_out);
+
 /* HELLO is sent: drop the records that are not published, and clear has_failed. */
 void frames_out_start(struct frames_out *frames_out);
 

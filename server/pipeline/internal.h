@@ -118,7 +118,10 @@ void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcom
 /* Return true if the plugin does not get the records of this batch: it must send its requests again. */
 bool cycle_have_frames_failed(const struct pipeline *pipeline);
 
-/* Execute nothing until the plugin has replied to another HELLO, and sends its requests again. */
+/*
+ * Execute nothing until the plugin has replied to another HELLO, and sends its requests again. The
+ * replies of the present batch are then repeated, behind their notifications.
+ */
 void cycle_restart_session(struct pipeline *pipeline);
 
 /* As cycle_advance(). Then start a new quantum for the next pipeline_receive(). */

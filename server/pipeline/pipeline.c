@@ -81,6 +81,7 @@ void pipeline_connected(struct pipeline *pipeline, bool session_present, struct 
 void pipeline_disconnected(struct pipeline *pipeline) {
         session_disconnected(&pipeline->session);
         delivery_pause(&pipeline->delivery);
+        frames_out_stop(&pipeline->frames_out);
 }
 
 /*

@@ -34,7 +34,8 @@ static void publish_in_frame(struct pipeline *pipeline, const struct pending_rep
                 return;
         if (message) {
                 frames_out_flush(frames_out);
-                publisher_send(&pipeline->publisher, message, &id);
+                if (!frames_out->has_failed) /* else the plugin sends the request again */
+                        publisher_send(&pipeline->publisher, message, &id);
         }
         frames_out_reply(frames_out, &reply, NULL);
 }

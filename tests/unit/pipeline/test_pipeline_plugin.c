@@ -453,6 +453,35 @@ Test(with_plugin, lost_frame_of_the_plugin_leads_to_hello) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:+OK ");
 }
 
+/* The plugin sends a frame without records after a time-out, which the broker may drop. */
+static void send_empty_frame(bool is_lost) {
+        broker.loses_frames = is_lost;
+        broker.now.mono_ns = model_plugin_deadline(&broker.plugin);
+        model_plugin_tick(&broker.plugin, broker.now.mono_ns);
+        broker_flush(&broker);
+        broker.loses_frames = false;
+}
+
+/* When a client has its reply, the watchers are notified. */
+Test(with_plugin, replies_do_not_precede_notifications_if_a_frame_is_lost_during_a_commit) {
+        send("KEYNOTIFY", "k", NULL);
+        broker_forget(&broker);
+        broker.commit_result = 1;
+        send_as("d", 8, "SET", "k", "v");
+        send_empty_frame(true);
+        send_empty_frame(false);
+        cr_expect_eq(broker.n_sent, 0, "the commit has not ended");
+
+        broker_committed(&broker, 0);
+        broker.commit_result = 0;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker),
+                         CONTROL "hello:instance-1 " NOTIFY("1:0-end:7") "replies:+OK ");
+}
+
 /* Until WELCOME, the plugin may not know the loss: nothing is executed. */
 Test(with_plugin, nothing_is_executed_between_hello_and_welcome) {
         broker.is_plugin_stalled = true;
