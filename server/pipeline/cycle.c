@@ -261,8 +261,7 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
 
 /*
  * If a broker is served, apply next_policy, if there is one. Until then no request is executed and
- * no key expires, so the former policy decides nothing. Begin no commit while WELCOME is awaited:
- * WELCOME is processed only in OPEN.
+ * no key expires, so the former policy decides nothing.
  */
 static void apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
@@ -487,7 +486,6 @@ static bool must_repeat_hello(const struct pipeline *pipeline) {
                !pipeline->cycle.has_commit_failed && pipeline->session.state == SESSION_WITH_PLUGIN;
 }
 
-/* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         struct cycle *cycle = &pipeline->cycle;
         bool is_needed;
@@ -504,7 +502,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         is_needed = state_needs_commit(pipeline->state, now);
         if (cycle->has_commit_failed && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
-        if (!is_needed || cycle->state != CYCLE_OPEN || session_awaits_welcome(&pipeline->session))
+        if (!is_needed || cycle->state != CYCLE_OPEN)
                 return;
 
         cycle->work |= CYCLE_WORK_COMMIT;

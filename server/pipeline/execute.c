@@ -404,8 +404,10 @@ static bool receive_of_plugin(struct pipeline *pipeline, const struct message *m
         case SESSION_EVENT_NONE:
                 break;
         case SESSION_EVENT_WELCOME:
-                if (pipeline->cycle.state == CYCLE_OPEN) /* else HELLO is repeated after the timeout */
+                if (pipeline->cycle.state == CYCLE_OPEN)
                         cycle_serve_plugin(pipeline, &event.welcome, now);
+                else
+                        cycle_restart_session(pipeline);
                 break;
         case SESSION_EVENT_FRAME:
                 delivery_delivered(&pipeline->delivery, pipeline->frames_in.delivered);
@@ -425,7 +427,6 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now)) {
                 /* the caller's next event executes the records of a frame, if there is a storage */
         } else {
-                session_extend_timeout(&pipeline->session, now);
                 r = admit(pipeline, message, kind, now);
         }
         if (r < 0)

@@ -92,7 +92,6 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 
         pipeline->publisher.n_acknowledged++;
-        session_acknowledged(&pipeline->session, id, now);
         notified.registration = delivery_acknowledged(&pipeline->delivery, id);
         if (notified.registration && pipeline->session.state == SESSION_PLAIN &&
             pipeline->cycle.state == CYCLE_OPEN)

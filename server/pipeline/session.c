@@ -11,13 +11,11 @@
 #include "protocol/companion_box.h"
 
 /*
- * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO
- * again. Each early message restarts the timeout, because messages that waited in the session
- * precede WELCOME. WELCOME_TIMEOUT_MAX_NS limits this extension. Before the PUBACK there is no
- * limit: the broker may be slow.
+ * Time for WELCOME to arrive. Then the store sends HELLO again: the broker drops WELCOME if the queue
+ * of the store's session is full. A broker that is slower replies to each HELLO, and the last WELCOME
+ * counts.
  */
-#define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
-#define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
+#define WELCOME_TIMEOUT_NS INT64_C(10000000000)
 
 /* Delay of HELLO if memory was short: the shortage may be brief. */
 #define HELLO_RETRY_NS INT64_C(1000000000)
@@ -38,10 +36,6 @@ enum broker_kind session_broker_kind(const struct session *session) {
         default:
                 return BROKER_UNKNOWN;
         }
-}
-
-bool session_awaits_welcome(const struct session *session) {
-        return session->state == SESSION_HELLO_SENT || session->state == SESSION_HELLO_ACKNOWLEDGED;
 }
 
 void session_connected(struct session *session, bool session_present) {
@@ -102,17 +96,17 @@ static void send_hello(struct session *session, struct now now) {
         struct handshake_hello hello = { .instance_id = session->instance_id };
         uint8_t payload[HANDSHAKE_HELLO_MAX];
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
+        uint16_t id;
 
         session->hello.correlation = companion_number_pair(session->run, ++session->n_hellos);
-        session->hello.deadline_max_ns = INT64_MAX;
         message.correlation_data = hello_correlation(session);
         companion_hello_key(session->secret, message.correlation_data, session->hello.key);
         frames_in_start(session->frames_in, session->hello.key);
         frames_out_start(session->frames_out);
         memcpy(hello.key, session->hello.key, sizeof(hello.key));
         message.payload = (struct slice){ payload, handshake_hello_write(&hello, payload) };
-        if (publisher_send(session->publisher, &message, &session->hello.message_id) == 0)
-                enter(session, SESSION_HELLO_SENT, INT64_MAX);
+        if (publisher_send(session->publisher, &message, &id) == 0)
+                enter(session, SESSION_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
         else
                 session_restart_later(session, now);
 }
@@ -131,33 +125,15 @@ bool session_identify(struct session *session, struct now now) {
         return false;
 }
 
-void session_acknowledged(struct session *session, uint16_t id, struct now now) {
-        if (session->state != SESSION_HELLO_SENT || id != session->hello.message_id)
-                return;
-
-        session->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
-        enter(session, SESSION_HELLO_ACKNOWLEDGED, now.mono_ns + WELCOME_TIMEOUT_NS);
-}
-
-void session_extend_timeout(struct session *session, struct now now) {
-        int64_t until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-
-        if (session->state == SESSION_HELLO_ACKNOWLEDGED)
-                session->deadline_ns = until_ns < session->hello.deadline_max_ns
-                                               ? until_ns
-                                               : session->hello.deadline_max_ns;
-}
-
 /*
- * The broker drops WELCOME if the queue of the store's session is full, and clients can keep it
- * full. The store must not serve the broker as a plain broker meanwhile: any client could send
+ * Without WELCOME, the store must not serve the broker as a plain broker: any client could send
  * requests as another client.
  */
 void session_tick(struct session *session, struct now now) {
         if (now.mono_ns < session->deadline_ns)
                 return;
 
-        if (session->state == SESSION_HELLO_ACKNOWLEDGED)
+        if (session->state == SESSION_HELLO_SENT)
                 log_warning("the plugin in the broker does not reply yet: the store waits for it");
         enter(session, SESSION_NEW, INT64_MAX);
 }
@@ -197,7 +173,7 @@ static void receive_welcome(struct session *session, const struct message *messa
                             struct session_event *event) {
         int r;
 
-        if (!session_awaits_welcome(session) ||
+        if (session->state != SESSION_HELLO_SENT ||
             !slice_equal(message->correlation_data, hello_correlation(session)))
                 return;
 

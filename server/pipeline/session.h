@@ -17,7 +17,7 @@
  *                          ▲  │          │
  *                 time-out │  │ HELLO    │ no plugin, but it is required: WITHOUT_PLUGIN; its banner: NEW
  *                          │  ▼
- *                          HELLO_SENT ──PUBACK──► HELLO_ACKNOWLEDGED ──WELCOME──► WITH_PLUGIN
+ *                          HELLO_SENT ──WELCOME──► WITH_PLUGIN
  *
  * From each state, the end of the connection leads to DOWN.
  */
@@ -26,8 +26,7 @@ enum session_state {
         SESSION_NEW,                /* session_identify() must be called */
         SESSION_WITHOUT_PLUGIN,     /* the required plugin is awaited */
         SESSION_HELLO_DELAYED,      /* memory is short: HELLO is sent after deadline_ns */
-        SESSION_HELLO_SENT,         /* the PUBACK of HELLO is awaited, without a limit */
-        SESSION_HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
+        SESSION_HELLO_SENT,         /* WELCOME is awaited until deadline_ns */
         SESSION_PLAIN,              /* a broker without the plugin is served */
         SESSION_WITH_PLUGIN,        /* a broker with the plugin is served */
 };
@@ -36,8 +35,6 @@ enum session_state {
 struct hello_exchange {
         struct companion_number_pair correlation; /* its Correlation Data */
         uint8_t key[COMPANION_KEY_SIZE];          /* sent in it; decrypts WELCOME */
-        uint16_t message_id;
-        int64_t deadline_max_ns; /* session_extend_timeout() extends deadline_ns at most until then */
 };
 
 struct session {
@@ -67,9 +64,6 @@ struct session {
 
 /* BROKER_UNKNOWN unless a broker is served. */
 enum broker_kind session_broker_kind(const struct session *session);
-
-/* Return true if HELLO is sent and WELCOME has not arrived. */
-bool session_awaits_welcome(const struct session *session);
 
 void session_connected(struct session *session, bool session_present);
 void session_disconnected(struct session *session);
@@ -111,15 +105,6 @@ void session_event_deinit(struct session_event *event);
 /* Process a message of the plugin on its arrival. Returns false for other messages. */
 bool session_receive(struct session *session, const struct message *message, struct now now,
                      struct session_event *ret_event);
-
-/* The broker has acknowledged the message with this id. If it is HELLO, set the deadline for WELCOME. */
-void session_acknowledged(struct session *session, uint16_t id, struct now now);
-
-/*
- * Postpone the deadline for WELCOME. Call for each message that arrives before WELCOME: WELCOME may
- * be queued behind it.
- */
-void session_extend_timeout(struct session *session, struct now now);
 
 /* If the deadline for WELCOME, or of SESSION_HELLO_DELAYED, has passed, enter SESSION_NEW. */
 void session_tick(struct session *session, struct now now);

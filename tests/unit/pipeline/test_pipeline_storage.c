@@ -450,8 +450,28 @@ Test(deferral, deferred_hello_does_not_time_out) {
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         broker_tick(&broker);
+        broker_welcome(&broker);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        teardown();
+}
+
+/* WELCOME changes the state, so it needs an open batch. */
+Test(deferral, welcome_during_a_commit_leads_to_another_hello) {
+        setup();
+        broker_disconnect(&broker);
+        broker_meet_plugin(&broker, true);
+        broker.commit_result = 1;
         broker.now.wall_ms += CLOCK_STEP_MS;
-        check_storage(); /* must not commit the batch before welcome */
+        check_storage();
+        broker.n_serving = 0;
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        cr_expect_eq(broker.n_serving, 0);
+        cr_expect_str_eq(broker_sent(&broker), "");
+
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/hello:instance-1 ");
         broker_welcome(&broker);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         teardown();

@@ -170,7 +170,7 @@ Test(session, sends_hello_with_another_key_and_correlation_each_time) {
         cr_expect(slice_equal(first.instance_id, S(INSTANCE)));
         cr_expect_str_eq(sent.correlation, "77:1");
         cr_expect_eq(sent.qos, 1);
-        cr_expect(session_awaits_welcome(&session));
+        cr_expect_eq(session.state, SESSION_HELLO_SENT);
         cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN);
 
         session_restart(&session);
@@ -207,7 +207,6 @@ Test(session, repeats_a_hello_that_cannot_be_published_later) {
         sent.result = -ENOMEM;
         cr_expect_not(session_identify(&session, now));
         cr_expect_eq(session.state, SESSION_HELLO_DELAYED);
-        cr_expect_not(session_awaits_welcome(&session));
         cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN);
         cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
 
@@ -320,7 +319,7 @@ Test(session, ignores_a_welcome_without_memory) {
         cr_expect_eq(receive(COMPANION_WELCOME, S("77:1"), S("any")), SESSION_EVENT_NONE);
         cr_expect_eq(memory_stop_failing(), 1);
         cr_expect_eq(counters.n_drops[DROP_OUT_OF_MEMORY], 1);
-        cr_expect(session_awaits_welcome(&session));
+        cr_expect_eq(session.state, SESSION_HELLO_SENT);
         cr_expect_eq(receive_welcome(&(struct handshake_welcome){ 0 }), SESSION_EVENT_WELCOME);
 }
 
@@ -337,28 +336,13 @@ Test(session, logs_another_store_at_the_broker) {
         free(printed);
 }
 
-/* The time counts from the PUBACK of HELLO. */
 Test(session, repeats_hello_without_welcome) {
-        int64_t acknowledged_ns = 100 * NS_PER_S;
-
         say_hello();
-        session_extend_timeout(&session, now);
-        session_acknowledged(&session, (uint16_t)(sent.n + 1), now);
-        cr_expect_eq(session.deadline_ns, INT64_MAX, "another message was acknowledged");
-
-        now.mono_ns = acknowledged_ns;
-        session_acknowledged(&session, sent.n, now);
-        cr_expect_eq(session.deadline_ns, acknowledged_ns + WELCOME_TIMEOUT);
-        now.mono_ns += 5 * NS_PER_S;
-        session_extend_timeout(&session, now);
         cr_expect_eq(session.deadline_ns, now.mono_ns + WELCOME_TIMEOUT);
-        now.mono_ns = acknowledged_ns + 55 * NS_PER_S;
-        session_extend_timeout(&session, now);
-        cr_expect_eq(session.deadline_ns, acknowledged_ns + 60 * NS_PER_S, "the limit");
 
         now.mono_ns = session.deadline_ns - 1;
         session_tick(&session, now);
-        cr_expect(session_awaits_welcome(&session));
+        cr_expect_eq(session.state, SESSION_HELLO_SENT);
         now.mono_ns++;
         session_tick(&session, now);
         cr_expect_eq(session.state, SESSION_NEW);
