@@ -166,10 +166,10 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * HELLO, the first message on each connection of the store, at QoS 1. Correlation Data: run ":"
- * number, with ascending numbers from 1 in each run. Payload: struct handshake_hello. Each HELLO has
- * another key (companion_hello_key()). The plugin ignores a HELLO whose number is not higher than the
- * last one of the same run: the MQTT client of the store has repeated it.
+ * HELLO, the first message on each connection of the store, at QoS 1. Payload: struct
+ * handshake_hello. Its numbers ascend from 1 in each run. Each HELLO has another key
+ * (companion_hello_key()). The plugin ignores a HELLO whose number is not higher than the last one
+ * of the same run: the MQTT client of the store has repeated it.
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
  * most one store serves.
@@ -252,9 +252,9 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_PROBE  COMPANION_PROBES COMPANION_VERSION
 
 /*
- * WELCOME, the reply to HELLO, at QoS 0. Correlation Data: that of HELLO. Payload: struct
- * handshake_welcome, encrypted (companion_box_seal()) under the key in HELLO. Only the reply to the
- * last HELLO is valid.
+ * WELCOME, the reply to HELLO, at QoS 0. Payload: struct handshake_welcome, encrypted
+ * (companion_box_seal()) under the key in HELLO. Only the reply to the last HELLO is valid: the
+ * store cannot decrypt others, and ignores them.
  *
  * A new broker run means that the broker was restarted and every connection has ended, or that this
  * is another broker.
@@ -314,15 +314,3 @@ bool companion_client_id_is_random(struct slice client_id);
 
 #define COMPANION_WAIT_S_DEFAULT      10 /* the published clients' time-out */
 #define COMPANION_QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
-
-/*
- * Two numbers with ":" between them, and a NUL: the Correlation Data of HELLO and WELCOME.
- */
-struct companion_number_pair {
-        char text[2 * UINT64_DIGITS_MAX + 2];
-        size_t length;
-};
-struct companion_number_pair companion_number_pair(uint64_t first, uint64_t second);
-
-/* Parse a pair. Returns 0 or -EINVAL. */
-int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

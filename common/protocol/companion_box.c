@@ -9,10 +9,10 @@ int companion_box_init(void) {
         return sodium_init() < 0 ? -EIO : 0;
 }
 
-void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
+void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], uint64_t number,
                          uint8_t ret_key[COMPANION_KEY_SIZE]) {
-        crypto_generichash(ret_key, COMPANION_KEY_SIZE, correlation_data.data, correlation_data.length,
-                           secret, COMPANION_KEY_SIZE);
+        crypto_generichash(ret_key, COMPANION_KEY_SIZE, (const uint8_t *)&number, sizeof(number), secret,
+                           COMPANION_KEY_SIZE);
 }
 
 void companion_frame_key(const uint8_t hello_key[COMPANION_KEY_SIZE], uint8_t ret_key[COMPANION_KEY_SIZE]) {

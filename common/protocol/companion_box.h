@@ -27,11 +27,10 @@
 int companion_box_init(void);
 
 /*
- * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws
- * when its process starts. Each HELLO of the process has other Correlation Data, and so another
- * key.
+ * Derive the key in HELLO from HELLO's number and a random secret that the store draws when its
+ * process starts.
  */
-void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
+void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], uint64_t number,
                          uint8_t ret_key[COMPANION_KEY_SIZE]);
 
 /* Derive the key of the frames to the store from the key in HELLO. */

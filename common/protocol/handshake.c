@@ -9,22 +9,29 @@
 
 /* 1. HELLO */
 
-size_t handshake_hello_write(const struct handshake_hello *hello, uint8_t ret_payload[HANDSHAKE_HELLO_MAX]) {
+void handshake_hello_append(struct buf *payload, const struct handshake_hello *hello) {
         ASSERT(hello->instance_id.length > 0 && hello->instance_id.length <= COMPANION_INSTANCE_MAX);
 
-        ret_payload[0] = COMPANION_VERSION_NUMBER;
-        memcpy(ret_payload + 1, hello->key, COMPANION_KEY_SIZE);
-        memcpy(ret_payload + 1 + COMPANION_KEY_SIZE, hello->instance_id.data, hello->instance_id.length);
-        return 1 + COMPANION_KEY_SIZE + hello->instance_id.length;
+        wire_append_number(payload, COMPANION_VERSION_NUMBER, 1);
+        wire_append_number(payload, hello->run, 8);
+        wire_append_number(payload, hello->number, 8);
+        buf_append(payload, hello->key, COMPANION_KEY_SIZE);
+        buf_append_slice(payload, hello->instance_id);
 }
 
 int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello) {
-        if (payload.length <= 1 + COMPANION_KEY_SIZE || payload.length > HANDSHAKE_HELLO_MAX ||
-            payload.data[0] != COMPANION_VERSION_NUMBER)
+        struct wire_reader reader = { .rest = payload };
+        uint64_t version = wire_read_number(&reader, 1), run = wire_read_number(&reader, 8),
+                 number = wire_read_number(&reader, 8);
+
+        if (version != COMPANION_VERSION_NUMBER || reader.rest.length <= COMPANION_KEY_SIZE ||
+            reader.rest.length > COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
                 return -EBADMSG;
 
-        memcpy(ret_hello->key, payload.data + 1, COMPANION_KEY_SIZE);
-        ret_hello->instance_id = slice_skip(payload, 1 + COMPANION_KEY_SIZE);
+        *ret_hello = (struct handshake_hello){ .run = run,
+                                               .number = number,
+                                               .instance_id = slice_skip(reader.rest, COMPANION_KEY_SIZE) };
+        memcpy(ret_hello->key, reader.rest.data, COMPANION_KEY_SIZE);
         return 0;
 }
 

@@ -13,18 +13,19 @@
  *
  *   offset  bytes
  *        0      1  COMPANION_VERSION_NUMBER
- *        1     32  key
- *       33         up to the end: instance id
+ *        1      8  run
+ *        9      8  number
+ *       17     32  key
+ *       49         up to the end: instance id
  */
 struct handshake_hello {
+        uint64_t run, number;
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };
 
-#define HANDSHAKE_HELLO_MAX (1 + COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
-
-/* Write the payload, and return its length. */
-size_t handshake_hello_write(const struct handshake_hello *hello, uint8_t ret_payload[HANDSHAKE_HELLO_MAX]);
+/* Append the payload. Check buf_failed() for lack of memory. */
+void handshake_hello_append(struct buf *payload, const struct handshake_hello *hello);
 
 /*
  * Parse the payload. The instance id borrows from it. Returns 0, or -EBADMSG for another version or

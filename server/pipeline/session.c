@@ -86,26 +86,22 @@ static void log_other_version(struct session *session) {
 
 /* 2. HELLO */
 
-static struct slice hello_correlation(const struct session *session) {
-        return (struct slice){ (const uint8_t *)session->hello.correlation.text,
-                               session->hello.correlation.length };
-}
-
 /* Send HELLO, and drop the frames that belong to the one before. */
 static void send_hello(struct session *session, struct now now) {
-        struct handshake_hello hello = { .instance_id = session->instance_id };
-        uint8_t payload[HANDSHAKE_HELLO_MAX];
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        struct handshake_hello hello = { .run = session->run,
+                                         .number = ++session->n_hellos,
+                                         .instance_id = session->instance_id };
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
         uint16_t id;
 
-        session->hello.correlation = companion_number_pair(session->run, ++session->n_hellos);
-        message.correlation_data = hello_correlation(session);
-        companion_hello_key(session->secret, message.correlation_data, session->hello.key);
-        frames_in_start(session->frames_in, session->hello.key);
+        companion_hello_key(session->secret, hello.number, hello.key);
+        memcpy(session->hello_key, hello.key, sizeof(hello.key));
+        frames_in_start(session->frames_in, hello.key);
         frames_out_start(session->frames_out);
-        memcpy(hello.key, session->hello.key, sizeof(hello.key));
-        message.payload = (struct slice){ payload, handshake_hello_write(&hello, payload) };
-        if (publisher_send(session->publisher, &message, &id) == 0)
+        handshake_hello_append(&payload, &hello);
+        message.payload = buf_slice(&payload);
+        if (!buf_failed(&payload) && publisher_send(session->publisher, &message, &id) == 0)
                 enter(session, SESSION_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
         else
                 session_restart_later(session, now);
@@ -158,7 +154,7 @@ static int open_welcome(const struct session *session, struct slice box, uint8_t
 
         if (!text)
                 return -ENOMEM;
-        r = companion_box_open(box, session->hello.key, text, &length);
+        r = companion_box_open(box, session->hello_key, text, &length);
         if (r == 0)
                 r = handshake_welcome_read((struct slice){ text, length }, ret_welcome);
         if (r < 0)
@@ -168,24 +164,21 @@ static int open_welcome(const struct session *session, struct slice box, uint8_t
         return 0;
 }
 
-/* Ignore a WELCOME that replies to an earlier HELLO. */
+/* Ignore a WELCOME that cannot be decrypted: it replies to an earlier HELLO. */
 static void receive_welcome(struct session *session, const struct message *message,
                             struct session_event *event) {
         int r;
 
-        if (session->state != SESSION_HELLO_SENT ||
-            !slice_equal(message->correlation_data, hello_correlation(session)))
+        if (session->state != SESSION_HELLO_SENT)
                 return;
-
         r = open_welcome(session, message->payload, &event->text, &event->welcome);
         if (r == -ENOMEM)
                 publisher_count_out_of_memory(session->publisher); /* HELLO is repeated after the timeout */
-        else if (r < 0)
-                log_error("cannot read WELCOME of the plugin in the broker: load the plugin of this version "
-                          "of statestored");
-        else
-                event->type = SESSION_EVENT_WELCOME;
-        if (event->type == SESSION_EVENT_WELCOME && event->welcome.is_takeover)
+        if (r < 0)
+                return;
+
+        event->type = SESSION_EVENT_WELCOME;
+        if (event->welcome.is_takeover)
                 log_limited(&session->takeover_limit, LOG_ERROR,
                             "another statestored serves this broker, too: the two disconnect each other "
                             "repeatedly; stop one of them");

@@ -23,18 +23,12 @@
  */
 enum session_state {
         SESSION_DOWN,
-        SESSION_NEW,                /* session_identify() must be called */
-        SESSION_WITHOUT_PLUGIN,     /* the required plugin is awaited */
-        SESSION_HELLO_DELAYED,      /* memory is short: HELLO is sent after deadline_ns */
-        SESSION_HELLO_SENT,         /* WELCOME is awaited until deadline_ns */
-        SESSION_PLAIN,              /* a broker without the plugin is served */
-        SESSION_WITH_PLUGIN,        /* a broker with the plugin is served */
-};
-
-/* The latest HELLO. */
-struct hello_exchange {
-        struct companion_number_pair correlation; /* its Correlation Data */
-        uint8_t key[COMPANION_KEY_SIZE];          /* sent in it; decrypts WELCOME */
+        SESSION_NEW,            /* session_identify() must be called */
+        SESSION_WITHOUT_PLUGIN, /* the required plugin is awaited */
+        SESSION_HELLO_DELAYED,  /* memory is short: HELLO is sent after deadline_ns */
+        SESSION_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
+        SESSION_PLAIN,          /* a broker without the plugin is served */
+        SESSION_WITH_PLUGIN,    /* a broker with the plugin is served */
 };
 
 struct session {
@@ -57,9 +51,9 @@ struct session {
         uint64_t run;        /* random number of this process: see common/protocol/companion.h */
         uint64_t broker_run; /* of the last WELCOME */
         uint64_t n_hellos;
-        uint8_t secret[COMPANION_KEY_SIZE]; /* the keys of HELLO are derived from it */
-        struct slice instance_id;           /* borrowed */
-        struct hello_exchange hello;
+        uint8_t secret[COMPANION_KEY_SIZE];    /* the keys of HELLO are derived from it */
+        struct slice instance_id;              /* borrowed */
+        uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
 };
 
 /* BROKER_UNKNOWN unless a broker is served. */

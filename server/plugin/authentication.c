@@ -12,7 +12,7 @@
  *
  * mosquitto does not call the callbacks on listeners with use_identity_as_username or
  * use_subject_as_username. WELCOME tells the store whether the plugin has checked its CONNECT
- * (struct companion_welcome).
+ * (struct handshake_welcome).
  *
  * For enhanced authentication mosquitto calls other callbacks, and refuses the client if all defer.
  * The store does not use enhanced authentication, so the plugin refuses the store's client id to

@@ -18,18 +18,6 @@
 
 /* 1. HELLO */
 
-static int read_hello(struct hello *hello, const struct plugin *plugin,
-                      const struct mosquitto_evt_control *message) {
-        int r;
-
-        r = handshake_hello_read((struct slice){ message->payload, message->payloadlen }, &hello->payload);
-        if (r < 0)
-                return r;
-
-        hello->is_connect_checked = authentication_has_checked(plugin, message->client);
-        return properties_read_correlation(message->properties, &hello->run, &hello->number);
-}
-
 /*
  * Kick a former store with another client id, so that at most one store serves. A former
  * store with the same client id was disconnected by the broker.
@@ -79,10 +67,10 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
  * default, until HELLO arrives. If the store has another client id that can be guessed, warn that
  * the plugin does not protect it in that time.
  */
-static void warn_of_client_id(const struct plugin *plugin, const struct hello *hello) {
+static void warn_of_client_id(const struct plugin *plugin, bool is_guarded) {
         struct slice client_id = slice_from_string(plugin->store_client_id);
 
-        if (!hello->is_connect_checked || plugin->requires_client_id ||
+        if (!is_guarded || plugin->requires_client_id ||
             slice_equal(client_id, SLICE_LITERAL(COMPANION_CLIENT_ID_DEFAULT)) ||
             companion_client_id_is_random(client_id))
                 return;
@@ -93,19 +81,21 @@ static void warn_of_client_id(const struct plugin *plugin, const struct hello *h
                 LOG_TEXT(client_id));
 }
 
-static int accept_hello(struct plugin *plugin, struct hello *hello, const struct mosquitto *sender) {
+static int accept_hello(struct plugin *plugin, const struct handshake_hello *hello,
+                        const struct mosquitto *sender) {
+        struct handshake_welcome welcome = { .is_guarded = authentication_has_checked(plugin, sender) };
         int r;
 
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)
                 return r;
-        warn_of_client_id(plugin, hello);
-        set_instance(plugin, hello->payload.instance_id, sender);
+        warn_of_client_id(plugin, welcome.is_guarded);
+        set_instance(plugin, hello->instance_id, sender);
         slow_watchers_check_log(plugin);
-        hello->is_takeover = set_run(plugin, hello->run);
+        welcome.is_takeover = set_run(plugin, hello->run);
         plugin->hello_number = hello->number;
-        r = send_welcome(plugin, hello);
+        r = send_welcome(plugin, hello->key, &welcome);
         if (r < 0)
                 return r;
 
@@ -120,18 +110,18 @@ static int accept_hello(struct plugin *plugin, struct hello *hello, const struct
  * After the loss of the connection, the store's MQTT client repeats a HELLO without PUBACK. Ignore
  * it, because the frames would use the same nonces again. A new HELLO follows.
  */
-static bool is_repeated(const struct plugin *plugin, const struct hello *hello) {
+static bool is_repeated(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->run == plugin->run && hello->number <= plugin->hello_number;
 }
 
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
-        struct hello hello = { 0 };
+        struct handshake_hello hello;
         int r;
 
-        r = read_hello(&hello, plugin, message);
+        r = handshake_hello_read((struct slice){ message->payload, message->payloadlen }, &hello);
         if (r == 0 && !is_repeated(plugin, &hello))
                 r = accept_hello(plugin, &hello, message->client);
-        sodium_memzero(hello.payload.key, sizeof(hello.payload.key));
+        sodium_memzero(hello.key, sizeof(hello.key));
         return r;
 }
 

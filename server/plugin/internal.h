@@ -176,14 +176,6 @@ struct plugin {
         char *reply_prefix; /* NULL: none beside "clients/" */
 };
 
-/* A HELLO of the store. */
-struct hello {
-        uint64_t run, number; /* its Correlation Data */
-        struct handshake_hello payload;
-        bool is_connect_checked; /* authentication_has_checked() of the sender */
-        bool is_takeover;        /* the run of the last HELLO but one has returned */
-};
-
 /* The options of one load, and the state of its access checks. */
 struct plugin_load {
         struct plugin *plugin;
@@ -377,8 +369,11 @@ void records_expire(struct plugin *plugin, int64_t now_ns);
 
 int send_banner(void);
 
-/* Reply to HELLO. Frames have the new key from then on, and all numbered records are sent again. */
-int send_welcome(struct plugin *plugin, const struct hello *hello);
+/*
+ * Reply to HELLO with is_guarded and is_takeover of *welcome; this sets the other fields. Frames
+ * have a key derived from hello_key from then on, and all numbered records are sent again.
+ */
+int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome);
 
 /*
  * Send what waits, until so many frames are outstanding: 1 on arrival of a record, and at each tick
@@ -471,12 +466,6 @@ uint64_t notifications_delivered(const struct plugin *plugin);
  */
 void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);
-
-/* Parse the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
-int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
-                                uint64_t *ret_second);
-
-void cleanup_properties(mosquitto_property **list);
 
 /* A reply or a notification. */
 struct publication {

@@ -22,21 +22,6 @@ void cleanup_property_value(void *pointer_to_value) {
         property_value_free(*(void **)pointer_to_value);
 }
 
-int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
-                                uint64_t *ret_second) {
-        CLEANUP(cleanup_property_value) void *data = NULL;
-        uint16_t length;
-
-        while (properties && mosquitto_property_identifier(properties) != MQTT_PROP_CORRELATION_DATA)
-                properties = mosquitto_property_next(properties);
-        if (!properties)
-                return -EINVAL;
-
-        if (!mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &data, &length, false))
-                return -ENOMEM;
-        return companion_number_pair_read((struct slice){ data, length }, ret_first, ret_second);
-}
-
 /* mosquitto takes NUL-terminated texts, and copies them. */
 static int add_user_property(mosquitto_property **list, struct buf *text,
                              const struct user_property *property) {
@@ -72,7 +57,7 @@ static int add_properties(mosquitto_property **list, const struct publication *p
         return r;
 }
 
-void cleanup_properties(mosquitto_property **list) {
+static void cleanup_properties(mosquitto_property **list) {
         mosquitto_property_free_all(list);
 }
 

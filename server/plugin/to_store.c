@@ -16,76 +16,44 @@ int send_banner(void) {
                 NULL, COMPANION_BANNER, (int)strlen(COMPANION_VERSION), COMPANION_VERSION, 1, true, NULL));
 }
 
-/* Publish at QoS 0 to the store's client only. On success, the broker owns properties. */
-static int publish_to_store(const struct plugin *plugin, const char *topic, struct slice payload,
-                            mosquitto_property *properties) {
+/* Publish at QoS 0 to the store's client only. */
+static int publish_to_store(const struct plugin *plugin, const char *topic, struct slice payload) {
         return broker_errno(mosquitto_broker_publish_copy(
-                plugin->store_client_id, topic, (int)payload.length, payload.data, 0, false, properties));
+                plugin->store_client_id, topic, (int)payload.length, payload.data, 0, false, NULL));
 }
 
 /* 1. WELCOME */
 
-static int append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
-        CLEANUP(buf_deinit) struct buf connections = { 0 };
-        struct handshake_welcome welcome = { .is_guarded = hello->is_connect_checked,
-                                             .is_takeover = hello->is_takeover,
-                                             .broker_run = plugin->broker_run,
-                                             .delivered = notifications_delivered(plugin) };
-
-        connections_append_welcome(&plugin->connections, &connections);
-        if (buf_failed(&connections))
-                return -ENOMEM;
-
-        welcome.connections = buf_slice(&connections);
-        handshake_welcome_append(text, &welcome);
-        return buf_failed(text) ? -ENOMEM : 0;
-}
-
-static int encrypt_welcome(struct slice text, const struct hello *hello, uint8_t **ret_box) {
+static int publish_welcome(const struct plugin *plugin, const uint8_t *hello_key, struct slice text) {
+        CLEANUP(cleanup_free) uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
         uint8_t nonce[COMPANION_NONCE_SIZE];
-        uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
         if (!box)
                 return -ENOMEM;
 
         random_fill(nonce, sizeof(nonce));
-        companion_box_seal(text, hello->payload.key, nonce, box);
-        *ret_box = box;
-        return 0;
+        companion_box_seal(text, hello_key, nonce, box);
+        return publish_to_store(plugin, COMPANION_WELCOME,
+                                (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
 }
 
-static int publish_welcome(const struct plugin *plugin, const struct hello *hello) {
-        CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
-        CLEANUP(buf_deinit) struct buf text = { 0 };
-        CLEANUP(cleanup_free) uint8_t *box = NULL;
-        struct companion_number_pair pair = companion_number_pair(hello->run, hello->number);
-        int r;
-
-        r = broker_errno(mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA, pair.text,
-                                                       (uint16_t)pair.length));
-        if (r == 0)
-                r = append_welcome(&text, plugin, hello);
-        if (r == 0)
-                r = encrypt_welcome(buf_slice(&text), hello, &box);
-        if (r < 0)
-                return r;
-
-        r = publish_to_store(plugin, COMPANION_WELCOME,
-                             (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, properties);
-        if (r == 0)
-                properties = NULL; /* owned by the broker */
-        return r;
-}
-
-int send_welcome(struct plugin *plugin, const struct hello *hello) {
+int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome) {
+        CLEANUP(buf_deinit) struct buf connections = { 0 }, text = { 0 };
         struct to_store *to_store = &plugin->to_store;
         int r;
 
-        r = publish_welcome(plugin, hello);
+        welcome->broker_run = plugin->broker_run;
+        welcome->delivered = notifications_delivered(plugin);
+        connections_append_welcome(&plugin->connections, &connections);
+        welcome->connections = buf_slice(&connections);
+        handshake_welcome_append(&text, welcome);
+        if (buf_failed(&connections) || buf_failed(&text))
+                return -ENOMEM;
+        r = publish_welcome(plugin, hello_key, buf_slice(&text));
         if (r < 0)
                 return r;
 
-        companion_frame_key(hello->payload.key, to_store->key);
+        companion_frame_key(hello_key, to_store->key);
         to_store->n_frames = 0;
         to_store->n_outstanding = 0;
         to_store->n_ended = 0;
@@ -151,7 +119,7 @@ static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
 
         companion_frame_seal(buf_slice(frame), to_store->key, ++to_store->n_frames, box);
         return publish_to_store(plugin, COMPANION_FRAME_TO_STORE,
-                                (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA }, NULL);
+                                (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA });
 }
 
 /*

@@ -55,9 +55,8 @@ struct world {
 
         /* The last HELLO. */
         bool is_hello_sent, awaits_welcome;
-        struct handshake_hello hello;
+        struct handshake_hello hello, former_hello;
         uint8_t frame_key[COMPANION_KEY_SIZE];
-        char correlation[64], former_correlation[64];
 
         bool is_serving;   /* since WELCOME */
         bool has_lost;     /* a frame to the plugin, since HELLO */
@@ -71,12 +70,11 @@ struct world {
 /* 1. The messages of the store */
 
 static void take_hello(struct world *world, const struct message *message) {
-        ASSERT(message->qos == 1 && message->correlation_data.length < sizeof(world->correlation));
-        ASSERT(handshake_hello_read(message->payload, &world->hello) == 0);
+        world->former_hello = world->hello;
+        ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &world->hello) == 0);
+        ASSERT(world->hello.number > world->former_hello.number);
+        ASSERT(memcmp(world->hello.key, world->former_hello.key, COMPANION_KEY_SIZE) != 0);
         companion_frame_key(world->hello.key, world->frame_key);
-        memcpy(world->former_correlation, world->correlation, sizeof(world->correlation));
-        memcpy(world->correlation, message->correlation_data.data, message->correlation_data.length + 1);
-        ASSERT(strcmp(world->correlation, world->former_correlation) != 0);
         world->is_hello_sent = world->awaits_welcome = true;
         world->is_serving = world->has_lost = false;
         world->n_frames = world->n_taken = world->n_ended = 0;
@@ -155,11 +153,9 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
 
 static const uint8_t other_key[COMPANION_KEY_SIZE] = "another";
 
-static void receive(struct world *world, const char *topic, const char *correlation, struct slice payload) {
+static void receive(struct world *world, const char *topic, struct slice payload) {
         struct slice copy = text_copy(payload);
-        const struct message message = { .topic = slice_from_string(topic),
-                                         .correlation_data = slice_from_string(correlation),
-                                         .payload = copy };
+        const struct message message = { .topic = slice_from_string(topic), .payload = copy };
 
         pipeline_receive(world->pipeline, &message, world->now);
         text_free(&copy);
@@ -183,15 +179,13 @@ static void make_welcome(struct slice *input, struct buf *text) {
         handshake_welcome_append(text, &welcome);
 }
 
-static void deliver_welcome(struct world *world, struct slice text, const uint8_t *key,
-                            const char *correlation) {
+static void deliver_welcome(struct world *world, struct slice text, const uint8_t *key) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
         CLEANUP(cleanup_free) uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
         ASSERT(box);
         companion_box_seal(text, key, nonce, box);
-        receive(world, COMPANION_WELCOME, correlation,
-                (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+        receive(world, COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
 }
 
 static void say_welcome(struct world *world, struct slice *input) {
@@ -207,8 +201,10 @@ static void say_welcome(struct world *world, struct slice *input) {
                 buf_append_slice(&text, input_text(input));
         ASSERT(!buf_failed(&text));
         must_serve = must_serve && handshake_welcome_read(buf_slice(&text), &welcome) == 0;
-        deliver_welcome(world, buf_slice(&text), has_key ? world->hello.key : other_key,
-                        is_current ? world->correlation : world->former_correlation);
+        deliver_welcome(world, buf_slice(&text),
+                        !has_key     ? other_key
+                        : is_current ? world->hello.key
+                                     : world->former_hello.key);
         ASSERT(world->awaits_welcome == (was_awaited && !must_serve));
 }
 
@@ -284,18 +280,16 @@ static void deliver_frame(struct world *world, struct slice text, const uint8_t 
 
         ASSERT(box);
         companion_frame_seal(text, key, number, box);
-        receive(world, COMPANION_FRAME_TO_STORE, NULL,
-                (struct slice){ box, text.length + COMPANION_FRAME_EXTRA });
+        receive(world, COMPANION_FRAME_TO_STORE, (struct slice){ box, text.length + COMPANION_FRAME_EXTRA });
 }
 
 /* A frame with the right key, which the store has not received yet. */
 static void say_new_frame(struct world *world, struct slice text, uint64_t number) {
         uint64_t next = world->first + world->n_taken;
-        char correlation[sizeof(world->correlation)];
+        uint64_t n_hellos = world->hello.number;
         bool may_fail = world->fails;
         struct frame_to_store frame;
 
-        memcpy(correlation, world->correlation, sizeof(correlation));
         if (number == world->n_frames + 1 && frame_to_store_read(text, &frame) == 0 &&
             (world->n_frames == 0 || frame.first == next)) {
                 add_records(world, &frame);
@@ -304,7 +298,7 @@ static void say_new_frame(struct world *world, struct slice text, uint64_t numbe
         }
 
         deliver_frame(world, text, world->frame_key, number);
-        ASSERT(may_fail || strcmp(correlation, world->correlation) != 0); /* HELLO is sent */
+        ASSERT(may_fail || world->hello.number > n_hellos); /* HELLO is sent */
         world->is_serving = false;
 }
 
@@ -395,7 +389,7 @@ static void finish(struct world *world) {
         ASSERT(world->awaits_welcome || (world->is_serving && !world->has_lost));
         if (world->awaits_welcome) {
                 handshake_welcome_append(&welcome, &(struct handshake_welcome){ .broker_run = 1 });
-                deliver_welcome(world, buf_slice(&welcome), world->hello.key, world->correlation);
+                deliver_welcome(world, buf_slice(&welcome), world->hello.key);
         }
         ASSERT(world->is_serving);
         header.first = world->n_frames > 0 ? world->first + world->n_taken : 1;

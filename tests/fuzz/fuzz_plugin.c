@@ -451,9 +451,13 @@ static struct slice take_payload(struct slice *input, const char *topic, struct 
         if (has_frame && input_chance(input, 80))
                 return take_frame_to_plugin(input, buf);
         if (is_hello && input_chance(input, 80)) {
+                uint8_t number = input_byte(input);
+
                 buf_append(buf, &version, 1);
-                buf_append_string(buf, "0123456789abcdef0123456789abcde");
-                buf_append(buf, &(uint8_t){ input_byte(input) }, 1);
+                buf_append(buf, "\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0", 15); /* run, and 7 bytes of number */
+                buf_append(buf, &number, 1);
+                buf_append_string(buf, "0123456789abcdef0123456789abcde"); /* the key */
+                buf_append(buf, &number, 1);
         }
         buf_append_slice(buf, input_text(input));
         ASSERT(!buf_failed(buf));
@@ -545,6 +549,7 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         mosquitto_property *properties = take_properties(input);
         struct buf bytes = { 0 };
         struct slice payload = take_payload(input, topic, &bytes);
+        struct handshake_hello hello;
         struct mosquitto_evt_control message = {
                 .client = client,
                 .topic = topic,
@@ -553,11 +558,9 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
                 .qos = 1,
         };
 
-        if (payload.length > sizeof(hello_key) && client == &clients[STORE] &&
-            strcmp(topic, COMPANION_HELLO) == 0)
-                memcpy(hello_key, payload.data + 1, sizeof(hello_key));
-        if (input_chance(input, 80)) /* a HELLO needs it */
-                mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA, "1:2", 3);
+        if (client == &clients[STORE] && strcmp(topic, COMPANION_HELLO) == 0 &&
+            handshake_hello_read(payload, &hello) == 0)
+                memcpy(hello_key, hello.key, sizeof(hello_key));
         message.properties = properties;
         note_frame(topic, payload);
         control_sender = client;

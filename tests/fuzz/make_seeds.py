@@ -181,15 +181,15 @@ CONTROL = numbered(
 
 # An event is a client, a kind, and what the kind takes: properties, a payload, QoS, the retain flag. In a list of properties,
 # each takes six bytes here: name, value, no data, two numbers, kind.
-HELLO = bytes([0, 8, 0, 0, 7, 8]) + b"instance" + bytes([0])
+HELLO = bytes([0, 8, 0, 0, 7, 8]) + b"instance"
 REQUEST = bytes([2, 12, 1, 0, 3, 0, 3, 0, 1, 1, 0, 3]) + b"abc" + bytes([1, 0, 0])
 # Frames of the store: a reply that tracks the connection, and an end; a notification; no record.
-REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 0, 2, 1, 0, 0, 0, 9, 0])
-NOTIFY = bytes([0, 9, 0, 0, 1, 3, 0, 1, 0, 1, 0, 0, 1]) + b"k" + bytes([0])
-EMPTY = bytes([0, 9, 0, 0, 0, 0])
+REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 0, 2, 1, 0, 0, 0, 9])
+NOTIFY = bytes([0, 9, 0, 0, 1, 3, 0, 1, 0, 1, 0, 0, 1]) + b"k"
+EMPTY = bytes([0, 9, 0, 0, 0])
 DROP = bytes([0, 7, 2, 0, 255])
 TICK = bytes([0, 2])
-STARVED = bytes([0, 8, 0, 0, 7, 18]) + b"no memory for this" + bytes([0])
+STARVED = bytes([0, 8, 0, 0, 7, 18]) + b"no memory for this"
 PLUGIN = numbered(
     HELLO, REQUEST, HELLO + REQUEST, HELLO + REQUEST * 3 + bytes([2, 1]) + REQUEST, bytes([0, 0, 1, 0, 2, 0, 3, 0]),
     bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), TICK + bytes([0, 3]) + HELLO, STARVED + TICK + HELLO + REQUEST,

@@ -44,8 +44,8 @@ def open_frame(box, key):
 # To the plugin
 
 
-def hello(key, instance, version=VERSION):
-    return bytes([version]) + key + instance
+def hello(key, instance, run=1, number=1, version=VERSION):
+    return struct.pack("!BQQ", version, run, number) + key + instance
 
 
 def _text(data):

@@ -35,11 +35,8 @@ static void put(struct model_plugin *plugin, struct model_output output, const s
         plugin->outputs[plugin->n_outputs++] = output;
 }
 
-static void put_to_store(struct model_plugin *plugin, const char *topic, struct slice correlation_data,
-                         struct slice payload) {
-        const struct message message = { .topic = slice_from_string(topic),
-                                         .correlation_data = correlation_data,
-                                         .payload = payload };
+static void put_to_store(struct model_plugin *plugin, const char *topic, struct slice payload) {
+        const struct message message = { .topic = slice_from_string(topic), .payload = payload };
 
         put(plugin, (struct model_output){ .type = MODEL_TO_STORE }, &message);
 }
@@ -226,7 +223,7 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
         box = malloc(length);
         ASSERT(!buf_failed(&frame) && box);
         companion_frame_seal(buf_slice(&frame), plugin->key, ++plugin->n_frames, box);
-        put_to_store(plugin, COMPANION_FRAME_TO_STORE, (struct slice){ 0 }, (struct slice){ box, length });
+        put_to_store(plugin, COMPANION_FRAME_TO_STORE, (struct slice){ box, length });
         free(box);
         buf_deinit(&frame);
 
@@ -396,8 +393,8 @@ static void append_connections(const struct model_plugin *plugin, struct buf *co
 }
 
 /* The nonce may be constant because the key is new. */
-static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello, bool is_takeover,
-                         struct slice correlation_data) {
+static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello,
+                         bool is_takeover) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
         struct handshake_welcome welcome = { .is_guarded = true,
                                              .is_takeover = is_takeover,
@@ -412,8 +409,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
         box = malloc(text.length + COMPANION_BOX_EXTRA);
         ASSERT(!buf_failed(&connections) && !buf_failed(&text) && box);
         companion_box_seal(buf_slice(&text), hello->key, nonce, box);
-        put_to_store(plugin, COMPANION_WELCOME, correlation_data,
-                     (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+        put_to_store(plugin, COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
         free(box);
         buf_deinit(&connections);
         buf_deinit(&text);
@@ -423,23 +419,21 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
  * The store's MQTT client repeats a HELLO without PUBACK when it has reconnected, and then sends a
  * new one. Ignore the former: a nonce must not be used again under its key.
  */
-static bool is_repeated(const struct model_plugin *plugin, uint64_t run, uint64_t number) {
-        return run == plugin->run && number <= plugin->n_hellos;
+static bool is_repeated(const struct model_plugin *plugin, const struct handshake_hello *hello) {
+        return hello->run == plugin->run && hello->number <= plugin->n_hellos;
 }
 
 static void receive_hello(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
         struct handshake_hello hello;
-        uint64_t run, number;
 
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
-        ASSERT(companion_number_pair_read(message->correlation_data, &run, &number) == 0);
-        if (is_repeated(plugin, run, number))
+        if (is_repeated(plugin, &hello))
                 return;
 
         companion_frame_key(hello.key, plugin->key);
         set_instance(plugin, hello.instance_id);
-        send_welcome(plugin, &hello, set_run(plugin, run), message->correlation_data);
-        plugin->n_hellos = number;
+        send_welcome(plugin, &hello, set_run(plugin, hello.run));
+        plugin->n_hellos = hello.number;
         plugin->has_store = true;
         plugin->n_frames = 0;
         plugin->n_sent = 0;

@@ -74,7 +74,7 @@ struct model_plugin {
         bool has_store; /* HELLO has arrived over the present connection of the store */
         uint8_t key[COMPANION_KEY_SIZE];
         struct buf instance_id;
-        uint64_t run, n_hellos; /* the Correlation Data of the last HELLO */
+        uint64_t run, n_hellos; /* of the last HELLO */
         uint64_t former_run;    /* of the last HELLO of another run */
 
         uint64_t n_frames; /* since HELLO */

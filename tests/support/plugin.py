@@ -189,8 +189,7 @@ class Peer(Connection):
     # Sending
 
     def encode_hello(self, instance, key, **more):
-        more.setdefault("CorrelationData", f"{self.run}:{self.n_hellos}".encode())
-        return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode()), **more)
+        return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode(), self.run, self.n_hellos), **more)
 
     def hello(self, instance="instance-1"):
         """Return the numbers of the tracked connections that are open."""
@@ -198,11 +197,12 @@ class Peer(Connection):
         key = os.urandom(companion.KEY_SIZE)
         self.frame_key = None
         self.send(self.encode_hello(instance, key))
-        welcome = None
-        while not welcome or welcome.correlation != f"{self.run}:{self.n_hellos}".encode():
-            welcome = self.message(SYS + "welcome")
-        assert welcome.qos == 0
-        self.welcome = companion.welcome(companion.open_box(welcome.payload, key))
+        self.welcome = None
+        while not self.welcome:
+            message = self.message(SYS + "welcome")
+            assert message.qos == 0
+            with contextlib.suppress(companion.Forged):  # the reply to an earlier HELLO
+                self.welcome = companion.welcome(companion.open_box(message.payload, key))
         self.sequence = max(self.sequence, self.welcome.delivered)
         self.frame_key, self.n_frames, self.frames, self.records = companion.frame_key(key), 0, [], []
         early = [message for message in self._messages if message.topic == SYS + "frame"]

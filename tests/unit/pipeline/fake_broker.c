@@ -490,10 +490,9 @@ void broker_welcome(struct broker *broker) {
         broker_finish_work(broker);
 }
 
-struct message *broker_welcome_message(const struct broker *broker, struct slice text,
-                                       struct slice correlation) {
+struct message *broker_welcome_message(const struct broker *broker, struct slice text) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
-        struct message welcome = { .topic = S(COMPANION_WELCOME), .correlation_data = correlation }, *copy;
+        struct message welcome = { .topic = S(COMPANION_WELCOME) }, *copy;
         struct handshake_hello hello;
         uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
@@ -507,8 +506,8 @@ struct message *broker_welcome_message(const struct broker *broker, struct slice
         return copy;
 }
 
-void broker_say_welcome(struct broker *broker, struct slice text, struct slice correlation) {
-        struct message *welcome = broker_welcome_message(broker, text, correlation);
+void broker_say_welcome(struct broker *broker, struct slice text) {
+        struct message *welcome = broker_welcome_message(broker, text);
 
         pipeline_receive(broker->pipeline, welcome, broker->now);
         broker_finish_work(broker);
@@ -590,7 +589,7 @@ const char *broker_sent(struct broker *broker) {
                 size_t n_line_ends = 0, start = 0;
 
                 if (slice_equal(message->topic, S(COMPANION_HELLO)))
-                        start = 1 + COMPANION_KEY_SIZE; /* up to the instance id */
+                        start = 1 + 8 + 8 + COMPANION_KEY_SIZE; /* up to the instance id */
 
                 if (!append_notified(text, message->topic))
                         buf_append_slice(text, message->topic);

@@ -165,9 +165,8 @@ void broker_welcome(struct broker *broker);
  * A WELCOME with this text, encrypted under the key of the latest HELLO: free it, or let the store
  * receive it.
  */
-struct message *broker_welcome_message(const struct broker *broker, struct slice text,
-                                       struct slice correlation);
-void broker_say_welcome(struct broker *broker, struct slice text, struct slice correlation);
+struct message *broker_welcome_message(const struct broker *broker, struct slice text);
+void broker_say_welcome(struct broker *broker, struct slice text);
 
 /* Connect to a broker with the plugin, up to WELCOME. */
 void broker_serve_plugin(struct broker *broker);

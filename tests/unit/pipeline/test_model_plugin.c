@@ -107,19 +107,21 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 
 /* Connect, and exchange HELLO and WELCOME. */
 static void say_hello(void) {
-        struct companion_number_pair pair = companion_number_pair(run, ++n_hellos);
-        uint8_t payload[HANDSHAKE_HELLO_MAX];
-        struct handshake_hello hello = { .instance_id = slice_from_string(instance_id) };
+        struct handshake_hello hello = { .run = run,
+                                         .number = ++n_hellos,
+                                         .instance_id = slice_from_string(instance_id) };
+        struct buf payload = { 0 };
         struct message message = { .topic = S(COMPANION_HELLO), .qos = 1 };
         uint16_t id;
 
         memset(hello_key, (int)n_hellos, sizeof(hello_key));
         memcpy(hello.key, hello_key, sizeof(hello_key));
-        message.payload = (struct slice){ payload, handshake_hello_write(&hello, payload) };
-        message.correlation_data = (struct slice){ (const uint8_t *)pair.text, pair.length };
+        handshake_hello_append(&payload, &hello);
+        message.payload = buf_slice(&payload);
         frames_in_start(&frames_in, hello_key);
         frames_out_start(&frames_out);
         publish(NULL, &message, &id);
+        buf_deinit(&payload);
 }
 
 static void setup(void) {

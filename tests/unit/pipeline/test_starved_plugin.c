@@ -375,7 +375,7 @@ Test(starved_plugin, welcome_without_memory_is_dropped_and_hello_is_repeated) {
         broker_init_down(&broker, broker_config());
         broker_meet_plugin(&broker, false);
         handshake_welcome_append(&text, &welcome);
-        message = broker_welcome_message(&broker, buf_slice(&text), broker.hello->correlation_data);
+        message = broker_welcome_message(&broker, buf_slice(&text));
         memory_starve(1, 1);
         pipeline_receive(broker.pipeline, message, broker.now);
         cr_expect_eq(memory_stop_failing(), 1);

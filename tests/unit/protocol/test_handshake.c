@@ -9,6 +9,10 @@
 #define S   SLICE_LITERAL
 #define KEY "0123456789abcdef0123456789abcdef"
 
+#define RUN    "\x01\x02\x03\x04\x05\x06\x07\x08"
+#define NUMBER "\0\0\0\0\0\0\0\x09"
+#define HELLO  "\x07" RUN NUMBER
+
 /* The longest instance id. */
 #define INSTANCE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -16,22 +20,27 @@ static const struct {
         const char *name;
         struct slice instance_id, payload;
 } hellos[] = {
-        { "shortest instance id", S("i"), S("\x07" KEY "i") },
-        { "longest instance id", S(INSTANCE), S("\x07" KEY INSTANCE) },
+        { "shortest instance id", S("i"), S(HELLO KEY "i") },
+        { "longest instance id", S(INSTANCE), S(HELLO KEY INSTANCE) },
 };
 
 Test(handshake, reads_the_hello_that_it_writes) {
         for (size_t i = 0; i < N_ROWS(hellos); i++) {
-                struct handshake_hello hello = { .instance_id = hellos[i].instance_id }, parsed;
-                uint8_t bytes[HANDSHAKE_HELLO_MAX];
-                struct slice payload = { bytes, 0 };
+                struct handshake_hello hello = { .run = 0x0102030405060708,
+                                                 .number = 9,
+                                                 .instance_id = hellos[i].instance_id };
+                struct handshake_hello parsed;
+                struct buf payload = { 0 };
 
                 memcpy(hello.key, KEY, sizeof(hello.key));
-                payload.length = handshake_hello_write(&hello, bytes);
-                cr_expect(slice_equal(payload, hellos[i].payload), ROW(hellos, i));
-                cr_assert_eq(handshake_hello_read(payload, &parsed), 0, ROW(hellos, i));
+                handshake_hello_append(&payload, &hello);
+                cr_expect(slice_equal(buf_slice(&payload), hellos[i].payload), ROW(hellos, i));
+                cr_assert_eq(handshake_hello_read(buf_slice(&payload), &parsed), 0, ROW(hellos, i));
+                cr_expect_eq(parsed.run, hello.run, ROW(hellos, i));
+                cr_expect_eq(parsed.number, 9, ROW(hellos, i));
                 cr_expect_eq(memcmp(parsed.key, KEY, sizeof(parsed.key)), 0, ROW(hellos, i));
                 cr_expect(slice_equal(parsed.instance_id, hellos[i].instance_id), ROW(hellos, i));
+                buf_deinit(&payload);
         }
 }
 
@@ -39,17 +48,16 @@ Test(handshake, rejects_a_malformed_hello) {
         static const struct slice payloads[] = { { 0 },
                                                  S(""),
                                                  S("\x07"),
-                                                 S("\x07" KEY),
-                                                 S("\x06" KEY "i"),
-                                                 S(KEY "i"),
-                                                 S("\x07" KEY INSTANCE "x") };
+                                                 S(HELLO KEY),
+                                                 S("\x06" RUN NUMBER KEY "i"),
+                                                 S(RUN NUMBER KEY "i"),
+                                                 S(HELLO KEY INSTANCE "x") };
         struct handshake_hello hello;
 
         for (size_t i = 0; i < N_ROWS(payloads); i++)
                 cr_expect_eq(handshake_hello_read(payloads[i], &hello), -EBADMSG, "row %zu", i);
 }
 
-#define RUN       "\x01\x02\x03\x04\x05\x06\x07\x08"
 #define DELIVERED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define N7        "\0\0\0\0\0\0\0\x07"
 #define HEAD      "\x07\0" RUN DELIVERED
