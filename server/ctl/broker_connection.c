@@ -20,6 +20,10 @@
 
 #define KEEPALIVE_S 20
 
+/* Pauses between attempts to connect. */
+#define PAUSE_FIRST_MS 100
+#define PAUSE_LAST_MS  5000
+
 enum connection_state {
         STATE_TRYING,     /* connect_until() must try an address of the broker */
         STATE_CONNECTING, /* until SUBACK */
@@ -402,6 +406,21 @@ void broker_connection_close(struct broker_connection *connection) {
                 mqtt_client_disconnect(connection->client);
         mqtt_client_close(connection->client, client_closed);
         uv_run(&connection->loop, UV_RUN_DEFAULT);
+}
+
+enum connection_result broker_connection_reopen(struct broker_connection *connection) {
+        enum connection_result result = CONNECTION_FAILED;
+        int64_t pause_ms = PAUSE_FIRST_MS;
+        bool never = false;
+
+        while (result == CONNECTION_FAILED) {
+                broker_connection_close(connection);
+                result = broker_connection_wait(connection, &never, pause_ms);
+                if (result == CONNECTION_TIMED_OUT)
+                        result = broker_connection_open(connection);
+                pause_ms = pause_ms * 2 < PAUSE_LAST_MS ? pause_ms * 2 : PAUSE_LAST_MS;
+        }
+        return result;
 }
 
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection) {

@@ -60,6 +60,12 @@ struct broker_connection *broker_connection_free(struct broker_connection *conne
  */
 enum connection_result broker_connection_open(struct broker_connection *connection);
 
+/*
+ * Close the connection, and open it again until that succeeds, with growing pauses. Returns
+ * CONNECTION_OK or CONNECTION_INTERRUPTED.
+ */
+enum connection_result broker_connection_reopen(struct broker_connection *connection);
+
 /* The broker of the latest attempt. */
 const struct endpoint *broker_connection_endpoint(const struct broker_connection *connection);
 

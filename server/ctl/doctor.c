@@ -526,6 +526,7 @@ static void examine(struct doctor *doctor) {
 static enum exit_code run_doctor(struct doctor *doctor) {
         const struct session_config config = { .options = doctor->options,
                                                .notification = on_doctor_notification,
+                                               .ends_with_stdout = true,
                                                .further_reply = on_further_reply,
                                                .userdata = doctor };
         const char *client_id = doctor->options->client_id;

@@ -349,11 +349,7 @@ int session_new(struct session **ret_session, const struct session_config *confi
         connection_config.acknowledged = session_on_acknowledged;
         connection_config.userdata = session;
         connection_config.interrupted = config->interrupted;
-        /*
-         * A client that waits for notifications may not write for a long time: notice meanwhile
-         * that stdout was closed.
-         */
-        if (config->notification)
+        if (config->ends_with_stdout)
                 connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);
         if (r == 0)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/watcher.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/cleanup.h"
+#include "protocol/properties.h"
+
+/* Timeout of the first registration after a reconnect. */
+#define REGISTRATION_FIRST_MS 250
+
+/* Interval between renewals of the registrations, as a multiple of --timeout. --help states it. */
+#define RENEWAL_TIMEOUTS 2
+
+/* 1. Notifications */
+
+#define WORDS_MAX 4
+
+int watched_change_read(const struct message *message, struct watched_change *ret_change) {
+        struct slice version = message_property(message, PROPERTY_TIMESTAMP);
+        struct slice words[WORDS_MAX];
+        size_t n_words;
+
+        if (resp3_read_request(message->payload, words, WORDS_MAX, &n_words) < 0 || n_words < 2 ||
+            !slice_equal(words[0], SLICE_LITERAL("NOTIFY")))
+                return -EBADMSG;
+        if (n_words == 4 && slice_equal(words[1], SLICE_LITERAL("SET")) &&
+            slice_equal(words[2], SLICE_LITERAL("VALUE"))) {
+                *ret_change = (struct watched_change){ .value = words[3], .version = version };
+                return 0;
+        }
+        /* DEL: from a store with --dialect document */
+        if (n_words == 2 && (slice_equal(words[1], SLICE_LITERAL("DELETE")) ||
+                             slice_equal(words[1], SLICE_LITERAL("DEL")))) {
+                *ret_change = (struct watched_change){ .is_deleted = true, .version = version };
+                return 0;
+        }
+        return -EBADMSG;
+}
+
+/* 2. Registrations */
+
+enum watcher_state watcher_end(struct watcher *watcher, enum exit_code exit_code) {
+        watcher->exit_code = exit_code;
+        return WATCHER_ENDED;
+}
+
+static enum watcher_state state_after(struct watcher *watcher, enum connection_result result) {
+        switch (result) {
+        case CONNECTION_OK:
+                return WATCHER_REGISTERED;
+        case CONNECTION_TIMED_OUT:
+                return WATCHER_NO_REPLY;
+        case CONNECTION_FAILED:
+                return WATCHER_DISCONNECTED;
+        case CONNECTION_INTERRUPTED:
+        default:
+                watcher->is_interrupted = true;
+                return WATCHER_ENDED;
+        }
+}
+
+enum watcher_state watcher_ask(struct watcher *watcher, struct session_request *request,
+                               struct session_reply *reply) {
+        enum connection_result result;
+        enum exit_code code;
+
+        request->timeout_ms = watcher->timeout_ms;
+        result = session_request(watcher->session, request, reply);
+        if (result != CONNECTION_OK)
+                return state_after(watcher, result);
+        code = session_read_reply(reply);
+        return code == EXIT_DONE ? WATCHER_REGISTERED : watcher_end(watcher, code);
+}
+
+static enum watcher_state register_key(struct watcher *watcher, struct slice key) {
+        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        struct session_request request = { 0 };
+        enum watcher_state state;
+
+        session_request_add_string(&request, "KEYNOTIFY");
+        session_request_add(&request, key);
+        state = watcher_ask(watcher, &request, &reply);
+        if (state != WATCHER_REGISTERED)
+                return state;
+        if (reply.item.type != RESP3_STRING || !slice_equal(reply.item.text, SLICE_LITERAL("OK")))
+                return watcher_end(watcher, session_print_unexpected_reply(&reply));
+        return WATCHER_REGISTERED;
+}
+
+enum watcher_state watcher_register(struct watcher *watcher) {
+        enum watcher_state state = WATCHER_REGISTERED;
+
+        for (size_t i = 0; i < watcher->n_keys && state == WATCHER_REGISTERED; i++)
+                state = register_key(watcher, buf_slice(&watcher->keys[i]));
+        if (state == WATCHER_REGISTERED && watcher->registered)
+                state = watcher->registered(watcher->userdata);
+        return state;
+}
+
+enum watcher_state watcher_connect(struct watcher *watcher) {
+        watcher->timeout_ms = watcher->options->timeout_ms;
+        return state_after(watcher, broker_connection_open(session_connection(watcher->session)));
+}
+
+/*
+ * After a restart of the broker the store may connect later than this client, and requests sent
+ * before are lost. So the first timeouts are short.
+ */
+enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state state) {
+        struct broker_connection *connection = session_connection(watcher->session);
+        int64_t timeout_ms = watcher->options->timeout_ms;
+        int64_t next_ms = REGISTRATION_FIRST_MS;
+
+        complain("%s: %s", watcher->problem_note, broker_connection_problem(connection));
+        while (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
+                if (state == WATCHER_DISCONNECTED)
+                        state = state_after(watcher, broker_connection_reopen(connection));
+                watcher->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
+                if (state != WATCHER_ENDED)
+                        state = watcher_register(watcher);
+                next_ms = next_ms * 2 < timeout_ms ? next_ms * 2 : timeout_ms;
+        }
+        watcher->timeout_ms = timeout_ms;
+        if (state == WATCHER_REGISTERED)
+                complain("registered again");
+        return state;
+}
+
+enum watcher_state watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms) {
+        enum connection_result result =
+                broker_connection_wait(session_connection(watcher->session), done, duration_ms);
+        enum watcher_state state =
+                result == CONNECTION_TIMED_OUT ? watcher_register(watcher) : state_after(watcher, result);
+
+        return state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY ? watcher_recover(watcher, state)
+                                                                          : state;
+}
+
+/* 3. Until interrupted */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number) {
+        (void)number;
+        interrupted = 1;
+}
+
+const volatile sig_atomic_t *watcher_catch_signals(void) {
+        struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
+
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        return &interrupted;
+}
+
+enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
+        enum watcher_state state = watcher_connect(watcher);
+        bool never = false;
+
+        if (state == WATCHER_REGISTERED)
+                state = watcher_register(watcher);
+        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
+                complain("%s", broker_connection_problem(session_connection(watcher->session)));
+                return EXIT_NO_REPLY;
+        }
+        if (state == WATCHER_REGISTERED)
+                complain("%s", start_note);
+        while (state != WATCHER_ENDED)
+                state = watcher_wait(watcher, &never, RENEWAL_TIMEOUTS * watcher->options->timeout_ms);
+        return watcher->is_interrupted ? EXIT_DONE : watcher->exit_code;
+}
