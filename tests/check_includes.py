@@ -45,9 +45,9 @@ LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
     "malloc.h", "math.h", "netdb.h", "poll.h", "pthread.h", "pwd.h", "search.h", "signal.h", "stdarg.h", "stdbool.h", "stddef.h",
     "stdint.h", "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
-    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
-    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h", "sys/types.h", "sys/uio.h", "sys/un.h",
-    "sys/wait.h", "termios.h",
+    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h",
+    "sys/random.h", "sys/resource.h", "sys/signalfd.h", "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h",
+    "sys/timerfd.h", "sys/types.h", "sys/uio.h", "sys/un.h", "sys/wait.h", "termios.h",
 }
 
 # room: the rooms, and the libraries, whose headers it includes beside its own. A room includes only rooms above its row.

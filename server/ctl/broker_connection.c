@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "base/array.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 
@@ -243,6 +244,7 @@ static enum connection_result run_loop(struct broker_connection *connection, int
         struct pollfd fds[] = {
                 { .fd = uv_backend_fd(&connection->loop), .events = POLLIN },
                 { .fd = connection->config.hangup_fd },
+                { .fd = connection->config.interrupt_fd, .events = POLLIN },
         };
         int timeout_ms;
 
@@ -255,8 +257,8 @@ static enum connection_result run_loop(struct broker_connection *connection, int
         timeout_ms = uv_loop_alive(&connection->loop) ? uv_backend_timeout(&connection->loop) : -1;
         if (timeout_ms >= 0 && timeout_ms < duration_ms)
                 duration_ms = timeout_ms;
-        poll_unless_interrupted(connection, fds, 2, duration_ms);
-        if (is_interrupted(connection) || fds[1].revents)
+        poll_unless_interrupted(connection, fds, ARRAY_LENGTH(fds), duration_ms);
+        if (is_interrupted(connection) || fds[1].revents || fds[2].revents)
                 return CONNECTION_INTERRUPTED;
         uv_run(&connection->loop, UV_RUN_NOWAIT);
         return is_broken(connection) ? CONNECTION_FAILED : CONNECTION_OK;

@@ -20,7 +20,7 @@ enum connection_result {
         CONNECTION_OK = 0,
         CONNECTION_FAILED, /* the attempt failed, the connection ended, or the broker refused a packet */
         CONNECTION_TIMED_OUT,
-        CONNECTION_INTERRUPTED, /* by a signal, or the reader of hangup_fd is gone */
+        CONNECTION_INTERRUPTED, /* by a signal or interrupt_fd, or the reader of hangup_fd is gone */
 };
 
 struct broker_connection_config {
@@ -44,7 +44,8 @@ struct broker_connection_config {
         bool wants_retained;      /* the subscriptions receive retained messages */
 
         const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
-        int hangup_fd; /* the output descriptor, to notice that its reader is gone; -1: none */
+        int hangup_fd;    /* the output descriptor, to notice that its reader is gone; -1: none */
+        int interrupt_fd; /* interrupts each call while it is readable; -1: none */
 };
 
 /* config is copied; its pointers are borrowed. Returns 0 or -ENOMEM. */

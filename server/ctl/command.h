@@ -13,6 +13,8 @@ enum command_id {
         COMMAND_VDEL,
         COMMAND_SCAN,
         COMMAND_WATCH,
+        COMMAND_LOCK,
+        COMMAND_ELECT,
         COMMAND_PING,
         COMMAND_EXPORT,
         COMMAND_IMPORT,
@@ -32,6 +34,7 @@ enum command_needs {
         NEEDS_METRICS = 1 << 2, /* metrics_url in the options */
         NEEDS_KEY = 1 << 3,     /* run->key: the first word, or --key-file */
         NEEDS_VALUE = 1 << 4,   /* run->value: the second word, or --value-file */
+        NEEDS_PROGRAM = 1 << 5, /* program in the options: what follows the words of the command */
 };
 
 /* Prints results and errors, and returns the exit status. struct command_run: ctl/run.h. */
@@ -56,6 +59,12 @@ struct command {
 
 /* A row for each enum command_id. */
 extern const struct command commands[N_COMMANDS];
+
+/*
+ * The exit status for an error of statestorectl itself. For a command that runs a program it differs
+ * from the usual statuses of programs. command NULL: not known.
+ */
+enum exit_code command_exit_code(const struct command *command, enum exit_code code);
 
 /* Append the text of --help for a command; NULL: for all commands. */
 void help_append(struct buf *text, const struct command *command);

@@ -58,9 +58,20 @@ static enum options_result command_options_read_environment(struct command_optio
         return result;
 }
 
+/* The words after those of the command are a program, its arguments and its options. */
+static bool begins_program(const struct command_options *options) {
+        return options->command && options->command->needs & NEEDS_PROGRAM &&
+               options->n_words == options->command->n_words_max;
+}
+
 static void add_word(struct parser *parser, const char *word) {
         struct command_options *options = parser->options;
 
+        if (begins_program(options)) {
+                options->program = parser->arguments.at - 1;
+                parser->arguments.at = parser->arguments.end;
+                return;
+        }
         if (!options->command && options->n_words == 0) {
                 for (size_t i = 0; i < N_COMMANDS; i++)
                         if (strcmp(word, commands[i].name) == 0)
@@ -134,6 +145,8 @@ static enum options_result check_options(const struct parser *parser) {
         }
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
+        if (command == OPTION_FOR(COMMAND_ELECT) && !options->name)
+                return usage_error(options, options->command->name, "--name NAME was expected");
         return OPTIONS_RUN;
 }
 
@@ -141,13 +154,14 @@ static enum options_result check_words(const struct command_options *options) {
         size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
         size_t n_min = options->command->n_words_min - n_files;
         size_t n_max = options->command->n_words_max - n_files;
+        bool lacks_program = options->command->needs & NEEDS_PROGRAM && !options->program;
         char text[128];
 
-        if (options->n_words >= n_min && options->n_words <= n_max)
+        if (options->n_words >= n_min && options->n_words <= n_max && !lacks_program)
                 return OPTIONS_RUN;
 
         snprintf(text, sizeof(text), "too %s arguments: %s was expected%s",
-                 options->n_words < n_min ? "few" : "many",
+                 options->n_words < n_min || lacks_program ? "few" : "many",
                  *options->command->synopsis ? options->command->synopsis : "none",
                  n_files > 0 ? ", except those read from files" : "");
         return usage_error(options, options->command->name, text);

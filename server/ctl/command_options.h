@@ -24,6 +24,7 @@ struct command_options {
         const struct command *command;
         const char **words; /* owned array: the arguments of the command */
         size_t n_words;
+        char *const *program; /* name and arguments, NULL-terminated; NULL: none */
 
         const char *config_file;     /* of statestored; NULL: not given */
         struct config *store_config; /* owned: the configuration of statestored; NULL: not read */
@@ -58,6 +59,10 @@ struct command_options {
         const char *fence;     /* NULL: none */
         bool persist;
         const char *data_dir; /* NULL: through the broker */
+        bool has_wait;
+        int64_t wait_ms;  /* for a lock; only with has_wait */
+        int64_t lease_ms; /* of a lock */
+        const char *name; /* of a candidate; NULL: not given */
 
         bool help;
         bool version;

@@ -68,6 +68,42 @@ static const char watch_help[] =
         "example because its output is not read. Two running watches need different client ids: each\n"
         "would end the connection of the other. Exit status 0 when interrupted.\n";
 
+static const char lock_help[] =
+        "Runs COMMAND while it holds the lock KEY. Waits until the lock is free, runs the command with\n"
+        "the fencing token of the lock in the variable STATESTORE_FENCE, and deletes KEY when the command\n"
+        "has ended. The value of KEY is the client id, as the clients of Azure IoT Operations write it,\n"
+        "so that they and this command exclude each other.\n"
+        "\n"
+        "  statestorectl lock nightly -- ./backup.sh\n"
+        "  statestorectl lock nightly --wait 0s -- ./backup.sh      exit status 121 if it is locked\n"
+        "  statestorectl lock valve -- sh -c 'statestorectl set state open --fence $STATESTORE_FENCE'\n"
+        "\n"
+        "The lease is renewed after a third of its time. If it cannot be renewed, the command and all\n"
+        "processes that it has started get SIGTERM after two thirds, and SIGKILL after nine tenths,\n"
+        "counted from the moment the last successful renewal was sent. So they have ended before\n"
+        "another client can have the lock. If another client has it nevertheless, they get SIGKILL at\n"
+        "once. After SIGSTOP or a suspend of the machine that is longer than the lease, they get SIGKILL\n"
+        "when statestorectl continues. Until then only the fencing token protects a key: write it with\n"
+        "--fence \"$STATESTORE_FENCE\".\n"
+        "\n"
+        "The command has the terminal, stdin and stdout. It gets SIGHUP, SIGINT, SIGQUIT, SIGTERM,\n"
+        "SIGUSR1 and SIGUSR2 that statestorectl gets. If statestorectl is killed, the command is killed,\n"
+        "but not the processes that it has started. Its environment does not have STATESTORE_CLIENT_ID:\n"
+        "a client id can have one connection. The command begins after KEY; -- is optional.\n"
+        "\n"
+        "Exit status: that of the command, or 128 + N after signal N. 127: the command was not found.\n"
+        "126: it cannot be executed. 125: the lock was lost; a command that still ran was ended. Before\n"
+        "the command ran: 121 not acquired within --wait, 122 wrong usage, 123 no broker or no reply,\n"
+        "124 an error of the store.\n";
+
+static const char elect_help[] =
+        "Waits until it is elected leader, and runs COMMAND as long as it is. An election is a lock whose\n"
+        "value is the name of the leader. When the command has ended, another candidate is elected.\n"
+        "Lease, fencing token, signals and exit status are as with the command lock: see statestorectl\n"
+        "lock --help.\n"
+        "\n"
+        "  statestorectl elect controller --name \"$HOSTNAME\" -- ./controller\n";
+
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
         "\n"
@@ -169,6 +205,11 @@ const struct command commands[N_COMMANDS] = {
                            .needs = NEEDS_SESSION, .run = command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
                             watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER, .run = command_watch },
+        [COMMAND_LOCK] = { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1,
+                           1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM, .run = command_lock },
+        [COMMAND_ELECT] = { "elect", "KEY -- COMMAND...", "run a command while being the elected leader",
+                            elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM,
+                            .run = command_elect },
         [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
                            .needs = NEEDS_SESSION, .run = command_ping },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
@@ -188,6 +229,12 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0,
                            .needs = NEEDS_METRICS, .run = command_stat },
 };
+
+enum exit_code command_exit_code(const struct command *command, enum exit_code code) {
+        bool runs_program = command && command->needs & NEEDS_PROGRAM;
+
+        return code != EXIT_DONE && runs_program ? EXIT_BESIDE_PROGRAM + code : code;
+}
 
 /* --help */
 
@@ -259,5 +306,6 @@ void help_append(struct buf *text, const struct command *command) {
                 append_command(text, command);
         else
                 append_overview(text);
-        buf_append_string(text, tail);
+        if (!command || !(command->needs & NEEDS_PROGRAM))
+                buf_append_string(text, tail);
 }

@@ -51,7 +51,7 @@ static enum exit_code run_command(const struct command_options *options) {
         if (options->data_dir)
                 code = options->command->run_offline(&run);
         else
-                code = prepare(&run) ?: options->command->run(&run);
+                code = command_exit_code(options->command, prepare(&run)) ?: options->command->run(&run);
 
         session_free(run.session);
         buf_deinit(&run.key);
@@ -77,7 +77,7 @@ int main(int n_arguments, char **arguments) {
         case OPTIONS_DONE:
                 break;
         case OPTIONS_INVALID:
-                code = EXIT_USAGE;
+                code = command_exit_code(options.command, EXIT_USAGE);
         }
         command_options_deinit(&options);
         return output_finish(code);

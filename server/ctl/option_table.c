@@ -15,6 +15,7 @@
 #define PORT_DEFAULT         1883
 #define CLIENT_ID_LENGTH_MAX 256
 #define DURATION_MAX_MS      86400000 /* 24h, which the table states */
+#define LEASE_MIN_MS         1000     /* 1s, which the table states */
 
 /* 1. --url */
 
@@ -158,6 +159,15 @@ static int set_px(void *target, const struct option *option, const char *value) 
         return option_set_duration(target, option, value, 1, INT64_MAX);
 }
 
+static int set_wait(void *target, const struct option *option, const char *value) {
+        ((struct command_options *)target)->has_wait = true;
+        return option_set_duration(target, option, value, 0, DURATION_MAX_MS);
+}
+
+static int set_lease(void *target, const struct option *option, const char *value) {
+        return option_set_duration(target, option, value, LEASE_MIN_MS, DURATION_MAX_MS);
+}
+
 static int set_nex(void *target, const struct option *option, const char *value) {
         struct command_options *options = target;
 
@@ -180,7 +190,8 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_VALUE   (FOR_SET | OPTION_FOR(COMMAND_VDEL))
 #define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
-#define FOR_HEX     (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
+#define FOR_LOCK    (OPTION_FOR(COMMAND_LOCK) | OPTION_FOR(COMMAND_ELECT))
+#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
@@ -221,6 +232,12 @@ const struct option ctl_options[] = {
             option_set_text, key_file),
         OWN("--value-file", "FILE", NULL, "a file name", "read the value from this file; - is stdin",
             FOR_VALUE, option_set_text, value_file),
+        OWN("--wait", "DURATION", NULL, "a duration from 0s to 24h, such as 500ms, 10s or 5m,",
+            "time to wait for the lock; by default without end; 0s: only try", FOR_LOCK, set_wait, wait_ms),
+        OWN("--lease", "DURATION", "10s", "a duration from 1s to 24h, such as 10s or 5m,",
+            "time until the lock expires unless it is renewed", FOR_LOCK, set_lease, lease_ms),
+        OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
+            OPTION_FOR(COMMAND_ELECT), option_set_text, name),
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
             data_dir),
@@ -233,7 +250,8 @@ const struct option ctl_options[] = {
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
-        SWITCH("--json", 0, "print JSON; import, check and test ignore it", OPTION_FOR_ALL, json),
+        SWITCH("--json", 0, "print JSON; import, check, test, lock and elect ignore it", OPTION_FOR_ALL,
+               json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
           .letter = 'u',

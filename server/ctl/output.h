@@ -15,6 +15,14 @@ enum exit_code {
         EXIT_USAGE = 2,       /* wrong command line or file, out of memory, or writing to stdout failed */
         EXIT_NO_REPLY = 3,    /* no broker, no store, or no reply in time */
         EXIT_STORE_ERROR = 4, /* an error of the store or its directory, or a check of doctor failed */
+
+        /*
+         * lock and elect exit with the status of the program that they run. So they add this number
+         * to their own: 121 the lock was not acquired in time, 122 wrong usage, and so on.
+         */
+        EXIT_BESIDE_PROGRAM = 120,
+        EXIT_LEASE_LOST = 125, /* the program was ended, or the lock was deleted while it ran */
+        EXIT_SIGNAL = 128,     /* plus the number of the signal that has ended the program */
 };
 
 /* Print a message on one line of stderr. Untrusted text must go through LOG_TEXT (base/log.h). */

@@ -34,6 +34,13 @@ command_function command_check, command_backup, command_export_offline, command_
 command_function command_watch;
 
 /*
+ * Run a program while holding a lock, whose value is the client id or, for elect, --name. Exits
+ * with the status of the program, or as EXIT_BESIDE_PROGRAM says. A signal that arrives before the
+ * program runs ends this process.
+ */
+command_function command_lock, command_elect;
+
+/*
  * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all
  * is well. Returns EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned,
  * EXIT_STORE_ERROR if a check failed, and EXIT_NO_REPLY if no broker was reached. Apart from

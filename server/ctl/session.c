@@ -329,6 +329,7 @@ broker_connection_config_from_options(const struct command_options *options) {
                 .client_id = options->client_id,
                 .timeout_ms = options->timeout_ms,
                 .hangup_fd = -1,
+                .interrupt_fd = -1,
         };
 }
 
@@ -349,6 +350,8 @@ int session_new(struct session **ret_session, const struct session_config *confi
         connection_config.acknowledged = session_on_acknowledged;
         connection_config.userdata = session;
         connection_config.interrupted = config->interrupted;
+        if (config->interrupt_fd)
+                connection_config.interrupt_fd = config->interrupt_fd;
         if (config->ends_with_stdout)
                 connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);

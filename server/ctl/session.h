@@ -29,6 +29,7 @@ struct session_config {
         void *userdata;
 
         const volatile sig_atomic_t *interrupted; /* as in struct broker_connection_config */
+        int interrupt_fd;                         /* as in struct broker_connection_config; 0: none */
         bool ends_with_stdout; /* notice while waiting that the reader of stdout has closed it */
 };
 

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The commands lock and elect. A lock is a key that expires, as the published clients of Azure IoT
+ * Operations use it: the value is the holder, and the version of its SET is the fencing token.
+ *
+ * The first SET has NX, not NEX as that of the published clients: two runs with the same --client-id
+ * or --name must not both hold the lock. A renewal has NEX. If the reply to the first SET is lost,
+ * the lock that it took expires.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/time_units.h"
+#include "ctl/run.h"
+#include "ctl/supervisor.h"
+#include "ctl/watcher.h"
+#include "protocol/hlc.h"
+
+/* Times since a renewal was sent, as parts of the lease. --help states them. */
+#define RENEW_AFTER(lease)     ((lease) / 3)
+#define TERMINATE_AFTER(lease) ((lease) / 3 * 2)
+#define KILL_AFTER(lease)      ((lease) / 10 * 9)
+
+/* Pause after an error of the store, as a part of the lease. */
+#define PAUSE_AFTER_ERROR(lease) ((lease) / 30)
+
+/* Timeout of the first renewal after a problem. The timeout of each further one is twice as long. */
+#define RETRY_FIRST_MS         250
+#define RENEWAL_TIMEOUT_MIN_MS 50
+
+struct lock {
+        const struct command_options *options;
+        struct slice key, value;
+        char name[192]; /* the lock, for messages */
+        char problem_note[256];
+        struct supervisor *supervisor;
+        struct session *session;
+        struct watcher watcher;
+
+        bool is_deleted; /* while waiting: a notification reported that the key was deleted */
+        bool is_held;
+        char token[256];  /* the version of the first SET */
+        int64_t start_ns; /* of this command */
+        int64_t sent_ns;  /* when the latest SET that took effect was sent */
+        int64_t renew_ns; /* when to renew */
+        int64_t retry_ms; /* timeout of the next renewal after a problem, which was printed; 0: none */
+        bool is_lost;     /* the store does not have the lock of this client any more */
+};
+
+static int64_t lease_ns(const struct lock *lock) {
+        return lock->options->lease_ms * NS_PER_MS;
+}
+
+static struct supervisor_lease lease_from(const struct lock *lock, int64_t sent_ns) {
+        return (struct supervisor_lease){ .terminate_ns = sent_ns + TERMINATE_AFTER(lease_ns(lock)),
+                                          .kill_ns = sent_ns + KILL_AFTER(lease_ns(lock)) };
+}
+
+/* Milliseconds until then, rounded up; 0 if the time has passed. */
+static int64_t ms_until(int64_t at_ns) {
+        int64_t remaining_ns = at_ns - supervisor_clock_ns();
+
+        return remaining_ns > 0 ? (remaining_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+static const char *connection_problem(const struct lock *lock) {
+        return broker_connection_problem(session_connection(lock->session));
+}
+
+/* Add the words of a SET. digits: see session_request_add_px(). */
+static void add_set(const struct lock *lock, const char *condition, struct session_request *request,
+                    char *digits) {
+        session_request_add_string(request, "SET");
+        session_request_add(request, lock->key);
+        session_request_add(request, lock->value);
+        session_request_add_string(request, condition);
+        session_request_add_px(request, lock->options->lease_ms, digits);
+}
+
+enum set_result { SET_DONE, SET_REFUSED, SET_UNEXPECTED };
+
+static enum set_result read_set_reply(const struct session_reply *reply) {
+        if (reply->item.type == RESP3_STRING && slice_equal(reply->item.text, SLICE_LITERAL("OK")))
+                return SET_DONE;
+        return reply->item.type == RESP3_NUMBER && reply->item.number == -1 ? SET_REFUSED : SET_UNEXPECTED;
+}
+
+/* 1. Acquire */
+
+static bool read_token(struct lock *lock, const struct session_reply *reply) {
+        struct slice version = session_reply_version(reply);
+        struct hlc hlc;
+
+        if (!version.data || version.length >= sizeof(lock->token) || hlc_parse(version, &hlc) < 0)
+                return false;
+        snprintf(lock->token, sizeof(lock->token), "%.*s", (int)version.length, (const char *)version.data);
+        return true;
+}
+
+static enum watcher_state try_to_acquire(void *userdata) {
+        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        struct session_request request = { 0 };
+        struct lock *lock = userdata;
+        char digits[UINT64_DIGITS_MAX];
+        int64_t sent_ns = supervisor_clock_ns();
+        enum watcher_state state;
+        enum set_result result;
+
+        lock->is_deleted = false;
+        add_set(lock, "NX", &request, digits);
+        state = watcher_ask(&lock->watcher, &request, &reply);
+        if (state != WATCHER_REGISTERED)
+                return state;
+        result = read_set_reply(&reply);
+        if (result == SET_UNEXPECTED || (result == SET_DONE && !read_token(lock, &reply)))
+                return watcher_end(&lock->watcher, session_print_unexpected_reply(&reply));
+        lock->is_held = result == SET_DONE;
+        lock->sent_ns = sent_ns;
+        return WATCHER_REGISTERED;
+}
+
+static void lock_on_notification(void *userdata, const struct message *message) {
+        struct lock *lock = userdata;
+        struct watched_change change;
+
+        lock->is_deleted |= watched_change_read(message, &change) == 0 && change.is_deleted;
+}
+
+/*
+ * Wait for the notification that the key was deleted. Notifications may be missed, so also try again
+ * after each lease, and after each new registration.
+ */
+static enum watcher_state wait_and_acquire(struct lock *lock) {
+        const struct command_options *options = lock->options;
+        enum watcher_state state;
+
+        complain("waiting for %s", lock->name);
+        if (options->has_wait)
+                supervisor_set_alarm(lock->supervisor, lock->start_ns + options->wait_ms * NS_PER_MS);
+        state = watcher_register(&lock->watcher);
+        while (!lock->is_held && state != WATCHER_ENDED) {
+                if (state != WATCHER_REGISTERED)
+                        state = watcher_recover(&lock->watcher, state);
+                else if (lock->is_deleted)
+                        state = try_to_acquire(lock);
+                else
+                        state = watcher_wait(&lock->watcher, &lock->is_deleted, options->lease_ms);
+        }
+        return state;
+}
+
+/* Returns EXIT_DONE if the lock is held, or if a signal has arrived. */
+static enum exit_code acquire(struct lock *lock) {
+        const struct command_options *options = lock->options;
+        enum watcher_state state = watcher_connect(&lock->watcher);
+
+        if (state == WATCHER_REGISTERED)
+                state = try_to_acquire(lock);
+        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
+                complain("%s", connection_problem(lock));
+                return EXIT_NO_REPLY;
+        }
+        if (state == WATCHER_REGISTERED && !lock->is_held && !(options->has_wait && options->wait_ms == 0))
+                state = wait_and_acquire(lock);
+
+        if (lock->is_held || supervisor_signal(lock->supervisor))
+                return EXIT_DONE;
+        if (state == WATCHER_ENDED && !lock->watcher.is_interrupted)
+                return lock->watcher.exit_code;
+        if (options->wait_ms == 0)
+                complain("%s has another holder", lock->name);
+        else
+                complain("%s was not acquired within %s", lock->name, duration_text(options->wait_ms).text);
+        return EXIT_NOT_MET;
+}
+
+/* 2. Hold */
+
+/* Print the cause once, until a renewal succeeds. */
+static void note_problem(struct lock *lock) {
+        if (!lock->retry_ms)
+                complain("cannot renew %s: %s", lock->name, connection_problem(lock));
+        lock->retry_ms = lock->retry_ms ? lock->retry_ms * 2 : RETRY_FIRST_MS;
+}
+
+static void read_renewal(struct lock *lock, struct session_reply *reply, int64_t sent_ns) {
+        lock->renew_ns = supervisor_clock_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
+        if (session_read_reply(reply) != EXIT_DONE)
+                return;
+        switch (read_set_reply(reply)) {
+        case SET_DONE:
+                if (lock->retry_ms)
+                        complain("renewed %s", lock->name);
+                lock->retry_ms = 0;
+                lock->sent_ns = sent_ns;
+                lock->renew_ns = sent_ns + RENEW_AFTER(lease_ns(lock));
+                supervisor_extend(lock->supervisor, sent_ns, lease_from(lock, sent_ns));
+                break;
+        case SET_REFUSED:
+                lock->is_lost = true;
+                supervisor_kill(lock->supervisor);
+                break;
+        case SET_UNEXPECTED:
+        default:
+                session_print_unexpected_reply(reply);
+        }
+}
+
+/*
+ * At most half of the time that remains, so that there is time for another renewal if the request or
+ * its reply is lost. After a restart of the broker the store may connect later than this client,
+ * and requests sent before are lost. So the first timeouts after a problem are short.
+ */
+static int64_t renewal_timeout_ms(const struct lock *lock) {
+        int64_t half_ms = ms_until(lock->sent_ns + TERMINATE_AFTER(lease_ns(lock))) / 2;
+        int64_t limit_ms = lock->retry_ms ?: lock->options->timeout_ms;
+        int64_t timeout_ms = half_ms < limit_ms ? half_ms : limit_ms;
+
+        return timeout_ms > RENEWAL_TIMEOUT_MIN_MS ? timeout_ms : RENEWAL_TIMEOUT_MIN_MS;
+}
+
+static enum connection_result renew(struct lock *lock) {
+        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        struct session_request request = { .timeout_ms = renewal_timeout_ms(lock) };
+        int64_t sent_ns = supervisor_clock_ns();
+        char digits[UINT64_DIGITS_MAX];
+        enum connection_result result;
+
+        add_set(lock, "NEX", &request, digits);
+        result = session_request(lock->session, &request, &reply);
+        if (result == CONNECTION_OK)
+                read_renewal(lock, &reply, sent_ns);
+        if (result != CONNECTION_TIMED_OUT)
+                return result;
+
+        /* The network may drop all packets of this connection, and accept a new one. */
+        note_problem(lock);
+        return broker_connection_fail(session_connection(lock->session), "no reply to a renewal");
+}
+
+/* Renew the lock until the program has ended. */
+static void hold(struct lock *lock) {
+        struct broker_connection *connection = session_connection(lock->session);
+        bool never = false;
+
+        lock->renew_ns = lock->sent_ns + RENEW_AFTER(lease_ns(lock));
+        while (!supervisor_result(lock->supervisor).is_lost) {
+                enum connection_result result =
+                        broker_connection_wait(connection, &never, ms_until(lock->renew_ns));
+
+                if (result == CONNECTION_FAILED) {
+                        if (!lock->retry_ms)
+                                note_problem(lock);
+                        result = broker_connection_reopen(connection);
+                }
+                if (result != CONNECTION_INTERRUPTED)
+                        result = renew(lock);
+                if (result != CONNECTION_INTERRUPTED)
+                        continue;
+                if (supervisor_result(lock->supervisor).has_ended)
+                        return;
+                supervisor_clear_interruption(lock->supervisor);
+        }
+        supervisor_wait(lock->supervisor);
+}
+
+/* 3. Release */
+
+static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms,
+                                         struct session_reply *reply) {
+        struct session_request request = { .timeout_ms = timeout_ms };
+
+        session_request_add_string(&request, "VDEL");
+        session_request_add(&request, lock->key);
+        session_request_add(&request, lock->value);
+        return session_request(lock->session, &request, reply);
+}
+
+/* Delete the key, unless its lease has ended: then another client may have the lock. */
+static void release(struct lock *lock) {
+        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        int64_t timeout_ms = ms_until(lock->sent_ns + lease_ns(lock));
+        enum connection_result result;
+
+        supervisor_clear_interruption(lock->supervisor);
+        if (timeout_ms == 0 || lock->is_lost)
+                return;
+
+        if (timeout_ms > lock->options->timeout_ms)
+                timeout_ms = lock->options->timeout_ms;
+        result = delete_key(lock, timeout_ms, &reply);
+        if (result == CONNECTION_FAILED &&
+            broker_connection_open(session_connection(lock->session)) == CONNECTION_OK)
+                result = delete_key(lock, timeout_ms, &reply);
+
+        if (result == CONNECTION_OK && session_read_reply(&reply) == EXIT_DONE)
+                lock->is_lost = reply.item.type == RESP3_NUMBER && reply.item.number < 1;
+        else if (result == CONNECTION_INTERRUPTED)
+                complain("%s was not released; it ends with its lease", lock->name);
+        else
+                complain("%s was not released; it ends with its lease: %s", lock->name,
+                         connection_problem(lock));
+}
+
+/* 4. The commands */
+
+static enum exit_code run_program(struct lock *lock) {
+        struct supervisor_result result;
+        int r = 0;
+
+        /* A client with the same id would end the connection of this one. */
+        unsetenv("STATESTORE_CLIENT_ID");
+        if (setenv("STATESTORE_FENCE", lock->token, true) < 0)
+                r = -errno;
+        if (r == 0)
+                r = supervisor_start(lock->supervisor, lock->options->program,
+                                     lease_from(lock, lock->sent_ns));
+        if (r == 0)
+                hold(lock);
+        release(lock);
+        if (r == -EINTR)
+                return EXIT_DONE; /* lock_run() ends this process */
+        if (r < 0) {
+                complain("cannot start the command: %s", strerror(-r));
+                return command_exit_code(lock->options->command, EXIT_USAGE);
+        }
+
+        result = supervisor_result(lock->supervisor);
+        if (result.is_lost || lock->is_lost) {
+                complain("lost %s%s", lock->name,
+                         result.is_lost ? "; the command was ended" : " before the command ended");
+                return EXIT_LEASE_LOST;
+        }
+        return WIFSIGNALED(result.status) ? EXIT_SIGNAL + (enum exit_code)WTERMSIG(result.status)
+                                          : (enum exit_code)WEXITSTATUS(result.status);
+}
+
+static enum exit_code lock_run(struct lock *lock) {
+        struct session_config config = { .options = lock->options,
+                                         .notification = lock_on_notification,
+                                         .userdata = lock };
+        struct supervisor_result result;
+        enum exit_code code;
+        int r, number;
+
+        r = supervisor_new(&lock->supervisor);
+        if (r == 0) {
+                config.interrupt_fd = supervisor_interrupt_fd(lock->supervisor);
+                r = session_new(&lock->session, &config);
+        }
+        if (r < 0) {
+                supervisor_free(lock->supervisor);
+                complain("%s", strerror(-r));
+                return command_exit_code(lock->options->command, EXIT_USAGE);
+        }
+
+        lock->watcher.session = lock->session;
+        code = command_exit_code(lock->options->command, acquire(lock));
+        if (lock->is_held)
+                code = run_program(lock);
+
+        result = supervisor_result(lock->supervisor);
+        number = result.has_ended ? result.terminal_signal : supervisor_signal(lock->supervisor);
+        session_free(lock->session);
+        supervisor_free(lock->supervisor);
+        if (number)
+                supervisor_die(number);
+        return code;
+}
+
+static enum exit_code run_locked(struct command_run *run, const char *what, const char *value) {
+        struct lock lock = {
+                .options = run->options,
+                .key = buf_slice(&run->key),
+                .value = slice_from_string(value),
+                .watcher = { .options = run->options,
+                             .keys = &run->key,
+                             .n_keys = 1,
+                             .registered = try_to_acquire },
+                .start_ns = supervisor_clock_ns(),
+        };
+
+        snprintf(lock.name, sizeof(lock.name), "the %s \"%s\"", what, LOG_TEXT(lock.key));
+        snprintf(lock.problem_note, sizeof(lock.problem_note), "cannot acquire %s", lock.name);
+        lock.watcher.problem_note = lock.problem_note;
+        lock.watcher.userdata = &lock;
+        return lock_run(&lock);
+}
+
+enum exit_code command_lock(struct command_run *run) {
+        return run_locked(run, "lock", run->options->client_id);
+}
+
+enum exit_code command_elect(struct command_run *run) {
+        return run_locked(run, "leadership of", run->options->name);
+}
