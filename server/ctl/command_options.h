@@ -63,6 +63,7 @@ struct command_options {
         int64_t wait_ms;  /* for a lock; only with has_wait */
         int64_t lease_ms; /* of a lock */
         const char *name; /* of a candidate; NULL: not given */
+        bool watch;
 
         bool help;
         bool version;

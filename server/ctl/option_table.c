@@ -191,7 +191,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_LOCK    (OPTION_FOR(COMMAND_LOCK) | OPTION_FOR(COMMAND_ELECT))
-#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_SCAN))
+#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
@@ -238,6 +238,7 @@ const struct option ctl_options[] = {
             "time until the lock expires unless it is renewed", FOR_LOCK, set_lease, lease_ms),
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
             OPTION_FOR(COMMAND_ELECT), option_set_text, name),
+        SWITCH("--watch", 0, "print each new leader, until interrupted", OPTION_FOR(COMMAND_LEADER), watch),
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
             data_dir),
