@@ -57,6 +57,8 @@ END {
         for (name in synopsis)
                 if (synopsis[name] ~ /FILE|DIR/)
                         print "                " name ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")) ;;"
+                else if (synopsis[name] ~ /COMMAND/)
+                        print "                " name ") compopt -o filenames; COMPREPLY=($(compgen -c -f -- \"$current\")) ;;"
         print "                esac"
         print "        fi"
         print "}"

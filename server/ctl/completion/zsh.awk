@@ -61,7 +61,9 @@ END {
                 name = names[i]
                 print "                " name ") own=("
                 printf "%s", options[name]
-                if (synopsis[name] != "")
+                if (synopsis[name] ~ /COMMAND/)
+                        print "                '1:KEY: ' '*::COMMAND:_normal'"
+                else if (synopsis[name] != "")
                         print "                '*:" quoted(synopsis[name]) ":" values(synopsis[name]) "'"
                 print "                ) ;;"
         }

@@ -67,6 +67,10 @@ def test_bash_proposes_files_where_a_file_is_expected(tmp_path):
     assert bash_proposes("set", "--px", "", cwd=tmp_path) == set()
 
 
+def test_bash_proposes_commands_for_lock():
+    assert {"cat", "cksum"} <= bash_proposes("lock", "key", "--", "c")
+
+
 def test_zsh_has_every_command_with_its_options():
     text = ZSH.read_text()
     assert run("zsh", "-n", ZSH).stderr == ""
