@@ -21,6 +21,7 @@ enum command_id {
         COMMAND_IMPORT,
         COMMAND_CHECK,
         COMMAND_BACKUP,
+        COMMAND_RESTORE,
         COMMAND_DOCTOR,
         COMMAND_TEST,
         COMMAND_STAT,

@@ -144,16 +144,25 @@ static const char import_help[] =
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
 
 static const char check_help[] =
-        "Reads everything and changes nothing. Exit status 4 if the data is damaged or cannot be read.\n"
+        "Reads everything and changes nothing. PATH is a data directory, or the file of a backup. Exit\n"
+        "status 4 if the data is damaged or cannot be read.\n"
         "\n"
-        "  statestorectl check /var/lib/statestored\n";
+        "  statestorectl check /var/lib/statestored\n"
+        "  statestorectl check monday.db\n";
 
 static const char backup_help[] =
-        "The copy is consistent: it contains all writes acknowledged before it began. FILE must not\n"
-        "exist. To restore it, stop the store, remove all files from its data directory, copy FILE there\n"
-        "as statestored.db, and give it the same owner as the directory.\n"
+        "The copy is consistent: it contains all writes acknowledged before it began. It is verified,\n"
+        "and its content counted. FILE must not exist.\n"
         "\n"
         "  statestorectl backup /var/lib/statestored monday.db\n";
+
+static const char restore_help[] =
+        "Copies the backup into a data directory that is empty or does not exist, and verifies the copy.\n"
+        "The owner of the directory owns the copy. Stop the store first, and move the files of its\n"
+        "directory elsewhere. After the start, the plugin disconnects the clients that had registered\n"
+        "with the former database, so that they register again and read their keys.\n"
+        "\n"
+        "  statestorectl restore monday.db /var/lib/statestored\n";
 
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. A check\n"
@@ -232,10 +241,12 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
                              import_help, 1, 1, .needs = NEEDS_SESSION, .run = command_import,
                              .run_offline = command_import_offline },
-        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1, 1,
-                            .run = command_check },
+        [COMMAND_CHECK] = { "check", "PATH", "verify the data directory of a stopped store, or a backup",
+                            check_help, 1, 1, .run = command_check },
         [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
                              backup_help, 2, 2, .run = command_backup },
+        [COMMAND_RESTORE] = { "restore", "FILE DIR", "copy a backup into an empty data directory",
+                              restore_help, 2, 2, .run = command_restore },
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
                              0, 0, .needs = NEEDS_BROKER | NEEDS_METRICS, .run = command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands check and backup, and export and import with --data-dir. */
+/* The commands check, backup and restore, and export and import with --data-dir. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -262,22 +262,37 @@ enum exit_code command_import_offline(struct command_run *run) {
         return input_import(run->options->words[0], &importer);
 }
 
-/* check, backup */
+/* check, backup, restore */
 
-enum exit_code command_check(struct command_run *run) {
-        struct storage_census census;
-
-        if (storage_sqlite_check(run->options->words[0], &census) < 0)
+/* Print what was verified. r: the result of the function that has verified it. */
+static enum exit_code report_census(int r, const char *name, const struct storage_census *census) {
+        if (r < 0)
                 return EXIT_STORE_ERROR;
 
-        printf("%" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered replies, %" PRIu64
+        printf("%s: %" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered replies, %" PRIu64
                " pending notifications: no damage found\n",
-               census.n_entries, census.n_registrations, census.n_replies, census.n_notifications);
+               LOG_STRING(name), census->n_entries, census->n_registrations, census->n_replies,
+               census->n_notifications);
         return EXIT_DONE;
+}
+
+enum exit_code command_check(struct command_run *run) {
+        const char *name = run->options->words[0];
+        struct storage_census census;
+
+        return report_census(storage_sqlite_check(name, &census), name, &census);
 }
 
 enum exit_code command_backup(struct command_run *run) {
         const char **words = run->options->words;
+        struct storage_census census;
 
-        return storage_sqlite_backup(words[0], words[1]) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
+        return report_census(storage_sqlite_backup(words[0], words[1], &census), words[1], &census);
+}
+
+enum exit_code command_restore(struct command_run *run) {
+        const char **words = run->options->words;
+        struct storage_census census;
+
+        return report_census(storage_sqlite_restore(words[0], words[1], &census), words[1], &census);
 }

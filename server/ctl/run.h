@@ -25,7 +25,8 @@ command_function command_get, command_set, command_del, command_vdel, command_pi
 command_function command_scan, command_export, command_import;
 
 /* data_dir.c: without a broker, on the data directory of a store */
-command_function command_check, command_backup, command_export_offline, command_import_offline;
+command_function command_check, command_backup, command_restore;
+command_function command_export_offline, command_import_offline;
 
 /*
  * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it.

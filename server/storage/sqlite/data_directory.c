@@ -32,6 +32,8 @@ int directory_open(struct directory *directory, const char *path) {
                 directory_close(&opened);
                 return r;
         }
+        if (faccessat(opened.fd, ".", W_OK, 0) < 0)
+                opened.write_error = -errno;
 
         *directory = opened;
         return 0;
@@ -139,10 +141,22 @@ static int take_lock(int fd, enum lock_wait wait) {
         return 0;
 }
 
+/* Open the lock file; for reading if the directory cannot be written: flock() needs no more. */
+static int open_lock(const struct directory *directory) {
+        int fd;
+
+        if (directory->write_error == 0)
+                return directory_open_file(directory->fd, DIRECTORY_LOCK);
+        fd = openat(directory->fd, DIRECTORY_LOCK, DIRECTORY_READ_FLAGS | O_NOFOLLOW);
+        return fd < 0 ? -errno : fd;
+}
+
 int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder) {
         int fd, r;
 
-        fd = directory_open_file(directory->fd, DIRECTORY_LOCK);
+        fd = open_lock(directory);
+        if (fd == -ENOENT && directory->write_error < 0)
+                return 0;
         if (fd < 0)
                 return fd;
 

@@ -21,8 +21,9 @@
 #define DIRECTORY_READ_FLAGS (O_RDONLY | O_NONBLOCK | O_CLOEXEC)
 
 struct directory {
-        int fd;
+        int fd; /* -1: `database` is a file of its own, without a data directory */
         int lock_fd;
+        int write_error; /* 0: files can be created in the directory; else -EROFS or -EACCES */
         char *path;
         char *database; /* path/DIRECTORY_DATABASE */
 };
@@ -47,8 +48,9 @@ enum lock_wait {
 };
 
 /*
- * Lock the directory. Returns 0, -EBUSY if another process holds the lock, or another -errno. After
- * -EBUSY *ret_holder is the id of that process; 0: unknown.
+ * Lock the directory. If no file can be created in it and it has no lock file, it stays unlocked.
+ * Returns 0, -EBUSY if another process holds the lock, or another -errno. After -EBUSY *ret_holder
+ * is the id of that process; 0: unknown.
  */
 int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder);
 

@@ -2,25 +2,27 @@
 
 #include "storage/sqlite/database.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
-int database_refuse(const struct directory *directory, const char *file, const char *format, ...) {
+int database_refuse(const struct directory *directory, const char *format, ...) {
         char reason[256];
         va_list arguments;
 
         va_start(arguments, format);
         vsnprintf(reason, sizeof(reason), format, arguments);
         va_end(arguments);
-        log_error("cannot use \"%s/%s\": %s; restore a backup, or run "
-                  "\"statestorectl check\" on the directory",
-                  LOG_STRING(directory->path), file, reason);
+        log_error("cannot use \"%s\": %s; %s", LOG_STRING(directory->database), reason,
+                  directory->fd < 0 ? "use another backup"
+                                    : "restore a backup with \"statestorectl restore\"");
         return -EBADMSG;
 }
 
@@ -87,15 +89,14 @@ int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number) {
         return SQLITE_OK;
 }
 
-int database_open(sqlite3 **ret_db, const char *path) {
+static int open_connection(sqlite3 **ret_db, const char *name, int flags, const char *vfs) {
         static const char settings[] = "PRAGMA trusted_schema = OFF;"
                                        "PRAGMA cell_size_check = ON;";
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int code;
 
         errno = 0;
-        code = sqlite3_open_v2(path, &db,
-                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+        code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
         if (code == SQLITE_OK)
                 code = database_run(db, settings);
         if (code != SQLITE_OK)
@@ -105,6 +106,47 @@ int database_open(sqlite3 **ret_db, const char *path) {
         database_keep_log(db, true);
         *ret_db = take_ptr(&db);
         return 0;
+}
+
+int database_open(sqlite3 **ret_db, const char *path) {
+        return open_connection(ret_db, path, SQLITE_OPEN_READWRITE, NULL);
+}
+
+/* SQLite does not use the log of an immutable database. */
+static int open_immutable(sqlite3 **ret_db, const char *path) {
+        CLEANUP(buf_deinit) struct buf uri = { 0 };
+
+        buf_append_string(&uri, "file:");
+        for (const char *at = path; *at; at++)
+                buf_append_format(&uri, isalnum((unsigned char)*at) || *at == '/' ? "%c" : "%%%02X",
+                                  (unsigned char)*at);
+        buf_append_string(&uri, "?immutable=1");
+        if (buf_failed(&uri))
+                return -ENOMEM;
+        return open_connection(ret_db, buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+}
+
+/* In exclusive mode, the index of the log is in memory. unix-none: a lock needs a writable file. */
+static int open_with_log(sqlite3 **ret_db, const char *path) {
+        CLEANUP(cleanup_database) sqlite3 *db = NULL;
+        int r;
+
+        r = open_connection(&db, path, SQLITE_OPEN_READONLY, "unix-none");
+        if (r == 0)
+                r = database_errno(database_run(db, "PRAGMA locking_mode = EXCLUSIVE"));
+        if (r == 0)
+                *ret_db = take_ptr(&db);
+        return r;
+}
+
+int database_open_to_read(sqlite3 **ret_db, const char *path) {
+        CLEANUP(cleanup_free) char *log = NULL;
+        struct stat status;
+
+        if (asprintf(&log, "%s-wal", path) < 0)
+                return -ENOMEM;
+        return stat(log, &status) == 0 && status.st_size > 0 ? open_with_log(ret_db, path)
+                                                             : open_immutable(ret_db, path);
 }
 
 void database_keep_log(sqlite3 *db, bool is_kept) {

@@ -28,6 +28,13 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
 int database_open(sqlite3 **ret_db, const char *path);
 
 /*
+ * As database_open(), but for reading, and without creating a file beside the database. No process
+ * may write the database while it is open: the caller holds the lock of its directory, or it is a
+ * copy. For a file system that is read-only or full: SQLite creates an index of the log otherwise.
+ */
+int database_open_to_read(sqlite3 **ret_db, const char *path);
+
+/*
  * Keep the write-ahead log when the connection is closed. Otherwise SQLite copies the log into the
  * database and removes it. Keep the log of a database that may be damaged: the log may have commits
  * that SQLite does not see behind the damage.
@@ -50,6 +57,6 @@ int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
  */
 int database_errno(int code);
 
-/* Log why the file cannot be used, and the remedy. Returns -EBADMSG. */
-__attribute__((format(printf, 3, 4))) int database_refuse(const struct directory *directory,
-                                                          const char *file, const char *format, ...);
+/* Log why the database cannot be used, and the remedy. Returns -EBADMSG. */
+__attribute__((format(printf, 2, 3))) int database_refuse(const struct directory *directory,
+                                                          const char *format, ...);

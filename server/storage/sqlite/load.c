@@ -60,7 +60,7 @@ static int fail(const struct database_load *load, int code) {
         int r = database_errno(code);
 
         if (r == -EBADMSG)
-                return database_refuse(load->directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(load->db));
+                return database_refuse(load->directory, "%s", sqlite3_errmsg(load->db));
         log_error("cannot read \"%s\": %s", LOG_STRING(load->directory->database), sqlite3_errmsg(load->db));
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
@@ -83,7 +83,7 @@ static int check_structures(const struct database_load *load) {
                 return 0;
 
         line_end = strchr(finding, '\n'); /* the first line only names the database */
-        return database_refuse(load->directory, DIRECTORY_DATABASE, "it is damaged: %s",
+        return database_refuse(load->directory, "it is damaged: %s",
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
@@ -177,8 +177,7 @@ static int load_table(struct database_load *load, size_t table) {
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
                 r = tables[table].load_row(load, statement);
                 if (r == -EBADMSG)
-                        return database_refuse(load->directory, DIRECTORY_DATABASE,
-                                               "a row of the table %s is damaged: \"%s\"",
+                        return database_refuse(load->directory, "a row of the table %s is damaged: \"%s\"",
                                                tables[table].name,
                                                LOG_STRING((const char *)sqlite3_column_text(
                                                        statement, tables[table].name_column)));
@@ -206,7 +205,7 @@ static int check_commit_watermark(const struct database_load *load, struct state
         if (acknowledged.n_commits <= header->n_commits)
                 return 0;
         return database_refuse(
-                load->directory, DIRECTORY_DATABASE,
+                load->directory,
                 "its last commit is %llu, but commit %llu was acknowledged; to continue without the "
                 "missing commits, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
                 (unsigned long long)header->n_commits, (unsigned long long)acknowledged.n_commits);
@@ -236,7 +235,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
 
         code = sqlite_load_header(db, &load.header);
         if (code == SQLITE_CORRUPT)
-                return database_refuse(directory, DIRECTORY_DATABASE, "the table header is damaged");
+                return database_refuse(directory, "the table header is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
         r = check_commit_watermark(&load, &load.header);

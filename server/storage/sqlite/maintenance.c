@@ -2,8 +2,11 @@
 
 #include "storage/sqlite/maintenance.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +45,7 @@ static int take_census(sqlite3 *db, const struct directory *directory, struct st
 
         r = schema_check(db, directory);
         if (r == SCHEMA_NONE)
-                return database_refuse(directory, DIRECTORY_DATABASE, "it is empty");
+                return database_refuse(directory, "it is empty");
         if (r == 0)
                 r = sqlite_load(db, directory, &sink);
         if (r < 0)
@@ -95,9 +98,66 @@ static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const 
         r = directory_lock(directory, LOCK_NO_WAIT, &holder);
         if (r == -EBUSY)
                 return r;
-        if (r < 0 && r != -EROFS && r != -EACCES)
+        if (r < 0)
                 return log_failure(path, r);
-        return log_failure(path, database_open(ret_db, directory->database));
+        return log_failure(path, directory->write_error < 0
+                                         ? database_open_to_read(ret_db, directory->database)
+                                         : database_open(ret_db, directory->database));
+}
+
+/* Open a file that is no database of a data directory. Logs errors. */
+static int open_backup(sqlite3 **ret_db, struct directory *directory, const char *path) {
+        *directory = (struct directory){ .fd = -1, .lock_fd = -1 };
+        directory->path = strdup(path);
+        directory->database = strdup(path);
+        if (!directory->path || !directory->database)
+                return -ENOMEM;
+        return log_failure(path, database_open_to_read(ret_db, path));
+}
+
+/* Return the directory that contains the file, or NULL without memory. The caller frees it. */
+static char *parent_of(const char *file) {
+        CLEANUP(cleanup_free) char *copy = strdup(file);
+
+        return copy ? strdup(dirname(copy)) : NULL;
+}
+
+/* Return whether the path has the name of the database in a data directory. */
+static bool is_in_data_directory(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return strcmp(slash ? slash + 1 : path, DIRECTORY_DATABASE) == 0;
+}
+
+/*
+ * Open a data directory, or the file of a backup. The database of a data directory stands for the
+ * directory, because the database has a log and a lock. Returns as open_if_stopped(); all errors
+ * are logged.
+ */
+static int open_to_check(sqlite3 **ret_db, struct directory *directory, const char *path) {
+        CLEANUP(cleanup_free) char *parent = parent_of(path);
+        struct stat status;
+        bool is_file;
+        int r;
+
+        if (!parent)
+                return log_failure(path, -ENOMEM);
+        if (stat(path, &status) < 0)
+                return log_failure(path, -errno);
+        is_file = S_ISREG(status.st_mode);
+        if (!is_file && !S_ISDIR(status.st_mode)) {
+                log_error("\"%s\" is neither a data directory nor the file of a backup", LOG_STRING(path));
+                return -EINVAL;
+        }
+        if (is_file && !is_in_data_directory(path))
+                return open_backup(ret_db, directory, path);
+
+        r = open_if_stopped(ret_db, directory, is_file ? parent : path);
+        if (r == -EBUSY)
+                log_error(
+                        "\"%s\": a store is running there; stop it, or make a backup, which is checked too",
+                        LOG_STRING(path));
+        return r;
 }
 
 int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
@@ -105,9 +165,7 @@ int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int r;
 
-        r = open_if_stopped(&db, &directory, path);
-        if (r == -EBUSY)
-                log_error("\"%s\": a store is running there; stop it, or check a backup", LOG_STRING(path));
+        r = open_to_check(&db, &directory, path);
         if (r < 0)
                 return r;
         return log_failure(path, take_census(db, &directory, ret_census));
@@ -145,9 +203,10 @@ static int renew_instance(sqlite3 *db) {
         return code == SQLITE_OK ? database_run(db, "PRAGMA wal_checkpoint(TRUNCATE)") : code;
 }
 
-static int write_copy(sqlite3 *db, const struct directory *directory, const char *file) {
+/* Copy the database to an existing empty file, and verify the copy. */
+static int write_copy(sqlite3 *db, const struct directory *directory, const char *file,
+                      struct storage_census *ret_census) {
         CLEANUP(cleanup_database) sqlite3 *copied = NULL;
-        struct storage_census census;
         int code, r;
 
         r = database_open(&copied, file);
@@ -157,27 +216,36 @@ static int write_copy(sqlite3 *db, const struct directory *directory, const char
         if (code == SQLITE_OK)
                 code = renew_instance(copied);
         if (code != SQLITE_OK && database_errno(code) == -EBADMSG)
-                return database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(copied));
+                return database_refuse(directory, "%s", sqlite3_errmsg(copied));
         if (code != SQLITE_OK)
                 return database_errno(code);
-        return take_census(copied, directory, &census);
+        return take_census(copied, directory, ret_census);
 }
 
 /* Sync the copy, then its directory. */
 static int sync_copy(const char *file) {
-        CLEANUP(cleanup_free) char *parent = strdup(file);
-        char *slash = parent ? strrchr(parent, '/') : NULL;
+        CLEANUP(cleanup_free) char *parent = parent_of(file);
         int r;
 
         if (!parent)
                 return -ENOMEM;
-        if (slash == parent)
-                slash++; /* the parent is the root directory */
-        if (slash)
-                *slash = '\0';
-
         r = directory_sync_file(AT_FDCWD, file);
-        return r < 0 ? r : directory_sync_file(AT_FDCWD, slash ? parent : ".");
+        return r < 0 ? r : directory_sync_file(AT_FDCWD, parent);
+}
+
+/* Fill an empty file with a copy of the database. On error, remove the file. Logs errors. */
+static int fill_copy(sqlite3 *db, const struct directory *directory, const char *file,
+                     struct storage_census *ret_census) {
+        int r;
+
+        r = write_copy(db, directory, file, ret_census);
+        if (r == 0) {
+                database_keep_log(db, false);
+                r = sync_copy(file);
+        }
+        if (r < 0)
+                directory_remove_database(AT_FDCWD, file);
+        return log_failure(file, r);
 }
 
 static int create_file(const char *path) {
@@ -189,7 +257,7 @@ static int create_file(const char *path) {
         return 0;
 }
 
-int storage_sqlite_backup(const char *path, const char *file) {
+int storage_sqlite_backup(const char *path, const char *file, struct storage_census *ret_census) {
         CLEANUP(directory_close) struct directory directory = { 0 };
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int r;
@@ -203,13 +271,64 @@ int storage_sqlite_backup(const char *path, const char *file) {
         r = create_file(file);
         if (r < 0)
                 return log_failure(file, r);
+        return fill_copy(db, &directory, file, ret_census);
+}
 
-        r = write_copy(db, &directory, file);
-        if (r == 0) {
-                database_keep_log(db, false);
-                r = sync_copy(file);
+/* Return 0, or -ENOTEMPTY (logged) if the directory contains files. A new file system has lost+found. */
+static int check_is_empty(const struct directory *directory) {
+        DIR *names = opendir(directory->path);
+        const struct dirent *entry;
+        int r = 0;
+
+        if (!names)
+                return log_failure(directory->path, -errno);
+        while (r == 0 && (entry = readdir(names))) {
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                    strcmp(entry->d_name, DIRECTORY_LOCK) == 0 || strcmp(entry->d_name, "lost+found") == 0)
+                        continue;
+                log_error(
+                        "\"%s\" is not empty: it contains \"%s\"; move its files to another directory first",
+                        LOG_STRING(directory->path), LOG_STRING(entry->d_name));
+                r = -ENOTEMPTY;
+        }
+        closedir(names);
+        return r;
+}
+
+/* Open and lock the directory, and create an empty file for the database. Logs errors. */
+static int open_to_restore(struct directory *directory, const char *path) {
+        pid_t holder;
+        int r, fd;
+
+        r = directory_open_or_create(directory, path);
+        if (r == 0)
+                r = directory->write_error < 0 ? directory->write_error
+                                               : directory_lock(directory, LOCK_NO_WAIT, &holder);
+        if (r == -EBUSY) {
+                log_error("\"%s\": a store is running there; stop it first", LOG_STRING(path));
+                return r;
         }
         if (r < 0)
-                directory_remove_database(AT_FDCWD, file);
-        return log_failure(file, r);
+                return log_failure(path, r);
+        r = check_is_empty(directory);
+        if (r < 0)
+                return r;
+
+        fd = directory_open_file(directory->fd, DIRECTORY_DATABASE);
+        if (fd < 0)
+                return log_failure(directory->database, fd);
+        close(fd);
+        return 0;
+}
+
+int storage_sqlite_restore(const char *file, const char *path, struct storage_census *ret_census) {
+        CLEANUP(directory_close) struct directory source = { 0 };
+        CLEANUP(directory_close) struct directory target = { 0 };
+        CLEANUP(cleanup_database) sqlite3 *db = NULL;
+        int r;
+
+        r = open_to_check(&db, &source, file);
+        if (r == 0)
+                r = open_to_restore(&target, path);
+        return r < 0 ? r : fill_copy(db, &source, target.database, ret_census);
 }

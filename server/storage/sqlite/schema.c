@@ -45,21 +45,19 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
                 code = database_read_number(db, "SELECT count(*) FROM sqlite_schema", &n_objects);
         r = database_errno(code);
         if (r < 0)
-                return r == -EBADMSG ? database_refuse(directory, DIRECTORY_DATABASE, "%s",
-                                                       LOG_STRING(sqlite3_errmsg(db)))
-                                     : r;
+                return r == -EBADMSG ? database_refuse(directory, "%s", LOG_STRING(sqlite3_errmsg(db))) : r;
 
         if (application_id == 0 && version == 0 && n_objects == 0)
                 return SCHEMA_NONE;
         if (application_id != DATABASE_APPLICATION_ID)
-                return database_refuse(directory, DIRECTORY_DATABASE, "it is not a database of statestored");
+                return database_refuse(directory, "it is not a database of statestored");
         if (version > SCHEMA_VERSION)
-                return database_refuse(directory, DIRECTORY_DATABASE,
+                return database_refuse(directory,
                                        "a newer statestored created it (schema %lld; this version supports "
                                        "%d): run that version",
                                        (long long)version, SCHEMA_VERSION);
         if (version < SCHEMA_VERSION)
-                return database_refuse(directory, DIRECTORY_DATABASE,
+                return database_refuse(directory,
                                        "an older statestored created it (schema %lld; this version supports "
                                        "%d): export with the version that wrote it, and import into a new "
                                        "directory",

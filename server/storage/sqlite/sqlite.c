@@ -129,7 +129,7 @@ static int sqlite_storage_lead(struct storage *base, const struct state_header *
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
         int r;
 
-        r = start_writing(storage, header);
+        r = storage->directory.write_error ?: start_writing(storage, header);
         if (r < 0) {
                 log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database),
                           strerror(-r), directory_remedy(r));
@@ -247,8 +247,8 @@ static int create_file_if_missing(const struct directory *directory) {
                 return 0;
         for (size_t i = 0; i < ARRAY_LENGTH(traces); i++)
                 if (directory_has(directory, traces[i]))
-                        return database_refuse(directory, DIRECTORY_DATABASE,
-                                               "it is missing or empty, but \"%s\" exists", traces[i]);
+                        return database_refuse(directory, "it is missing or empty, but \"%s\" exists",
+                                               traces[i]);
         fd = directory_open_file(directory->fd, DIRECTORY_DATABASE);
         if (fd < 0)
                 return fd;
@@ -258,17 +258,19 @@ static int create_file_if_missing(const struct directory *directory) {
 
 static int check_emptiness(const struct directory *directory) {
         if (directory_has(directory, DIRECTORY_COMMIT_WATERMARK))
-                return database_refuse(directory, DIRECTORY_DATABASE,
+                return database_refuse(directory,
                                        "it is empty, but \"" DIRECTORY_COMMIT_WATERMARK "\" exists");
         return 0;
 }
 
 static int open_database(struct sqlite_storage *storage) {
+        const struct directory *directory = &storage->directory;
         int r;
 
-        r = create_file_if_missing(&storage->directory);
+        r = create_file_if_missing(directory);
         if (r == 0)
-                r = database_open(&storage->db, storage->directory.database);
+                r = directory->write_error < 0 ? database_open_to_read(&storage->db, directory->database)
+                                               : database_open(&storage->db, directory->database);
         if (r == 0)
                 r = schema_check(storage->db, &storage->directory);
         if (r == SCHEMA_NONE) {

@@ -5,8 +5,9 @@
 
 /*
  * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they
- * do not exist. Locks the directory against other processes. The cause of an error other than
- * -ENOMEM is logged, with the file. Returns:
+ * do not exist. Locks the directory against other processes. If no file can be created in the
+ * directory, the database is opened for reading: storage_lead() then fails. The cause of an error
+ * other than -ENOMEM is logged, with the file. Returns:
  *
  *     0           opened
  *     -EBUSY      another process has locked the directory or the database

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""export, import, check and backup."""
+"""export, import, check, backup and restore."""
 
 import json
+import os
+import shutil
 import sqlite3
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -302,6 +306,86 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
     assert (reply.payload, reply.ts) == (b"$6\r\nbefore\r\n", version)
 
 
+def test_a_backup_is_counted_checked_and_restored(site, data, tmp_path):
+    site.start_store("--data-dir", data)
+    client = site.connect()
+    version = client.request("SET", "key", "before").ts
+    copy, restored = tmp_path / "copy.db", tmp_path / "restored"
+    client.request("SET", "later", "value")
+    client.request("DEL", "later")
+
+    assert ctl("backup", data, copy).stdout.decode().startswith(f"{copy}: 1 keys, ")
+    content = copy.read_bytes()
+    for arguments, name in ([["check", copy], copy], [["restore", copy, restored], restored]):
+        result = ctl(*arguments)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert result.stdout.decode().startswith(f"{name}: 1 keys, 0 registrations, ")
+    assert copy.read_bytes() == content
+    client.request("SET", "key", "after")
+    assert site.store.stop() == 0
+    site.store = None
+    site.start_store("--data-dir", restored)
+    reply = client.request("GET", "key")
+    assert (reply.payload, reply.ts) == (b"$6\r\nbefore\r\n", version)
+
+    for target, fault in (restored, f'"{restored}": a store is running there; stop it first'), (
+            data, f'"{data}" is not empty: it contains "'):
+        result = ctl("restore", copy, target)
+        assert (result.returncode, result.stdout) == (4, b"")
+        assert fault in result.stderr.decode()
+
+
+def read_only(argv):
+    """Return the command line that runs argv as a user who may write nowhere but to its stdout."""
+    if os.geteuid() != 0:
+        return argv
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
+
+
+@pytest.fixture
+def read_only_directory():
+    """Readable by all users, below a folder that is, too: tmp_path is not."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder / "data"
+    (folder / "data").chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_directory_that_cannot_be_written_is_read(site, data, read_only_directory, tmp_path, end):
+    """Such as a snapshot of a file system. The log of a killed store is read, too."""
+    site.start_store("--data-dir", data)
+    site.connect().request("SET", "key", "value")
+    getattr(site.store, end)()
+    shutil.copytree(data, read_only_directory)
+    for file in read_only_directory.iterdir():
+        if file.name.endswith("-shm"):
+            file.unlink()
+        else:
+            file.chmod(0o444)
+    read_only_directory.chmod(0o555)
+    before = {path.name: path.read_bytes() for path in read_only_directory.iterdir()}
+    folder = Path(tempfile.mkdtemp(dir=read_only_directory.parent))
+    folder.chmod(0o777)
+
+    def run(*arguments):
+        return subprocess.run(read_only([CTL, *map(str, arguments)]), env=environment({}), capture_output=True, timeout=PATIENCE)
+
+    for arguments in ["check", read_only_directory], ["backup", read_only_directory, folder / "copy.db"]:
+        result = run(*arguments)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert b": 1 keys, " in result.stdout
+    result = run("export", "--data-dir", read_only_directory)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert [record["key"] for record in map(json.loads, result.stdout.splitlines())] == ["key"]
+    assert {path.name: path.read_bytes() for path in read_only_directory.iterdir()} == before
+
+    result = run("import", "/dev/null", "--data-dir", read_only_directory)
+    assert (result.returncode, result.stdout) == (4, b"")
+    assert b"Permission denied; give the user account of this process access" in result.stderr
+
+
 def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):
     (tmp_path / "empty").mkdir()
 
@@ -330,6 +414,8 @@ def test_each_fault_of_a_directory_is_one_message_for_people(directory, tmp_path
 
     for arguments, fault in (
         (["check", tmp_path], f'"{tmp_path}" has no statestored.db: give the data directory of a store'),
+        (["check", "/dev/null"], '"/dev/null" is neither a data directory nor the file of a backup'),
+        (["check", __file__], f'cannot use "{__file__}": file is not a database; use another backup'),
         (["check", tmp_path / "mistyped"], f'"{tmp_path}/mistyped": No such file or directory; check the path'),
         (["backup", directory, copy], f'"{copy}": File exists; choose another name'),
         (["backup", tmp_path, copy], f'"{tmp_path}" has no statestored.db: give the data directory of a store'),

@@ -14,12 +14,14 @@
 #include "engine/outcome.h"
 #include "storage/sqlite/maintenance.h"
 #include "unit/storage/disk.h"
+#include "unit/support/capture.h"
 
 #define DATABASE "statestored.db"
 #define MS       INT64_C(1000000)
 
 static struct disk disk;
 static char backup[128];
+static struct storage_census census;
 
 static void setup(void) {
         log_set_level(LOG_ERROR);
@@ -65,10 +67,16 @@ static void damage(struct disk *at) {
         free(bytes);
 }
 
-static void check_census(const struct disk *at) {
-        struct storage_census census = { 0 };
+static int rename_database(void) {
+        char database[128];
 
-        cr_expect_eq(storage_sqlite_check(at->directory, &census), 0);
+        snprintf(database, sizeof(database), "%s/" DATABASE, disk.directory);
+        return rename(database, backup);
+}
+
+static void check_census(const char *path) {
+        census = (struct storage_census){ 0 };
+        cr_expect_eq(storage_sqlite_check(path, &census), 0);
         cr_expect_eq(census.n_entries, 30);
         cr_expect_eq(census.n_registrations, 2);
         cr_expect_eq(census.n_replies, 1);
@@ -80,20 +88,18 @@ Test(storage_maintenance, check_counts_rows_and_loses_nothing) {
         uint64_t before;
 
         disk_copy(&disk, &killed);
-        check_census(&killed);
+        check_census(killed.directory);
         disk_check(&killed);
         disk_deinit(&killed);
 
         disk_close(&disk);
         before = disk_fingerprint(&disk);
-        check_census(&disk);
+        check_census(disk.directory);
         cr_expect_eq(disk_fingerprint(&disk), before);
         disk_check(&disk);
 }
 
 Test(storage_maintenance, check_refuses_a_running_store) {
-        struct storage_census census;
-
         cr_expect_eq(storage_sqlite_check(disk.directory, &census), -EBUSY);
         disk_put(&disk, "still", "works");
         COMMIT(&disk);
@@ -102,29 +108,78 @@ Test(storage_maintenance, check_refuses_a_running_store) {
 }
 
 Test(storage_maintenance, check_detects_damage_and_changes_nothing) {
-        struct storage_census census;
         uint64_t before;
 
         disk_close(&disk);
         damage(&disk);
         before = disk_fingerprint(&disk);
         cr_expect_eq(storage_sqlite_check(disk.directory, &census), -EBADMSG);
-        cr_expect_eq(storage_sqlite_backup(disk.directory, backup), -EBADMSG);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, backup, &census), -EBADMSG);
         cr_expect_eq(disk_fingerprint(&disk), before);
 }
 
+/* The database of a data directory stands for the directory. */
+Test(storage_maintenance, check_accepts_the_file_of_a_backup) {
+        char database[128];
+        uint64_t before;
+
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
+        disk_close(&disk);
+        before = disk_fingerprint(&disk);
+        check_census(backup);
+        snprintf(database, sizeof(database), "%s/" DATABASE, disk.directory);
+        check_census(database);
+        cr_expect_eq(disk_fingerprint(&disk), before);
+        cr_expect_not(disk_has(&disk, "backup.db-wal"));
+        cr_expect_not(disk_has(&disk, "backup.db-shm"));
+}
+
+/* The log of a copy that was made by hand is read, too. A path may have any characters. */
+Test(storage_maintenance, check_reads_the_log_of_a_file) {
+        uint8_t *bytes;
+        size_t length;
+
+        for (int i = 0; i < 2; i++) {
+                length = disk_read(&disk, i ? DATABASE "-wal" : DATABASE, &bytes);
+                disk_write(&disk, i ? "a?b%20#.db-wal" : "a?b%20#.db", bytes, length);
+                free(bytes);
+        }
+        snprintf(backup, sizeof(backup), "%s/a?b%%20#.db", disk.directory);
+        check_census(backup);
+        disk_close(&disk);
+
+        length = disk_read(&disk, DATABASE, &bytes);
+        disk_unlink(&disk, "a?b%20#.db-wal");
+        disk_write(&disk, "a?b%20#.db", bytes, length);
+        free(bytes);
+        check_census(backup);
+}
+
+Test(storage_maintenance, check_detects_a_damaged_backup) {
+        struct capture capture;
+        char *text;
+
+        disk_close(&disk);
+        damage(&disk);
+        cr_assert_eq(rename_database(), 0);
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(storage_sqlite_check(backup, &census), -EBADMSG);
+        text = capture_end(&capture);
+        cr_expect_not_null(strstr(text, "use another backup"), "%s", text);
+        free(text);
+}
+
 Test(storage_maintenance, check_and_backup_fail_without_a_database) {
-        struct storage_census census;
         struct disk none;
 
         disk_init(&none);
         cr_expect_eq(storage_sqlite_check(none.directory, &census), -ENOENT);
-        cr_expect_eq(storage_sqlite_backup(none.directory, backup), -ENOENT);
+        cr_expect_eq(storage_sqlite_backup(none.directory, backup, &census), -ENOENT);
         cr_expect_not(disk_has(&disk, "backup.db"));
         cr_expect_not(disk_has(&none, "lock"));
         disk_deinit(&none);
         cr_expect_eq(storage_sqlite_check("/no such directory", &census), -ENOENT);
-        cr_expect_eq(storage_sqlite_backup("/no such directory", backup), -ENOENT);
+        cr_expect_eq(storage_sqlite_backup("/no such directory", backup, &census), -ENOENT);
 }
 
 /* A store starts from the copy alone, in an empty directory. */
@@ -149,7 +204,7 @@ static void check_restored(const struct content *expected, const char *instance_
 }
 
 Test(storage_maintenance, backup_of_a_running_store) {
-        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
         check_restored(&disk.committed, disk.header.instance_id);
         disk_put(&disk, "still", "works");
         COMMIT(&disk);
@@ -159,7 +214,7 @@ Test(storage_maintenance, backup_of_a_running_store) {
 
 Test(storage_maintenance, backup_of_a_stopped_store) {
         disk_close(&disk);
-        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
         check_restored(&disk.committed, disk.header.instance_id);
 }
 
@@ -167,7 +222,7 @@ Test(storage_maintenance, backup_of_a_killed_store) {
         struct disk killed;
 
         disk_copy(&disk, &killed);
-        cr_assert_eq(storage_sqlite_backup(killed.directory, backup), 0);
+        cr_assert_eq(storage_sqlite_backup(killed.directory, backup, &census), 0);
         check_restored(&disk.committed, disk.header.instance_id);
         disk_check(&killed);
         disk_deinit(&killed);
@@ -177,11 +232,12 @@ Test(storage_maintenance, backup_does_not_overwrite_files) {
         uint8_t *bytes;
 
         disk_write(&disk, "backup.db", "precious", strlen("precious"));
-        cr_expect_eq(storage_sqlite_backup(disk.directory, backup), -EEXIST);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, backup, &census), -EEXIST);
         cr_expect_eq(disk_read(&disk, "backup.db", &bytes), strlen("precious"));
         cr_expect(memcmp(bytes, "precious", strlen("precious")) == 0);
         free(bytes);
-        cr_expect_eq(storage_sqlite_backup(disk.directory, "/no such directory/backup.db"), -ENOENT);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, "/no such directory/backup.db", &census),
+                     -ENOENT);
 }
 
 /* The watermark of the directory is higher than the number of commits in the backup. */
@@ -190,7 +246,7 @@ Test(storage_maintenance, backup_can_replace_the_original) {
         uint8_t *bytes;
         size_t length;
 
-        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
         content_copy(&expected, &disk.committed);
         disk_put(&disk, "later", "value");
         COMMIT(&disk);
@@ -202,6 +258,69 @@ Test(storage_maintenance, backup_can_replace_the_original) {
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect(content_equal(&disk.loaded, &expected));
         content_deinit(&expected);
+}
+
+static void check_restored_directory(struct disk *restored) {
+        struct stat status;
+        char database[128];
+
+        snprintf(database, sizeof(database), "%s/" DATABASE, restored->directory);
+        cr_assert_eq(stat(database, &status), 0);
+        cr_expect_eq(status.st_mode & 0777, 0600);
+        cr_expect_not(disk_has(restored, DATABASE "-wal"));
+        cr_expect_not(disk_has(restored, DATABASE "-shm"));
+        cr_assert_eq(disk_open(restored), 0);
+        cr_expect(content_equal(&restored->loaded, &disk.committed));
+        cr_expect_str_neq(restored->header.instance_id, disk.header.instance_id);
+}
+
+Test(storage_maintenance, restore_into_an_empty_directory_or_a_new_one) {
+        struct disk restored;
+
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
+        for (int is_new = 0; is_new <= 1; is_new++) {
+                disk_init_like(&restored, &disk);
+                if (is_new)
+                        cr_assert_eq(rmdir(restored.directory), 0);
+                else
+                        disk_write(&restored, "lock", "", 0);
+                census = (struct storage_census){ 0 };
+                cr_assert_eq(storage_sqlite_restore(backup, restored.directory, &census), 0);
+                cr_expect_eq(census.n_entries, 30);
+                check_restored_directory(&restored);
+                disk_deinit(&restored);
+        }
+}
+
+Test(storage_maintenance, restore_refuses_a_directory_in_use_or_not_empty) {
+        struct disk other;
+        uint64_t before;
+
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup, &census), 0);
+        cr_expect_eq(storage_sqlite_restore(backup, disk.directory, &census), -EBUSY);
+        disk_close(&disk);
+        before = disk_fingerprint(&disk);
+        cr_expect_eq(storage_sqlite_restore(backup, disk.directory, &census), -ENOTEMPTY);
+        cr_expect_eq(disk_fingerprint(&disk), before);
+
+        disk_init(&other);
+        disk_write(&other, "acknowledged", "", 0);
+        cr_expect_eq(storage_sqlite_restore(backup, other.directory, &census), -ENOTEMPTY);
+        cr_expect_not(disk_has(&other, DATABASE));
+        disk_deinit(&other);
+}
+
+Test(storage_maintenance, restore_refuses_a_damaged_backup_and_leaves_no_database) {
+        struct disk restored;
+
+        disk_close(&disk);
+        damage(&disk);
+        cr_assert_eq(rename_database(), 0);
+        disk_init_like(&restored, &disk);
+        cr_expect_eq(storage_sqlite_restore(backup, restored.directory, &census), -EBADMSG);
+        cr_expect_not(disk_has(&restored, DATABASE));
+        cr_expect_eq(storage_sqlite_restore("/no such file", restored.directory, &census), -ENOENT);
+        disk_deinit(&restored);
 }
 
 /*
@@ -225,7 +344,7 @@ static int start_other(int (*act)(void), pid_t *ret_child) {
 }
 
 static int make_backup(void) {
-        return -storage_sqlite_backup(disk.directory, backup);
+        return -storage_sqlite_backup(disk.directory, backup, &census);
 }
 
 /* All keys of one commit have the same value. */

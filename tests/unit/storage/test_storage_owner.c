@@ -75,6 +75,20 @@ Test(storage_owner, files_beside_a_backup_belong_to_the_owner_of_the_directory) 
         cr_expect_eq(check_owner(&disk), 2);
 }
 
+Test(storage_owner, a_restored_database_belongs_to_the_owner_of_the_directory) {
+        struct storage_census census;
+        struct disk source;
+        char backup[128];
+
+        disk_init(&source);
+        snprintf(backup, sizeof(backup), "%s/backup.db", source.directory);
+        cr_assert_eq(disk_open(&source), 0);
+        cr_assert_eq(storage_sqlite_backup(source.directory, backup, &census), 0);
+        cr_expect_eq(storage_sqlite_restore(backup, disk.directory, &census), 0);
+        cr_expect_eq(check_owner(&disk), 2, "database and lock");
+        disk_deinit(&source);
+}
+
 /* Otherwise a user with write access to the directory could make root write to another file. */
 Test(storage_owner, symbolic_links_are_not_followed) {
         static const struct {
