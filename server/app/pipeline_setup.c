@@ -47,7 +47,8 @@ CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
 
 /*
  * Open the data directory and load its state; without one, create an empty state. The caller owns
- * *ret_state and *ret_storage. Logs the cause of an error, except -ENOMEM.
+ * *ret_state and *ret_storage. Returns as storage_lead(). Logs the cause of an error, except
+ * -ENOMEM.
  */
 static int open_state(const struct server *server, struct state **ret_state, struct storage **ret_storage) {
         struct engine_config engine = make_engine_config(&server->config);
@@ -73,7 +74,7 @@ static int open_state(const struct server *server, struct state **ret_state, str
 
         *ret_state = take_ptr(&state);
         *ret_storage = take_ptr(&storage);
-        return 0;
+        return r;
 }
 
 int server_create_pipeline(struct server *server, const struct transport *transport,
@@ -102,7 +103,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         random_fill(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
         r = open_state(server, &state, &storage); /* server_run() logs -ENOMEM */
-        if (r == 0)
+        pipeline_config.is_disk_full = r == STORAGE_FULL;
+        if (r >= 0)
                 r = pipeline_new(&server->pipeline, &pipeline_config, state, storage);
         if (r < 0)
                 return r;

@@ -143,7 +143,7 @@ static enum exit_code store_batch(void *userdata) {
                          directory->effects.n_rows);
                 _exit(EXIT_STORE_ERROR); /* see storage_commit() */
         }
-        if (r == 0)
+        if (r >= 0)
                 state_commit(directory->state, &change_set);
         effects_reset(&directory->effects);
         if (r == -ENOMEM)
@@ -256,7 +256,7 @@ enum exit_code command_import_offline(struct command_run *run) {
 
         if (code != EXIT_DONE)
                 return code;
-        if (storage_lead(directory.storage, &directory.state->header) < 0)
+        if (storage_lead(directory.storage, &directory.state->header) != 0)
                 return EXIT_STORE_ERROR;
 
         return input_import(run->options->words[0], &importer);

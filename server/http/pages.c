@@ -49,6 +49,9 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
                                                              : "not connected to a broker yet");
         else if (gauges.broker_kind == BROKER_UNKNOWN)
                 buf_append_string(cause, awaited(&gauges));
+        else if (gauges.is_disk_full)
+                buf_append_string(cause, "the disk of the data directory is full: keys are served, but can "
+                                         "only be deleted until there is room");
         else if (gauges.is_storage_failing)
                 buf_append_string(cause, "the last commit failed: see the log");
         else

@@ -33,7 +33,8 @@ bool cycle_batch_is_full(const struct pipeline *pipeline) {
         const struct batch *batch = &pipeline->cycle.batch;
         struct storage_limits limits;
 
-        if (batch_is_full(batch))
+        /* Beside a request that adds something, one that only removes would fail, too. */
+        if (batch_is_full(batch) || (pipeline->cycle.is_disk_full && batch->n_messages > 0))
                 return true;
         if (!pipeline->storage)
                 return false;
@@ -106,6 +107,7 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
         if (error == -ESTALE)
                 end_process(pipeline, "it is unknown whether the last commit is stored");
         pipeline->cycle.has_commit_failed = true;
+        pipeline->cycle.is_disk_full = error == -ENOSPC;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
                 &pipeline->storage_limit, LOG_ERROR, cause.text,
@@ -123,9 +125,12 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         const struct change_set *change_set = &cycle->change_set;
         struct counters *counters = &pipeline->counters;
 
-        if (cycle->has_commit_failed) /* limited: while the disk is almost full, small commits succeed and large ones fail */
+        if (cycle->has_commit_failed &&
+            cycle->commit_result ==
+                    0) /* limited: while the disk is almost full, small commits succeed and large ones fail */
                 log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
-        cycle->has_commit_failed = false;
+        cycle->has_commit_failed = cycle->commit_result == STORAGE_FULL;
+        cycle->is_disk_full = cycle->commit_result == STORAGE_FULL;
         cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
         counters->n_commits++;
         counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
@@ -148,7 +153,7 @@ static void end_commit(struct pipeline *pipeline, const struct change_set *chang
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
         int result = error < 0 ? error : pipeline->cycle.commit_result;
 
-        if (result == 0)
+        if (result >= 0)
                 record_success(pipeline, now);
         end_commit(pipeline, &pipeline->cycle.change_set, result, now);
         cycle_flush(pipeline, now);
@@ -252,9 +257,10 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
                 r = storage_commit(pipeline->storage, &pipeline->cycle.change_set);
         if (r == -ESTALE)
                 end_process(pipeline, "it is unknown whether the last commit is stored");
-        if (r == 0)
-                state_commit(pipeline->state, &pipeline->cycle.change_set);
-        return r;
+        if (r < 0)
+                return r;
+        state_commit(pipeline->state, &pipeline->cycle.change_set);
+        return 0;
 }
 
 /* 4. The work for OPEN */
@@ -499,7 +505,8 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
                 return;
         }
 
-        is_needed = state_needs_commit(pipeline->state, now);
+        /* The first commit finds out whether the disk has room. */
+        is_needed = state_needs_commit(pipeline->state, now) || cycle->commit_start_ns == 0;
         if (cycle->has_commit_failed && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
         if (!is_needed || cycle->state != CYCLE_OPEN)

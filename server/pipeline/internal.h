@@ -56,9 +56,10 @@ struct cycle {
 
         struct change_set change_set;  /* of the batch; argument of storage_commit() */
         int commit_result;             /* of storage_commit() */
-        int64_t commit_start_ns;       /* of the last commit */
+        int64_t commit_start_ns;       /* of the last commit; 0: none */
         int64_t commit_duration_ns;    /* of the last successful commit; 0: none */
-        bool has_commit_failed;        /* the last one */
+        bool has_commit_failed;        /* the last one, or it could only remove */
+        bool is_disk_full;             /* because of this it has failed */
         unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
         int64_t next_tick_ns;          /* no engine tick before; set after a failed commit or tick */
 

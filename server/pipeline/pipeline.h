@@ -111,6 +111,8 @@ struct pipeline_config {
          */
         bool is_client_id_random;
 
+        bool is_disk_full; /* storage_lead() returned STORAGE_FULL */
+
         const char *persistence_name; /* the user property with which a SET requests persistence */
         const char *persistence_value;
 };
@@ -182,8 +184,8 @@ void pipeline_tick(struct pipeline *pipeline, struct now now);
 int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
- * Call every second. Commits a batch, even without changes, if state_needs_commit(). While commits
- * fail, tries a commit every few calls, so that a storage that works again is noticed although no
+ * Call every second. Commits a batch, even without changes, if state_needs_commit() or if there was
+ * no commit yet. While commits fail, tries a commit every few calls, so that a storage that works again is noticed although no
  * client writes.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
@@ -269,5 +271,6 @@ struct gauges {
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */
+        bool is_disk_full;       /* because the disk has no room to add something */
 };
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges);

@@ -70,9 +70,15 @@ int storage_load(struct storage *storage, const struct storage_sink *sink);
 int storage_load_state(struct state **ret_state, struct storage *storage, const struct engine_config *config,
                        struct now now);
 
+enum storage_result {
+        STORAGE_FULL = 1, /* there is no room to add something; storage_commit() can succeed later */
+};
+
 /*
  * Become the writer, after storage_load(). header: of the loaded state. If the storage is empty,
- * create it with this header, atomically. Returns 0; or -ENOMEM or -EIO, and the cause is logged.
+ * create it with this header, atomically. Returns 0; STORAGE_FULL; or -ENOMEM or -EIO. The cause of
+ * a result other than 0 is logged. After STORAGE_FULL, storage_commit() becomes the writer when
+ * there is room.
  */
 int storage_lead(struct storage *storage, const struct state_header *header);
 
@@ -80,13 +86,14 @@ int storage_lead(struct storage *storage, const struct state_header *header);
  * Commit a change set, after storage_lead(). Blocks until it is durable, so a separate thread may
  * call it. Returns:
  *
- *     0           the change set is durable
- *     -ENOSPC     no room
- *     -EIO        another error, before anything was written
- *     -ENOMEM     out of memory
- *     -ESTALE     it is unknown whether the change set is stored, for example because a sync failed.
- *                 End the process at once, without storage_close(): the next start loads what is
- *                 stored.
+ *     0             the change set is durable
+ *     STORAGE_FULL  the change set is durable: it only removes
+ *     -ENOSPC       no room
+ *     -EIO          another error, before anything was written
+ *     -ENOMEM       out of memory
+ *     -ESTALE       it is unknown whether the change set is stored, for example because a sync failed.
+ *                   End the process at once, without storage_close(): the next start loads what is
+ *                   stored.
  *
  * After -ENOSPC, -EIO and -ENOMEM nothing of the change set is stored, and a later commit may
  * succeed.

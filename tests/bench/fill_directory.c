@@ -108,7 +108,7 @@ static void open_filler(struct filler *filler, const char *directory) {
 
         if (storage_sqlite_open(&filler->storage, directory) < 0 ||
             storage_load_state(&filler->state, filler->storage, &config, read_clock()) < 0 ||
-            storage_lead(filler->storage, &filler->state->header) < 0)
+            storage_lead(filler->storage, &filler->state->header) != 0)
                 fail("%s: cannot fill the directory", directory);
 }
 

@@ -4,7 +4,7 @@
  * For LD_PRELOAD: a disk that fails. While the file that STATESTORE_DISK_FAILS names exists, the
  * call that its content names returns EIO for the write-ahead log of the database: "sync" or
  * "write". The sync of the log's header succeeds, so that the log has all of the commit whose sync
- * fails.
+ * fails. Content "full": no file of the database gets longer, as on a full disk.
  */
 
 #include <errno.h>
@@ -19,15 +19,14 @@
 
 #define LOG_HEADER_BYTES 32
 
-static bool is_log(int fd) {
-        static const char suffix[] = "-wal";
+static bool is_named(int fd, const char *part) {
         char link[64], path[4096];
         ssize_t length;
 
         snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        length = readlink(link, path, sizeof(path));
-        return length >= (ssize_t)strlen(suffix) &&
-               memcmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
+        length = readlink(link, path, sizeof(path) - 1);
+        path[length < 0 ? 0 : length] = '\0';
+        return strstr(path, part);
 }
 
 static bool must_fail(const char *call, int fd) {
@@ -35,7 +34,7 @@ static bool must_fail(const char *call, int fd) {
         char content[16] = { 0 };
         int file;
 
-        if (!path || !is_log(fd))
+        if (!path || !is_named(fd, strcmp(call, "full") == 0 ? "/statestored.db" : "/statestored.db-wal"))
                 return false;
         file = open(path, O_RDONLY | O_CLOEXEC);
         if (file < 0)
@@ -60,5 +59,11 @@ int fdatasync(int fd) {
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t offset) {
+        struct stat status;
+
+        if (must_fail("full", fd) && fstat(fd, &status) == 0 && offset + (off_t)length > status.st_size) {
+                errno = ENOSPC;
+                return -1;
+        }
         return must_fail("write", fd) ? fail() : syscall(SYS_pwrite64, fd, bytes, length, offset);
 }

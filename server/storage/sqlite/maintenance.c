@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,9 +116,11 @@ static int open_backup(sqlite3 **ret_db, struct directory *directory, const char
 
 /* Return the directory that contains the file, or NULL without memory. The caller frees it. */
 static char *parent_of(const char *file) {
-        CLEANUP(cleanup_free) char *copy = strdup(file);
+        const char *slash = strrchr(file, '/');
 
-        return copy ? strdup(dirname(copy)) : NULL;
+        if (!slash)
+                return strdup(".");
+        return strndup(file, slash == file ? 1 : (size_t)(slash - file));
 }
 
 /* Return whether the path has the name of the database in a data directory. */

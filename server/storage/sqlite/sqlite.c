@@ -12,6 +12,12 @@
  *
  * SQLite checkpoints the log after a commit that leaves 1,000 frames or more in it (4 MiB), and
  * ignores errors: the log stays valid, and the next commit tries again.
+ *
+ * A full disk: a checkpoint must succeed without further room, because only then does SQLite
+ * overwrite the log from its start. So the file of the database is extended before a commit, not by
+ * the checkpoint. RESERVE_PAGES more are for commits that only remove entries: such a commit may
+ * need pages, too. If the disk is full at the start, SQLite cannot create the index of the log.
+ * Then the database is loaded without it, and each commit tries to become the writer.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -30,13 +36,20 @@
 #include "storage/sqlite/schema.h"
 #include "storage/sqlite/write.h"
 
+#define PAGE_BYTES    4096
+#define CHUNK_BYTES   (16 * PAGE_BYTES) /* the file of the database grows by this */
+#define RESERVE_PAGES 16
+
 struct sqlite_storage {
         struct storage storage;
         struct directory directory;
         sqlite3 *db;
         struct sqlite_writer writer;
+        sqlite3_stmt *page_count;
         int commit_watermark_fd;
-        bool is_empty; /* storage_lead() creates the tables */
+        bool is_empty;     /* storage_lead() creates the tables */
+        bool is_read_only; /* `db` was opened for reading */
+        bool is_writer;    /* false after storage_lead(): the disk was full */
         struct log_limit log_limit;
 };
 
@@ -96,48 +109,6 @@ static int create_tables(struct sqlite_storage *storage, const struct state_head
         return code == SQLITE_OK ? directory_sync_file(storage->directory.fd, ".") : database_errno(code);
 }
 
-static int start_writing(struct sqlite_storage *storage, const struct state_header *header) {
-        /*
-         * Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to
-         * write.
-         */
-        static const char settings[] = "PRAGMA journal_mode = WAL;"
-                                       "PRAGMA synchronous = FULL;"
-                                       "PRAGMA cache_spill = OFF;"
-                                       "PRAGMA cache_size = -8192;"
-                                       "PRAGMA secure_delete = FAST;";
-        int r;
-
-        errno = 0;
-        r = database_errno(database_run(storage->db, settings));
-        if (r == 0 && sqlite3_db_readonly(storage->db, "main"))
-                r = -EACCES; /* SQLite opens a file that it cannot write for reading */
-        if (r == 0)
-                r = storage->is_empty ? create_tables(storage, header)
-                                      : database_errno(sqlite_writer_init(&storage->writer, storage->db));
-        if (r < 0)
-                return r;
-
-        database_keep_log(storage->db, false);
-        storage->commit_watermark_fd =
-                directory_open_file(storage->directory.fd, DIRECTORY_COMMIT_WATERMARK);
-        commit_watermark_write(storage->commit_watermark_fd, header);
-        return checkpoint_at_start(storage);
-}
-
-static int sqlite_storage_lead(struct storage *base, const struct state_header *header) {
-        struct sqlite_storage *storage = (struct sqlite_storage *)base;
-        int r;
-
-        r = storage->directory.write_error ?: start_writing(storage, header);
-        if (r < 0) {
-                log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database),
-                          strerror(-r), directory_remedy(r));
-                return r == -ENOMEM ? -ENOMEM : -EIO;
-        }
-        return 0;
-}
-
 /*
  * Return whether this error of COMMIT is "no room": no other error shows that the log lacks the
  * transaction.
@@ -170,7 +141,36 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
         return r;
 }
 
+/* Return whether the change set adds or replaces an entry or a registration. */
+static bool adds_something(const struct change_set *change_set) {
+        for (size_t i = 0; i < change_set->n_entries; i++)
+                if (change_set->entries[i].value.data)
+                        return true;
+        for (size_t i = 0; i < change_set->n_registrations; i++)
+                if (!change_set->registrations[i].is_removed)
+                        return true;
+        return false;
+}
+
+/*
+ * Extend the file of the database for the open transaction, and by n_pages more. Returns an SQLite
+ * code.
+ */
+static int extend_file(struct sqlite_storage *storage, int n_pages) {
+        sqlite3_int64 n_bytes;
+
+        if (sqlite3_step(storage->page_count) != SQLITE_ROW)
+                return sqlite3_reset(storage->page_count);
+        n_bytes = (sqlite3_column_int64(storage->page_count, 0) + n_pages) * PAGE_BYTES;
+        sqlite3_reset(storage->page_count);
+        return sqlite3_file_control(storage->db, "main", SQLITE_FCNTL_SIZE_HINT, &n_bytes);
+}
+
+/* Returns as storage_commit(). */
 static int try_commit(struct sqlite_storage *storage, const struct change_set *change_set) {
+        bool adds = adds_something(change_set);
+        bool removes = !adds && change_set->n_entries + change_set->n_registrations > 0;
+        bool is_full;
         int code;
 
         errno = 0;
@@ -179,32 +179,128 @@ static int try_commit(struct sqlite_storage *storage, const struct change_set *c
                 code = sqlite_writer_put(&storage->writer, change_set);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, false);
+
+        /* Without an addition, check for more room than an addition needs: it has just failed. */
+        code = extend_file(storage, adds ? RESERVE_PAGES : 2 * RESERVE_PAGES);
+        is_full = removes && database_errno(code) == -ENOSPC;
+        if (code != SQLITE_OK && !is_full)
+                return end_failed_commit(storage, code, false);
+
+        errno = 0;
         code = sqlite_writer_run(&storage->writer, WRITE_COMMIT);
         if (code != SQLITE_OK)
                 return end_failed_commit(storage, code, true);
-        return 0;
+        return is_full ? STORAGE_FULL : 0;
 }
 
-static int sqlite_storage_commit(struct storage *base, const struct change_set *change_set) {
-        struct sqlite_storage *storage = (struct sqlite_storage *)base;
+/* Returns as storage_commit(). */
+static int commit(struct sqlite_storage *storage, const struct change_set *change_set) {
         int r;
 
         r = try_commit(storage, change_set);
         /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
         if (r == -ENOSPC && checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
                 r = try_commit(storage, change_set);
+        return r;
+}
+
+static void disconnect(struct sqlite_storage *storage) {
+        sqlite_writer_deinit(&storage->writer);
+        sqlite3_finalize(storage->page_count);
+        storage->page_count = NULL;
+        sqlite3_close(storage->db);
+        storage->db = NULL;
+}
+
+static int prepare_to_write(struct sqlite_storage *storage, const struct state_header *header) {
+        /*
+         * Without cache_spill SQLite writes nothing before COMMIT, so only COMMIT can fail to
+         * write.
+         */
+        static const char settings[] = "PRAGMA journal_mode = WAL;"
+                                       "PRAGMA synchronous = FULL;"
+                                       "PRAGMA cache_spill = OFF;"
+                                       "PRAGMA cache_size = -8192;"
+                                       "PRAGMA secure_delete = FAST;";
+        int chunk_bytes = CHUNK_BYTES;
+        int r;
+
+        errno = 0;
+        r = database_errno(database_run(storage->db, settings));
+        if (r == 0 && sqlite3_db_readonly(storage->db, "main"))
+                r = -EACCES; /* SQLite opens a file that it cannot write for reading */
+        if (r == 0)
+                r = storage->is_empty ? create_tables(storage, header)
+                                      : database_errno(sqlite_writer_init(&storage->writer, storage->db));
+        if (r == 0)
+                r = database_errno(database_prepare(storage->db, "PRAGMA page_count", &storage->page_count));
         if (r < 0)
                 return r;
 
-        commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
+        sqlite3_file_control(storage->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk_bytes);
+        database_keep_log(storage->db, false);
+        return checkpoint_at_start(storage);
+}
+
+/* Become the writer. header: for a new database. Returns 0 or -errno. */
+static int start_writing(struct sqlite_storage *storage, const struct state_header *header) {
+        int r = 0;
+
+        if (!storage->db)
+                r = database_open(&storage->db, storage->directory.database);
+        if (r == 0)
+                r = prepare_to_write(storage, header);
+        if (r < 0) {
+                if (storage->db)
+                        database_keep_log(storage->db, true);
+                disconnect(storage);
+                return r;
+        }
+
+        storage->is_writer = true;
+        storage->commit_watermark_fd =
+                directory_open_file(storage->directory.fd, DIRECTORY_COMMIT_WATERMARK);
         return 0;
+}
+
+static int sqlite_storage_lead(struct storage *base, const struct state_header *header) {
+        struct sqlite_storage *storage = (struct sqlite_storage *)base;
+        int r;
+
+        if (storage->is_read_only)
+                disconnect(storage);
+        r = storage->directory.write_error ?: start_writing(storage, header);
+        if (r == -ENOSPC && !storage->is_empty) {
+                log_error("no room to write to \"%s\": keys are served, but not changed, until there is%s",
+                          LOG_STRING(storage->directory.database), directory_remedy(r));
+                return STORAGE_FULL;
+        }
+        if (r < 0) {
+                log_error("cannot write to \"%s\": %s%s", LOG_STRING(storage->directory.database),
+                          strerror(-r), directory_remedy(r));
+                return r == -ENOMEM ? -ENOMEM : -EIO;
+        }
+        commit_watermark_write(storage->commit_watermark_fd, header);
+        return 0;
+}
+
+static int sqlite_storage_commit(struct storage *base, const struct change_set *change_set) {
+        struct sqlite_storage *storage = (struct sqlite_storage *)base;
+        int r = 0;
+
+        if (!storage->is_writer)
+                r = start_writing(storage, &change_set->header);
+        if (r == 0)
+                r = commit(storage, change_set);
+        if (r >= 0)
+                commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
+        return r;
 }
 
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        sqlite_writer_deinit(&storage->writer);
-        sqlite3_close(storage->db);
+        disconnect(storage);
         if (storage->commit_watermark_fd >= 0) {
                 fsync(storage->commit_watermark_fd);
                 close(storage->commit_watermark_fd);
@@ -263,16 +359,26 @@ static int check_emptiness(const struct directory *directory) {
         return 0;
 }
 
-static int open_database(struct sqlite_storage *storage) {
+static int connect_to_load(struct sqlite_storage *storage, bool is_read_only) {
         const struct directory *directory = &storage->directory;
         int r;
 
-        r = create_file_if_missing(directory);
+        storage->is_read_only = is_read_only;
+        r = is_read_only ? database_open_to_read(&storage->db, directory->database)
+                         : database_open(&storage->db, directory->database);
+        return r < 0 ? r : schema_check(storage->db, directory);
+}
+
+static int open_database(struct sqlite_storage *storage) {
+        int r;
+
+        r = create_file_if_missing(&storage->directory);
         if (r == 0)
-                r = directory->write_error < 0 ? database_open_to_read(&storage->db, directory->database)
-                                               : database_open(&storage->db, directory->database);
-        if (r == 0)
-                r = schema_check(storage->db, &storage->directory);
+                r = connect_to_load(storage, storage->directory.write_error < 0);
+        if (r == -ENOSPC) { /* no room for the index of the log */
+                disconnect(storage);
+                r = connect_to_load(storage, true);
+        }
         if (r == SCHEMA_NONE) {
                 storage->is_empty = true;
                 r = check_emptiness(&storage->directory);

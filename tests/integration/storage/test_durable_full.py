@@ -12,6 +12,7 @@ import pytest
 from support import resp
 from support.broker import free_port
 from support.ctl import STORE_ERROR, environment
+from support.failing_disk import FailingDisk
 from support.process import CTL, PATIENCE, wait_until
 from support.store import Store
 from support.wire_client import WireClient, was_set
@@ -114,26 +115,100 @@ def test_a_refused_request_can_be_repeated(site, store):
 
 
 def test_the_store_is_ready_again_when_there_is_room_without_a_write(site, tmp_path):
-    port = free_port()
-    site.store = LimitedStore(site.directory, site.broker.port,
-                              ("--data-dir", tmp_path / "data", "--http-listen", f"127.0.0.1:{port}"))
+    page = Page()
+    site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", tmp_path / "data", *page.flags))
     site.store.start()
 
-    def is_ready():
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE) as response:
-                return response.status == 200
-        except urllib.error.HTTPError as error:
-            assert (error.code, error.read()) == (503, b"the last commit failed: see the log\n")
-            return False
-
-    assert is_ready()
+    assert page.get("/readyz") == (200, "ready\n")
     client = site.connect()
     fill(client)
-    wait_until(lambda: not is_ready(), "the store reports the full disk")
+    wait_until(lambda: page.get("/readyz") == (503, READS_ONLY), "the store reports the full disk")
     client.request("GET", "key-0")
     site.store.lift()
-    wait_until(is_ready, "the store is ready again")
+    wait_until(lambda: page.get("/readyz") == (200, "ready\n"), "the store is ready again")
+
+
+class Page:
+    """A page of the store's HTTP server."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.flags = ("--http-listen", f"127.0.0.1:{self.port}")
+
+    def get(self, path):
+        """Return status and text."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+READS_ONLY = "the disk of the data directory is full: keys are served, but can only be deleted until there is room\n"
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_store_that_starts_on_a_full_disk_serves_reads_until_there_is_room(site, data, tmp_path, end):
+    """After a stop SQLite has no room for its files; after a kill it has them, but cannot extend them."""
+    disk, page = FailingDisk(tmp_path / "fails"), Page()
+    site.start_store("--data-dir", data, *page.flags, environment=disk.environment)
+    client = site.connect()
+    client.request("SET", "key", "value")
+    getattr(site.store, end)()
+
+    disk.fails("full")
+    site.store.start()
+    assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
+    assert client.request("SET", "key", VALUE).payload == FULL
+    assert page.get("/readyz") == (503, READS_ONLY)
+    assert "\nstatestore_storage_failing 1\n" in page.get("/metrics")[1]
+    if end == "stop":
+        assert "no room to write to" in site.store.log()
+    else:
+        assert "commit failed: free space" in site.store.log()
+
+    disk.works()
+    assert client.request("SET", "key", VALUE).payload == b"+OK\r\n"
+    assert page.get("/readyz") == (200, "ready\n")
+    site.store.kill()
+    site.store.start()
+    assert resp.read(client.request("GET", "key").payload) == VALUE
+
+
+def test_an_idle_store_finds_out_at_its_start_that_the_disk_is_full(site, data, tmp_path):
+    disk, page = FailingDisk(tmp_path / "fails"), Page()
+    site.start_store("--data-dir", data, *page.flags, environment=disk.environment)
+    site.store.kill()
+    disk.fails("full")
+    site.store.start()
+    wait_until(lambda: page.get("/readyz") == (503, READS_ONLY), "the store reports the full disk")
+    disk.works()
+    wait_until(lambda: page.get("/readyz") == (200, "ready\n"), "the store is ready")
+
+
+def test_keys_are_deleted_and_expire_on_a_full_disk(make_site, data, tmp_path):
+    site, disk = make_site(), FailingDisk(tmp_path / "fails")
+    site.start_store("--data-dir", data, environment=disk.environment)
+    client, watcher = site.connect(), site.connect()
+    watcher.watch("short")
+    for i in range(20):
+        client.request("SET", f"key-{i}", VALUE)
+    client.request("SET", "short", VALUE, "PX", 500)
+
+    disk.fails("full")
+    while client.request("SET", "new", VALUE).payload != FULL:
+        pass
+    for i in range(20):
+        assert client.request("DEL", f"key-{i}").payload == b":1\r\n"
+        assert client.request("SET", f"new-{i}", VALUE * 20).payload == FULL
+    # a notification is sent after its commit
+    assert [resp.read(watcher.notification().payload)[1] for _ in range(2)] == [b"SET", b"DELETE"]
+
+    site.store.kill()
+    disk.works()
+    site.store.start()
+    assert client.request("GET", "key-7").payload == b"$-1\r\n"
+    assert client.request("GET", "short").payload == b"$-1\r\n"
 
 
 def test_a_refused_write_notifies_nobody_and_later_writes_do(make_site, data):

@@ -12,26 +12,13 @@ import pytest
 
 from support import stored
 from support.ctl import STORE_ERROR, environment
+from support.failing_disk import FailingDisk
 from support.process import CTL, PATIENCE, preload, wait_until
 from support.wire_client import WireClient, was_set
 
 UNKNOWN = "it is unknown whether the last commit is stored"
 
 N_KEYS = 100  # of a seed or an import: one commit
-
-
-class FailingDisk:
-    """The disk of a store and of statestorectl: `environment` makes it fail while fails() has been called."""
-
-    def __init__(self, path):
-        self.path = path
-        self.environment = {**preload("disk_shim"), "STATESTORE_DISK_FAILS": str(path)}
-
-    def fails(self, call):
-        self.path.write_text(call)
-
-    def works(self):
-        self.path.unlink()
 
 
 @pytest.fixture

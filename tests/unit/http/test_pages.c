@@ -80,6 +80,16 @@ Test(pages, readiness_names_a_failed_commit) {
         cr_expect(is_readiness(503, "the last commit failed: see the log\n"));
 }
 
+Test(pages, readiness_names_a_full_disk) {
+        struct pipeline_config config = broker_config();
+
+        config.is_disk_full = true;
+        broker_deinit(&broker);
+        broker_init(&broker, config);
+        cr_expect(is_readiness(503, "the disk of the data directory is full: keys are served, but can only "
+                                    "be deleted until there is room\n"));
+}
+
 Test(pages, metrics_have_the_time_of_the_start) {
         static const char name[] = "\nprocess_start_time_seconds ";
         time_t before = time(NULL);

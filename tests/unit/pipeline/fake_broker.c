@@ -154,7 +154,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
 static int commit(struct storage *storage, const struct change_set *change_set) {
         struct broker *broker = (struct broker *)storage;
 
-        if (broker->work_result == 0) {
+        if (broker->work_result >= 0) {
                 broker->n_changes_committed += change_set->n_entries + change_set->n_registrations +
                                                change_set->n_replies + change_set->n_executions +
                                                change_set->n_forgotten;

@@ -107,6 +107,46 @@ Test(storage, expiry_waits_during_a_commit) {
         cr_expect_eq(broker.n_commits, 3);
 }
 
+static bool is_disk_full(void) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(broker.pipeline, 0, &gauges);
+        cr_expect_eq(gauges.is_storage_failing, gauges.is_disk_full);
+        return gauges.is_disk_full;
+}
+
+/* Otherwise a request that only removes something would fail beside one that adds something. */
+Test(storage, on_a_full_disk_each_request_is_committed_alone) {
+        struct pipeline_config config = broker_config();
+
+        config.is_disk_full = true; /* since the start */
+        broker_deinit(&broker);
+        broker_init(&broker, config);
+        cr_expect(is_disk_full());
+        broker.commit_result = 1;
+        send_words("GET", "k", NULL);
+        send_words("SET", "k", "v");
+        send_words("DEL", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+        broker_committed(&broker, -ENOSPC);
+        cr_expect(is_disk_full());
+        broker_committed(&broker, STORAGE_FULL);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 replies:-ERR the disk is full replies::0 ");
+        cr_expect(is_disk_full(), "DEL needed no room");
+
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        broker_committed(&broker, 0);
+        cr_expect_not(is_disk_full());
+        broker.n_commits = 0;
+        send_words("SET", "k", "v");
+        send_words("SET", "l", "v");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 1, "both in one batch");
+        broker_committed(&broker, 0);
+}
+
 static const struct {
         const char *name;
         int result;
@@ -288,7 +328,10 @@ static void check_storage(void) {
 Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
         broker_flush(&broker);
         check_storage();
-        cr_expect_eq(broker.n_commits, 0);
+        cr_expect_eq(broker.n_commits, 1, "to find out whether the disk has room");
+        check_storage();
+        cr_expect_eq(broker.n_commits, 1);
+        broker.n_commits = 0;
         broker.now.wall_ms += CLOCK_STEP_MS;
         check_storage();
         cr_expect_eq(broker.n_commits, 1);

@@ -131,9 +131,10 @@ int disk_open(struct disk *disk) {
         if (r < 0)
                 return r;
         r = storage_lead(disk->storage, &disk->header);
+        disk->db = last_connection;
         if (r < 0)
                 disk_close(disk);
-        else if (disk->checkpoint_frames)
+        else if (r == 0 && disk->checkpoint_frames)
                 sqlite3_wal_autocheckpoint(disk->db, disk->checkpoint_frames);
         return r;
 }
@@ -460,11 +461,11 @@ int disk_commit(struct disk *disk) {
         r = storage_commit(disk->storage, &change_set);
         reset_changes(disk);
         disk->is_stale = r == -ESTALE;
-        if (r == 0)
+        if (r >= 0)
                 disk->header = change_set.header;
         if (r == -ESTALE)
                 content_copy(&disk->uncertain, &disk->expected);
-        if (r == 0)
+        if (r >= 0)
                 content_copy(&disk->committed, &disk->expected);
         else
                 content_copy(&disk->expected, &disk->committed);

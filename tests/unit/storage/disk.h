@@ -112,7 +112,7 @@ void disk_deliver(struct disk *disk, uint64_t delivered);
 
 /*
  * Commit the change set. Returns the result of storage_commit(). The model takes over the change
- * set only if the result is 0.
+ * set unless the result is an error.
  */
 int disk_commit(struct disk *disk);
 

@@ -48,6 +48,7 @@ static void make_changes(struct disk *disk, int i) {
 static void count(struct tally *tally, int r) {
         switch (r) {
         case 0:
+        case STORAGE_FULL:
                 tally->n_done++;
                 break;
         case -ENOSPC:

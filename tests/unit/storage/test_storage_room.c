@@ -99,13 +99,54 @@ Test(storage_room, full_disk_fails_commits_until_there_is_room) {
         disk_check(&disk);
 }
 
-Test(storage_room, start_fails_on_a_full_disk) {
+/* The log has been removed, and SQLite has no room for a new one and its index. */
+Test(storage_room, start_on_a_full_disk_loads_and_commits_when_there_is_room) {
         disk_put(&disk, "key", "value");
         COMMIT(&disk);
         disk_close(&disk);
+
         limit(1);
-        cr_expect_eq(disk_open(&disk), -ENOSPC);
+        cr_assert_eq(disk_open(&disk), STORAGE_FULL);
+        cr_expect(content_equal(&disk.loaded, &disk.committed));
+        for (int i = 0; i < 2; i++) {
+                disk_put(&disk, "key", "another value");
+                cr_expect_eq(disk_commit(&disk), -ENOSPC);
+        }
+
         limit(no_limit);
+        disk_put(&disk, "key", "another value");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+/* With large values, so that the log has pages that the file of the database lacks. */
+Test(storage_room, removals_succeed_on_a_full_disk) {
+        static uint8_t value[6000];
+        int n_keys = 0, r;
+        char key[16];
+
+        limit(ROOM);
+        do {
+                snprintf(key, sizeof(key), "key-%d", n_keys++);
+                disk_set(&disk, slice_from_string(key), (struct slice){ value, sizeof(value) });
+                r = disk_commit(&disk);
+        } while (r == 0);
+        cr_assert_eq(r, -ENOSPC);
+        cr_assert_gt(n_keys, 10);
+
+        disk_remove(&disk, S("key-0"));
+        cr_expect_eq(disk_commit(&disk), STORAGE_FULL, "there is no room to add something");
+        for (int i = 1; i < n_keys - 1; i++) {
+                snprintf(key, sizeof(key), "key-%d", i);
+                disk_remove(&disk, slice_from_string(key));
+                disk_reply(&disk, 1 + (uint64_t)i, OUTCOME_DONE, disk.clock, INT64_C(5000000000));
+                cr_assert_geq(disk_commit(&disk), 0, "%s", key);
+        }
+        disk_put(&disk, "there is", "room again");
+        COMMIT(&disk);
+        limit(no_limit);
+        disk_close(&disk);
         disk_check(&disk);
 }
 
