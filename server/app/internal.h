@@ -49,7 +49,8 @@ struct parent_watch {
 struct logged_states {
         enum { OUTAGE_NONE, OUTAGE_DOWN, OUTAGE_REFUSED } outage; /* ends when the store serves requests */
         bool is_unguarded;                                        /* server_warn_of_unguarded_client_id() */
-        bool is_hanging; /* ends with the next watchdog notification */
+        bool is_hanging;         /* ends with the next watchdog notification */
+        uint64_t low_disk_bytes; /* free bytes at the warning; ends when there are twice as many */
 };
 
 /* The daemon: the event loop, its handles, and the modules that they drive. */

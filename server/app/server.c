@@ -283,6 +283,24 @@ static void open_http(struct server *server) {
         }
 }
 
+/* Warn again when half of the room is left. */
+static void warn_of_low_disk(struct server *server) {
+        CLEANUP(buf_deinit) struct buf warning = { 0 };
+        uint64_t *logged_bytes = &server->logged.low_disk_bytes;
+        struct gauges gauges;
+
+        pipeline_read_gauges(server->pipeline, 0, &gauges);
+        if (gauges.disk.n_free_bytes / 2 >= *logged_bytes)
+                *logged_bytes = 0;
+        if ((*logged_bytes > 0 && gauges.disk.n_free_bytes > *logged_bytes / 2) ||
+            !disk_warning_append(&warning, &server->view) || buf_failed(&warning))
+                return;
+
+        log_warning("%s \"%s\": free space before it is full", buf_text(&warning),
+                    LOG_STRING(server->config.data_dir));
+        *logged_bytes = gauges.disk.n_free_bytes + 1;
+}
+
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
@@ -291,6 +309,7 @@ static void check_storage(uv_timer_t *timer) {
                 return;
         pipeline_check_storage(server->pipeline, server_now(server));
         server_update_status(server);
+        warn_of_low_disk(server);
 }
 
 static void init_timer(struct server *server, uv_timer_t *timer) {

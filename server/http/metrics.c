@@ -236,6 +236,15 @@ static void append_broker(struct buf *text, enum broker_kind kind) {
                 append_labelled(text, ability, "ability", abilities[i], kind == BROKER_WITH_PLUGIN);
 }
 
+static void append_disk(struct buf *text, const struct storage_usage *disk) {
+        metrics_append_number(text, "statestore_database_bytes", "gauge",
+                              "Size of the database in the data directory.", disk->n_database_bytes);
+        metrics_append_number(text, "statestore_database_log_bytes", "gauge",
+                              "Size of the write-ahead log of the database.", disk->n_log_bytes);
+        metrics_append_number(text, "statestore_disk_free_bytes", "gauge",
+                              "Free space in the file system of the data directory.", disk->n_free_bytes);
+}
+
 static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
         uint64_t total = 0;
 
@@ -275,6 +284,8 @@ void metrics_append(struct buf *text, const struct metrics_source *source) {
         append_latencies(text, counters->latencies);
         append_clock(text, counters, &source->gauges);
         append_broker(text, source->gauges.broker_kind);
+        if (source->gauges.has_disk)
+                append_disk(text, &source->gauges.disk);
         append_family(text, "process_cpu_seconds_total", "counter", "User and system time.");
         append_ms(text, "process_cpu_seconds_total", "", source->process.cpu_ms);
         append_aio_broker(text, counters);

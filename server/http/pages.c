@@ -2,6 +2,8 @@
 
 #include "http/pages.h"
 
+#include <inttypes.h>
+
 #include "base/array.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
@@ -59,10 +61,23 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         return false;
 }
 
+bool disk_warning_append(struct buf *text, const struct store_view *view) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(view->pipeline, 0, &gauges);
+        if (!gauges.has_disk || !storage_is_low(&gauges.disk))
+                return false;
+        buf_append_format(text, "only %" PRIu64 " MiB are free on the disk of the data directory",
+                          gauges.disk.n_free_bytes >> 20);
+        return true;
+}
+
 static unsigned int render_readiness(void *userdata, struct buf *body) {
         bool is_ready = readiness_append(body, userdata);
 
         buf_append_string(body, is_ready ? "ready\n" : "\n");
+        if (is_ready && disk_warning_append(body, userdata))
+                buf_append_string(body, "\n");
         return is_ready ? OK : UNAVAILABLE;
 }
 

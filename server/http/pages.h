@@ -22,3 +22,9 @@ struct http_pages store_pages(struct store_view *view);
  * text without a newline.
  */
 bool readiness_append(struct buf *cause, const struct store_view *view);
+
+/*
+ * If the disk of the data directory has little room left (storage_is_low()), append a warning as a
+ * short text without a newline, and return true.
+ */
+bool disk_warning_append(struct buf *text, const struct store_view *view);

@@ -174,4 +174,5 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_storage_failing = pipeline->cycle.has_commit_failed,
                 .is_disk_full = pipeline->cycle.is_disk_full,
         };
+        ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
 }

@@ -272,5 +272,7 @@ struct gauges {
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */
         bool is_disk_full;       /* because the disk has no room to add something */
+        bool has_disk;           /* `disk` is valid */
+        struct storage_usage disk;
 };
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges);

@@ -31,6 +31,14 @@ bool storage_is_waiting(const struct storage *storage) {
         return storage->operations->is_waiting && storage->operations->is_waiting(storage);
 }
 
+bool storage_usage(const struct storage *storage, struct storage_usage *ret_usage) {
+        return storage->operations->usage && storage->operations->usage(storage, ret_usage);
+}
+
+bool storage_is_low(const struct storage_usage *usage) {
+        return usage->n_free_bytes < STORAGE_LOW_BYTES && usage->n_free_bytes < usage->n_disk_bytes / 10;
+}
+
 struct storage *storage_close(struct storage *storage) {
         return storage ? storage->operations->close(storage) : NULL;
 }

@@ -5,7 +5,8 @@
 
 /*
  * Interface of a storage, which keeps a state: load it, become its only writer, then commit change
- * sets in order, each atomically. Calls must not overlap, except storage_is_waiting().
+ * sets in order, each atomically. Calls must not overlap, except storage_is_waiting() and
+ * storage_usage().
  *
  * The implementation is storage/sqlite/sqlite.h.
  */
@@ -33,12 +34,22 @@ struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
         size_t n_bytes;       /* of keys, values, names and recipients */
 };
 
+/* Bytes on a disk of this machine. */
+struct storage_usage {
+        uint64_t n_database_bytes;
+        uint64_t n_log_bytes;  /* of the write-ahead log */
+        uint64_t n_free_bytes; /* of the file system: that this process can use */
+        uint64_t n_disk_bytes; /* of the file system: all */
+};
+
 /* As the functions below. */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink);
         int (*lead)(struct storage *storage, const struct state_header *header);
         int (*commit)(struct storage *storage, const struct change_set *change_set);
         bool (*is_waiting)(const struct storage *storage); /* NULL: never */
+        /* NULL: not on a disk of this machine */
+        bool (*usage)(const struct storage *storage, struct storage_usage *ret_usage);
         struct storage *(*close)(struct storage *storage);
 
         struct storage_limits limits;
@@ -113,6 +124,19 @@ struct storage_limits storage_limits(const struct storage *storage);
  * help. Any thread may call, also during a commit.
  */
 bool storage_is_waiting(const struct storage *storage);
+
+/*
+ * Read the usage of the disk. Any thread may call, also during a commit. Returns false if the
+ * storage is not on a disk of this machine, or if the usage cannot be read.
+ */
+bool storage_usage(const struct storage *storage, struct storage_usage *ret_usage);
+
+/*
+ * Return whether the disk has so little room left that an operator should act: less than
+ * STORAGE_LOW_BYTES and less than a tenth of the disk.
+ */
+#define STORAGE_LOW_BYTES ((uint64_t)256 << 20)
+bool storage_is_low(const struct storage_usage *usage);
 
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);

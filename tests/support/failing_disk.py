@@ -12,7 +12,7 @@ class FailingDisk:
         self.environment = {**preload("disk_shim"), "STATESTORE_DISK_FAILS": str(path)}
 
     def fails(self, call):
-        """call: "sync" or "write" of the log; or "full": no file of the database gets longer."""
+        """call: "sync" or "write" of the log; "full": no file of the database gets longer; "low": 10 MiB of 1000 are free."""
         self.path.write_text(call)
 
     def works(self):

@@ -25,6 +25,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -297,6 +299,27 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         return r;
 }
 
+static uint64_t file_bytes(const struct directory *directory, const char *name) {
+        struct stat status;
+
+        return fstatat(directory->fd, name, &status, 0) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static bool sqlite_storage_usage(const struct storage *base, struct storage_usage *ret_usage) {
+        const struct directory *directory = &((const struct sqlite_storage *)base)->directory;
+        struct statvfs disk;
+
+        if (fstatvfs(directory->fd, &disk) < 0)
+                return false;
+        *ret_usage = (struct storage_usage){
+                .n_database_bytes = file_bytes(directory, DIRECTORY_DATABASE),
+                .n_log_bytes = file_bytes(directory, DIRECTORY_DATABASE "-wal"),
+                .n_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize,
+                .n_disk_bytes = (uint64_t)disk.f_blocks * disk.f_frsize,
+        };
+        return true;
+}
+
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
@@ -394,6 +417,7 @@ static const struct storage_operations operations = {
         .load = sqlite_storage_load,
         .lead = sqlite_storage_lead,
         .commit = sqlite_storage_commit,
+        .usage = sqlite_storage_usage,
         .close = sqlite_storage_close,
         .limits = { .entry_bytes = UINT64_MAX, .n_changes = SIZE_MAX, .n_bytes = SIZE_MAX },
 };

@@ -186,6 +186,19 @@ def test_an_idle_store_finds_out_at_its_start_that_the_disk_is_full(site, data, 
     wait_until(lambda: page.get("/readyz") == (200, "ready\n"), "the store is ready")
 
 
+def test_a_warning_comes_before_the_disk_is_full(site, data, tmp_path):
+    disk, page = FailingDisk(tmp_path / "fails"), Page()
+    site.start_store("--data-dir", data, *page.flags, environment=disk.environment)
+    warning = "only 10 MiB are free on the disk of the data directory"
+    assert warning not in page.get("/readyz")[1]
+
+    disk.fails("low")
+    assert page.get("/readyz") == (200, f"ready\n{warning}\n")
+    assert "\nstatestore_disk_free_bytes 10485760\n" in page.get("/metrics")[1]
+    site.store.wait_for_log(f'level=warning msg="{warning} \\\\"{data}\\\\": free space before it is full"')
+    assert site.connect().request("SET", "key", "value").payload == b"+OK\r\n"
+
+
 def test_keys_are_deleted_and_expire_on_a_full_disk(make_site, data, tmp_path):
     site, disk = make_site(), FailingDisk(tmp_path / "fails")
     site.start_store("--data-dir", data, environment=disk.environment)

@@ -103,6 +103,14 @@ Test(metrics, count_requests_of_a_failed_commit_by_their_error_reply) {
         cr_expect(shows("statestore_storage_failing 0"));
 }
 
+Test(metrics, show_the_disk_if_the_storage_has_one) {
+        cr_expect_not(strstr(render(), "_free_bytes"));
+        broker.usage = (struct storage_usage){ 40000, 5000, 300, 1000000 };
+        cr_expect(shows("statestore_database_bytes 40000"));
+        cr_expect(shows("statestore_database_log_bytes 5000"));
+        cr_expect(shows("statestore_disk_free_bytes 300"));
+}
+
 Test(metrics, count_repeated_replies) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
                                    .timestamp = S("1696374425000:7:c") };

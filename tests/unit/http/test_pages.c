@@ -90,6 +90,18 @@ Test(pages, readiness_names_a_full_disk) {
                                     "be deleted until there is room\n"));
 }
 
+Test(pages, readiness_warns_of_a_disk_that_is_almost_full) {
+        broker_deinit(&broker);
+        broker_init(&broker, broker_config());
+        broker.usage = (struct storage_usage){ .n_free_bytes = 12 << 20, .n_disk_bytes = 200 << 20 };
+        cr_expect(is_readiness(200, "ready\nonly 12 MiB are free on the disk of the data directory\n"));
+        broker.usage.n_disk_bytes = 100 << 20; /* more than a tenth is free */
+        cr_expect(is_readiness(200, "ready\n"));
+        broker.usage =
+                (struct storage_usage){ .n_free_bytes = STORAGE_LOW_BYTES, .n_disk_bytes = UINT64_MAX };
+        cr_expect(is_readiness(200, "ready\n"));
+}
+
 Test(pages, metrics_have_the_time_of_the_start) {
         static const char name[] = "\nprocess_start_time_seconds ";
         time_t before = time(NULL);

@@ -177,6 +177,11 @@ static bool is_waiting(const struct storage *storage) {
         return ((const struct broker *)storage)->is_storage_waiting;
 }
 
+static bool usage(const struct storage *storage, struct storage_usage *ret_usage) {
+        *ret_usage = ((const struct broker *)storage)->usage;
+        return ret_usage->n_disk_bytes > 0;
+}
+
 static struct storage *close_storage(struct storage *storage) {
         (void)storage;
         return NULL;
@@ -267,6 +272,7 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
                 .commit = commit,
                 .close = close_storage,
                 .is_waiting = is_waiting,
+                .usage = usage,
                 .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
         };
         broker->storage.operations = &broker->operations;

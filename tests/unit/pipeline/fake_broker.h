@@ -33,6 +33,7 @@ struct broker {
         struct storage_operations operations; /* of the storage; its limits may be changed */
         bool is_volatile;                     /* start pipelines without the storage */
         bool is_storage_waiting;              /* storage_is_waiting() */
+        struct storage_usage usage;           /* storage_usage(); zeros: false */
         struct engine_config engine;
         void (*work)(void *argument); /* the commit in progress; NULL: none */
         void *work_argument;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -164,6 +165,21 @@ Test(storage_room, creation_on_a_full_disk_fails_with_the_remedy) {
         cr_expect_not_null(strstr(text, "free space"), "%s", text);
         free(text);
         disk_deinit(&other);
+}
+
+Test(storage_room, usage_is_that_of_the_files_and_of_the_disk) {
+        struct storage_usage usage;
+        struct statvfs status;
+
+        disk_put(&disk, "key", "value");
+        COMMIT(&disk);
+        cr_assert(storage_usage(disk.storage, &usage));
+        cr_expect_eq(usage.n_database_bytes, length_of("statestored.db"));
+        cr_expect_eq(usage.n_log_bytes, length_of("statestored.db-wal"));
+        cr_expect_gt(usage.n_log_bytes, 0);
+        cr_assert_eq(statvfs(disk.directory, &status), 0);
+        cr_expect_eq(usage.n_disk_bytes, status.f_blocks * status.f_frsize);
+        cr_expect_leq(usage.n_free_bytes, usage.n_disk_bytes);
 }
 
 Test(storage_room, log_space_is_reused) {
