@@ -3,11 +3,13 @@
 /* Configure the pipeline at start and after a reload. */
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "app/internal.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "config/config.h"
 #include "pipeline/seeding.h"
@@ -45,6 +47,17 @@ static int open_control(struct server *server) {
 CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)
 CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
 
+/* Log what was loaded. start_ns: monotonic time before the data directory was opened. */
+static void log_start(const struct server *server, enum storage_last_end last_end, const struct state *state,
+                      int64_t start_ns) {
+        static const char *const last_ends[N_STORAGE_LAST_ENDS] = { "clean", "unclean", "none" };
+
+        log_info("statestored " STATESTORED_VERSION ": data_dir=\"%s\" keys=%" PRIu64 " load_ms=%" PRId64
+                 " last_end=%s",
+                 LOG_STRING(server->config.data_dir), engine_stats(state->engine).n_keys,
+                 (system_clock_mono_ns() - start_ns) / NS_PER_MS, last_ends[last_end]);
+}
+
 /*
  * Open the data directory and load its state; without one, create an empty state. The caller owns
  * *ret_state and *ret_storage. Returns as storage_lead(). Logs the cause of an error, except
@@ -54,21 +67,26 @@ static int open_state(const struct server *server, struct state **ret_state, str
         struct engine_config engine = make_engine_config(&server->config);
         CLEANUP(cleanup_storage) struct storage *storage = NULL;
         CLEANUP(cleanup_state) struct state *state = NULL;
+        int64_t start_ns = system_clock_mono_ns();
         struct state_header header;
-        int r;
+        int r, last_end;
 
         random_fill(&engine.table_key, sizeof(engine.table_key));
         random_fill(&engine.token_key, sizeof(engine.token_key));
         if (!config_stores_data(&server->config)) {
+                log_info("statestored " STATESTORED_VERSION ": keys are in memory only");
                 state_header_init(&header);
                 return state_new(ret_state, &engine, &header, server_now(server));
         }
 
-        r = storage_sqlite_open(&storage, server->config.data_dir);
-        if (r == 0)
-                r = storage_load_state(&state, storage, &engine, server_now(server));
-        if (r == 0)
-                r = storage_lead(storage, &state->header);
+        last_end = storage_sqlite_open(&storage, server->config.data_dir);
+        if (last_end < 0)
+                return last_end;
+        r = storage_load_state(&state, storage, &engine, server_now(server));
+        if (r < 0)
+                return r;
+        log_start(server, last_end, state, start_ns);
+        r = storage_lead(storage, &state->header);
         if (r < 0)
                 return r;
 

@@ -23,6 +23,7 @@
 #include "storage/sqlite/sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -424,6 +425,7 @@ static const struct storage_operations operations = {
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {
         struct sqlite_storage *storage = calloc(1, sizeof(*storage));
+        bool has_log = false;
         int r;
 
         if (!storage)
@@ -437,13 +439,17 @@ int storage_sqlite_open(struct storage **ret_storage, const char *path) {
                           directory_remedy(r));
         if (r == 0)
                 r = lock(&storage->directory);
-        if (r == 0)
+        if (r == 0) {
+                has_log = faccessat(storage->directory.fd, DIRECTORY_DATABASE "-wal", F_OK, 0) == 0;
                 r = open_database(storage);
+        }
         if (r < 0) {
                 sqlite_storage_close(&storage->storage);
                 return r;
         }
 
         *ret_storage = &storage->storage;
-        return 0;
+        if (storage->is_empty)
+                return STORAGE_END_NONE;
+        return has_log ? STORAGE_END_UNCLEAN : STORAGE_END_CLEAN;
 }

@@ -43,7 +43,10 @@ def test_each_line_has_a_time_a_level_and_a_message(site, events):
     for line in events():
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
         assert line["level"] in ("error", "warning", "info")
-    assert event(events, level="info")["msg"].startswith("ready: serving 127.0.0.1:")
+    start, ready = [line["msg"] for line in events() if line["level"] == "info"]
+    version = subprocess.run([STATESTORED, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    assert start == f"{version}: keys are in memory only"
+    assert ready.startswith("ready: serving 127.0.0.1:")
 
 
 def test_a_refusal_logs_client_limit_and_current_value(site, events):

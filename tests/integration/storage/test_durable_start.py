@@ -52,6 +52,22 @@ def test_a_second_process_is_refused_and_the_first_continues(site, data, second)
     assert client.request("SET", "key", "value").payload == b"+OK\r\n"
 
 
+def test_the_start_is_one_line_with_what_was_loaded(site, data):
+    def starts():
+        found = re.findall(r'msg="statestored [\d.]+: data_dir=\\"(.+)\\" keys=(\d+) load_ms=\d+ last_end=(\w+)"', site.store.log())
+        return [(keys, last_end) for directory, keys, last_end in found if directory == str(data)]
+
+    site.start_store("--data-dir", data)
+    assert starts()[-1] == ("0", "none")
+    client = site.connect()
+    for key in "one", "two":
+        client.request("SET", key, "value")
+    for end, shown in ("stop", "clean"), ("kill", "unclean"), ("stop", "clean"):
+        getattr(site.store, end)()
+        site.store.start()
+        assert starts()[-1] == ("2", shown)
+
+
 def test_killing_the_owner_releases_the_lock(site, data, second):
     site.start_store("--data-dir", data)
     client = site.connect()

@@ -423,7 +423,7 @@ Test(storage, stores_times_unchanged) {
         }
         cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
         disk_close(&disk);
-        cr_assert_eq(storage_sqlite_open(&disk.storage, disk.directory), 0);
+        cr_assert_geq(storage_sqlite_open(&disk.storage, disk.directory), 0);
         cr_assert_eq(storage_load(disk.storage, &sink), 0);
         cr_expect_eq(n_found, 2 * N_ROWS(times_ms));
 }
@@ -451,7 +451,7 @@ Test(storage, error_of_the_sink_ends_loading) {
                 struct storage_sink sink = { .apply = fail_at, .userdata = &failing };
 
                 disk_close(&disk);
-                cr_assert_eq(storage_sqlite_open(&disk.storage, disk.directory), 0);
+                cr_assert_geq(storage_sqlite_open(&disk.storage, disk.directory), 0);
                 cr_expect_eq(storage_load(disk.storage, &sink), i < 5 ? -E2BIG : 0);
                 cr_expect_eq(failing.n_calls, i < 5 ? i + 1 : 5);
         }
@@ -491,7 +491,7 @@ Test(storage, creates_a_private_directory) {
         cr_expect_eq(status.st_mode & 0777, 0600);
 
         snprintf(path, sizeof(path), "%s/new", disk.directory);
-        cr_assert_eq(storage_sqlite_open(&disk.storage, path), 0);
+        cr_assert_geq(storage_sqlite_open(&disk.storage, path), 0);
         cr_assert_eq(stat(path, &status), 0);
         cr_expect_eq(status.st_mode & 0777, 0700);
         disk_close(&disk);
@@ -506,7 +506,7 @@ Test(storage, opens_directories_with_any_name) {
         disk_close(&disk);
         snprintf(path, sizeof(path), "/%s/100%% \xC3\xBC?mode=ro#x", disk.directory);
         for (int i = 0; i < 2; i++) {
-                cr_assert_eq(storage_sqlite_open(&disk.storage, path), 0);
+                cr_assert_geq(storage_sqlite_open(&disk.storage, path), 0);
                 disk_close(&disk);
         }
         cr_assert_eq(chdir(path), 0);
