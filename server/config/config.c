@@ -95,6 +95,23 @@ static const struct option *find_setting(const char *section, const char *name) 
         return NULL;
 }
 
+static bool is_section(const char *section) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (strcmp(config_options[i].section, section) == 0)
+                        return true;
+        return false;
+}
+
+static void config_take_section(void *userdata, const char *section, unsigned int line) {
+        struct config_reading *reading = userdata;
+        char text[100];
+
+        if (is_section(section))
+                return;
+        snprintf(text, sizeof(text), "no such section: [%.60s]", section);
+        config_report(reading, ini_position(reading->file, line).text, text);
+}
+
 static void config_take_line(void *userdata, const char *section, const char *name, const char *value,
                              unsigned int line) {
         struct config_reading *reading = userdata;
@@ -103,6 +120,8 @@ static void config_take_line(void *userdata, const char *section, const char *na
         unsigned int *first = option ? &reading->lines[option - config_options] : NULL;
         char text[300];
 
+        if (*section && !is_section(section))
+                return; /* config_take_section() has reported it */
         if (!option) {
                 if (*section)
                         snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
@@ -141,7 +160,8 @@ static bool check_readable(struct config_reading *reading, const char *name) {
 }
 
 static void read_file(struct config_reading *reading, const char *name) {
-        struct ini_sink sink = { .value = config_take_line,
+        struct ini_sink sink = { .section = config_take_section,
+                                 .value = config_take_line,
                                  .fault = config_take_fault,
                                  .userdata = reading };
 
@@ -350,6 +370,36 @@ static void config_complete(struct config_reading *reading) {
         }
 }
 
+/* Return whether the directory that contains the file exists. */
+static bool has_parent(const char *file) {
+        CLEANUP(buf_deinit) struct buf parent = { 0 };
+        const char *slash = strrchr(file, '/');
+
+        if (!slash)
+                return true;
+        buf_append(&parent, file, (size_t)(slash - file) + 1);
+        return buf_text(&parent) && access(buf_text(&parent), X_OK) == 0;
+}
+
+/*
+ * Checks for --check-config only: the store starts with such options, but probably does not do what
+ * the operator expects.
+ */
+static void check_plausibility(struct config_reading *reading) {
+        const struct config *config = reading->config;
+
+        if (config->data_dir && *config->data_dir != '/')
+                config_report(reading, "--data-dir",
+                              "a path that begins with '/' was expected: a service does "
+                              "not start in this directory");
+        else if (config->data_dir && !has_parent(config->data_dir))
+                config_report(reading, "--data-dir", "the directory above it does not exist");
+        if (config->ready_file && !has_parent(config->ready_file))
+                config_report(reading, "--ready-file", "the directory above it does not exist");
+        if (config->persist == PERSIST_CUSTOM && !config_stores_data(config))
+                config_report(reading, "--persist", "custom is not used without --data-dir");
+}
+
 static void read_policy(struct config_reading *reading) {
         struct config *config = reading->config;
         struct policy_file_sink sink = { .fault = config_take_fault, .userdata = reading };
@@ -385,12 +435,17 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         if (!reading.is_invalid)
                 config_complete(&reading);
         read_policy(&reading);
+        if (ret_config->check_only)
+                check_plausibility(&reading);
 
         if (reading.is_invalid)
                 return CONFIG_INVALID;
         if (!ret_config->check_only)
                 return CONFIG_RUN;
         printf("the configuration is valid\n");
+        if (ret_config->data_dir && access(ret_config->data_dir, F_OK) < 0)
+                printf("the data directory \"%s\" does not exist: the store creates it\n",
+                       LOG_STRING(ret_config->data_dir));
         return CONFIG_DONE;
 }
 
@@ -431,7 +486,9 @@ void config_reload(struct config *config, const struct config *fresh) {
                 bool is_changed = !is_same_text(config->values[i], fresh->values[i]);
 
                 if (is_changed)
-                        log_info("[%s] %s has changed%s", option->section, option->name,
+                        log_info("[%s] %s has changed from %s to %s%s", option->section, option->name,
+                                 LOG_STRING(config->values[i] ?: "none"),
+                                 LOG_STRING(fresh->values[i] ?: "none"),
                                  option->is_live ? "" : ": this needs a restart");
                 if (!option->is_live)
                         continue;

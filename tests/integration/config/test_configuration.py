@@ -67,7 +67,7 @@ FAULTS = [
     ("[broker]\ntls = yes", ":2: on or off was expected, not \"yes\""),
     ("[broker]\npresence-topic = a/b", ":2: a topic in which one level reads {client} was expected"),
     ("[broker]\nhosts = a", ":2: no such option: [broker] hosts"),
-    ("[brokers]\nhost = a", ":2: no such option: [brokers] host"),
+    ("[brocker]\nhost = a", ":1: no such section: [brocker]"),
     ("host = a", ':1: "host" is in no section; write a line such as [broker] above it'),
     ("[store]\nmax-keys = many", ":2: a number was expected, not \"many\""),
     ("[store]\nmax-keys = -1", ":2: a number was expected, not \"-1\""),
@@ -139,7 +139,7 @@ def test_a_reload_applies_live_options_and_reports_the_others(site, tmp_path):
 
     write(tmp_path, "[store]", "max-keys = 2", "node-id = other")
     store.child.send_signal(signal.SIGHUP)
-    store.wait_for_log(r"\[store\] node-id has changed: this needs a restart")
+    store.wait_for_log(r"\[store\] node-id has changed from StateStore to \S+: this needs a restart")
 
     assert client.request("SET", "b", 1).payload == b"+OK\r\n"
     assert client.request("SET", "c", 1).payload == b"-ERR the quota has been exceeded\r\n"

@@ -205,7 +205,7 @@ static const struct {
         { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
         { "an option before a section", "port = 1\n",
           ":1: \"port\" is in no section; write a line such as [broker] above it" },
-        { "an unknown section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
+        { "an unknown section", "\n[brocker]\nport = 1\n", ":2: no such section: [brocker]" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n",
@@ -366,6 +366,51 @@ Test(check_config, reports_validity_and_exits) {
         free(errors_of((const char *const[]){ "--port=x", "--check-config", NULL }));
 }
 
+static const struct {
+        const char *name;
+        const char *argument;
+        const char *fault;
+} implausible[] = {
+        { "a relative directory", "--data-dir=data",
+          "--data-dir: a path that begins with '/' was expected" },
+        { "a directory in none", "--data-dir=/no such/data",
+          "--data-dir: the directory above it does not exist" },
+        { "a file in no directory", "--ready-file=/no such/file",
+          "--ready-file: the directory above it does not exist" },
+        { "nothing to store in", "--persist=custom", "--persist: custom is not used without --data-dir" },
+};
+
+/* The store starts with each of these. */
+Test(check_config, reports_what_is_probably_a_mistake) {
+        for (size_t i = 0; i < N_ROWS(implausible); i++) {
+                char *errors =
+                        errors_of((const char *const[]){ implausible[i].argument, "--check-config", NULL });
+                struct config config;
+
+                cr_expect_not_null(strstr(errors, implausible[i].fault), "row %zu: %s", i, errors);
+                free(errors);
+                cr_expect_eq(read_config((const char *const[]){ implausible[i].argument, NULL }, &config),
+                             CONFIG_RUN, ROW(implausible, i));
+                config_deinit(&config);
+        }
+}
+
+Test(check_config, says_that_the_data_directory_will_be_created) {
+        struct capture capture;
+        struct config config;
+        char *printed;
+
+        capture_start(&capture, STDOUT_FILENO);
+        cr_expect_eq(read_config((const char *const[]){ "--check-config", "--data-dir=/mistyped", NULL },
+                                 &config),
+                     CONFIG_DONE);
+        printed = capture_end(&capture);
+        cr_expect_not_null(
+                strstr(printed, "the data directory \"/mistyped\" does not exist: the store creates it"));
+        free(printed);
+        config_deinit(&config);
+}
+
 Test(reload, applies_live_options_and_reports_others) {
         static const char *const before[] = { "--max-keys=1", "--port=1", NULL };
         static const char *const after[] = { "--max-keys=2", "--port=2", "--max-bytes=5", "--user=u", NULL };
@@ -382,10 +427,12 @@ Test(reload, applies_live_options_and_reports_others) {
         cr_expect_eq(config.max_bytes, 5);
         cr_expect_eq(config.port, 1);
         cr_expect_null(config.credentials.user);
-        cr_expect_not_null(strstr(printed, "[store] max-keys has changed\"\n"));
-        cr_expect_not_null(strstr(printed, "[store] max-bytes has changed\"\n"));
-        cr_expect_not_null(strstr(printed, "[broker] port has changed: this needs a restart\"\n"));
-        cr_expect_not_null(strstr(printed, "[broker] user has changed: this needs a restart\"\n"));
+        cr_expect_not_null(strstr(printed, "[store] max-keys has changed from 1 to 2\"\n"));
+        cr_expect_not_null(strstr(printed, "[store] max-bytes has changed from 1GiB to 5\"\n"));
+        cr_expect_not_null(
+                strstr(printed, "[broker] port has changed from 1 to 2: this needs a restart\"\n"));
+        cr_expect_not_null(
+                strstr(printed, "[broker] user has changed from none to u: this needs a restart\"\n"));
         cr_expect_null(strstr(printed, "dialect"));
         free(printed);
         config_deinit(&config);
