@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 
+uint16_t credentials_default_port(const struct credentials *credentials) {
+        return credentials->tls || credentials->tls_ca_file ? 8883 : 1883;
+}
+
 const char *credentials_check_options(const struct credentials *credentials, const char **ret_flag) {
         *ret_flag = credentials->tls_key ? "--tls-key" : "--tls-certificate";
         if (!credentials->tls_certificate != !credentials->tls_key)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set.
@@ -16,6 +17,9 @@ struct credentials {
         const char *tls_alpn; /* ALPN protocol name, for a port that serves several protocols */
         bool tls;
 };
+
+/* The port of a broker that is given without one: 8883 with TLS, else 1883. */
+uint16_t credentials_default_port(const struct credentials *credentials);
 
 /*
  * Check the options together. Returns NULL, or what is wrong with the option *ret_flag, for people.

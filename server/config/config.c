@@ -33,7 +33,8 @@ struct config_reading {
         bool is_reload;   /* faults are logged, not printed */
         bool is_invalid;
         unsigned int n_faults;
-        const char *file;                       /* name of the configuration file */
+        const char *file;                            /* name of the configuration file */
+        bool is_client_variable[CONFIG_OPTIONS_MAX]; /* the value is that of a variable of statestorectl */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each option in the file; 0: not in the file */
 };
 
@@ -61,6 +62,7 @@ static void config_set(struct config_reading *reading, const struct option *opti
                        const char *where) {
         struct option_fault fault;
 
+        reading->is_client_variable[option - config_options] = false;
         if (option_apply(option, reading->config, value, &fault))
                 reading->config->values[option - config_options] = value;
         else
@@ -209,6 +211,55 @@ static void config_read_environment(struct config_reading *reading) {
         }
 }
 
+static void set_from_client_variable(struct config_reading *reading, const char *flag, const char *value,
+                                     const char *variable) {
+        const struct option *option = config_options;
+
+        while (strcmp(option->flag, flag) != 0)
+                option++;
+        config_set(reading, option, value, variable);
+        reading->is_client_variable[option - config_options] = true;
+}
+
+/* Without user and password: the store has other options for its own. */
+static void take_client_url(struct config_reading *reading, const char *variable, const char *url) {
+        struct slice rest, text = slice_from_string(url);
+        bool is_tls = slice_starts_with(text, SLICE_LITERAL("mqtts://"));
+        CLEANUP(cleanup_free) char *host = NULL;
+        const char *stored;
+
+        if ((!is_tls && !slice_starts_with(text, SLICE_LITERAL("mqtt://"))) || strpbrk(url, "@?#,")) {
+                config_report(reading, variable, "mqtt[s]://HOST[:PORT] was expected");
+                return;
+        }
+
+        text = slice_split(slice_skip(text, strlen("mqtt://") + is_tls), '/', &rest);
+        host = rest.length == 0 ? strndup((const char *)text.data, text.length) : strdup("");
+        stored = host ? store_text(&reading->config->file_texts, host) : NULL;
+        if (!stored) {
+                config_report(reading, variable, "out of memory");
+                return;
+        }
+        set_from_client_variable(reading, "--host", stored, variable);
+        if (is_tls)
+                set_from_client_variable(reading, "--tls", "on", variable);
+}
+
+/* The variables of statestorectl that name the broker. */
+static void read_client_variables(struct config_reading *reading) {
+        const char *host = getenv("STATESTORE_HOST");
+        const char *port = getenv("STATESTORE_PORT");
+        const char *url = getenv("STATESTORE_URL");
+
+        if (host && *host)
+                set_from_client_variable(reading, "--host", host, "STATESTORE_HOST");
+        else if (url && *url)
+                take_client_url(reading, "STATESTORE_URL", url);
+        /* Kubernetes sets STATESTORE_PORT to a URL for a service with the name statestore. */
+        if (port && *port && !strstr(port, "://"))
+                set_from_client_variable(reading, "--port", port, "STATESTORE_PORT");
+}
+
 /*
  * Read the four arguments of --explain CLIENT USER VERB KEY. The form --explain=CLIENT is a fault.
  */
@@ -323,13 +374,17 @@ static bool describes_broker(const struct option *option) {
 
 /* Check the options that --dev excludes or requires. */
 static void check_dev(struct config_reading *reading) {
-        const struct config *config = reading->config;
+        struct config *config = reading->config;
 
         if (!config->dev && config->port == 0)
                 config_report(reading, "--port", "0 means any free port, and is only valid with --dev");
         for (size_t i = 0; i < n_settings; i++) {
                 if (is_same_text(config->values[i], config_options[i].default_value))
                         continue;
+                if (config->dev && describes_broker(&config_options[i]) && reading->is_client_variable[i]) {
+                        config_options[i].set(config, &config_options[i], config_options[i].default_value);
+                        continue;
+                }
                 if (config->dev && describes_broker(&config_options[i]))
                         config_report(reading, config_options[i].flag,
                                       "not with --dev, which starts a private broker without this option");
@@ -338,12 +393,22 @@ static void check_dev(struct config_reading *reading) {
         }
 }
 
-/* Derive the endpoints and whether to use TLS. */
+bool config_has_default_port(const struct config *config) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (config->values[i] == config_options[i].default_value &&
+                    strcmp(config_options[i].flag, "--port") == 0)
+                        return true;
+        return false;
+}
+
+/* Derive the endpoints, whether to use TLS, and the port. */
 static void config_complete_broker(struct config_reading *reading) {
         struct config *config = reading->config;
 
         if (config->credentials.tls_ca_file)
                 config->credentials.tls = true;
+        if (config_has_default_port(config))
+                config->port = credentials_default_port(&config->credentials);
         if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
                                             &config->endpoints, &config->n_endpoints) < 0)
                 config_report(reading, "--host", "out of memory");
@@ -354,8 +419,8 @@ static void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
 
-        config_complete_broker(reading);
         check_dev(reading);
+        config_complete_broker(reading);
         if (config->control && config_stores_data(config))
                 config_report(reading, "--control",
                               "not with --data-dir: any client of the broker could delete the stored data");
@@ -429,6 +494,7 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
 
         set_defaults(&reading);
         read_file(&reading, ret_config->file);
+        read_client_variables(&reading);
         config_read_environment(&reading);
         reading.hint = "; see --help";
         config_read_arguments(&reading, n_arguments, argv);

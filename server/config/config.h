@@ -76,6 +76,9 @@ extern const struct option config_options[];
 extern const size_t n_settings;       /* settings */
 extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
 
+/* Return whether no source sets the port. Then config->port is that of credentials_default_port(). */
+bool config_has_default_port(const struct config *config);
+
 /* Whether the store keeps its keys on a disk, not only in memory. */
 static inline bool config_stores_data(const struct config *config) {
         return config->data_dir != NULL;
@@ -89,7 +92,8 @@ enum config_result {
 
 /*
  * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or
- * --name=VALUE), the environment (STATESTORE_SECTION_NAME), the file that --config or
+ * --name=VALUE), the environment (STATESTORE_SECTION_NAME; also STATESTORE_HOST, STATESTORE_PORT and
+ * STATESTORE_URL, the variables of statestorectl), the file that --config or
  * STATESTORE_CONFIG names, the defaults. Strings from the command line and the environment are
  * borrowed. The caller must call config_deinit() on *ret_config, also after CONFIG_DONE and
  * CONFIG_INVALID. is_reload: the store is running, so faults are logged instead of printed, and the

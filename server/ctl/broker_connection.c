@@ -176,7 +176,7 @@ static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconne
         else if (reason >= 0x80)
                 BROKER_FAIL(connection, "", " has ended the connection: %s%s",
                             mosquitto_reason_string(reason), disconnect_advice(reason));
-        else if (reason == MOSQ_ERR_CONN_LOST && (was_ready || !connection->config.credentials.tls))
+        else if (reason == MOSQ_ERR_CONN_LOST && was_ready)
                 BROKER_FAIL(connection, "lost the connection to ", "");
         else
                 BROKER_FAIL(connection, "lost the connection to ", ": %s", text);

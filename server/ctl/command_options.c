@@ -239,7 +239,7 @@ static enum options_result take_broker_of_store(struct command_options *options)
 
         of_store = &options->store_config->credentials;
         options->hosts = options->store_config->hosts;
-        if (!options->port)
+        if (!options->port && !config_has_default_port(options->store_config))
                 options->port = options->store_config->port;
         if (!options->is_tls_given)
                 credentials->tls = of_store->tls;
@@ -279,7 +279,11 @@ static enum options_result command_options_complete_broker(struct command_option
         if (take_broker_of_store(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
         hosts = options->hosts ? options->hosts : options->url.host;
+        if (!options->hosts && options->url.is_tls)
+                options->credentials.tls = true;
         port = options->port ? options->port : options->url.port;
+        if (!port)
+                port = credentials_default_port(&options->credentials);
         if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
                 return usage_error(options, "--url", "a host was expected");
         make_client_id(options);

@@ -11,7 +11,8 @@
 /* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
 struct broker_url {
         char *host;     /* NULL: the struct is empty */
-        uint16_t port;  /* 1883 if the URL has none */
+        uint16_t port;  /* 0 if the URL has none */
+        bool is_tls;    /* mqtts:// */
         char *user;     /* decoded; NULL: none */
         char *password; /* decoded; NULL: none */
 };

@@ -12,7 +12,7 @@
 #include "protocol/hlc.h"
 
 #define URL_SCHEME           "mqtt://"
-#define PORT_DEFAULT         1883
+#define URL_SCHEME_TLS       "mqtts://"
 #define CLIENT_ID_LENGTH_MAX 256
 #define DURATION_MAX_MS      86400000 /* 24h, which the table states */
 #define LEASE_MIN_MS         1000     /* 1s, which the table states */
@@ -43,12 +43,14 @@ static int parse_broker_url(struct broker_url *ret_url, const char *text) {
         CLEANUP(cleanup_parts) CURLU *parts = curl_url();
         CLEANUP(cleanup_text) char *port = NULL;
         CLEANUP(cleanup_text) char *zone = NULL; /* of an IPv6 address: only --host accepts one */
-        CLEANUP(broker_url_deinit) struct broker_url url = { .port = PORT_DEFAULT };
+        CLEANUP(broker_url_deinit) struct broker_url url = { 0 };
+        const char *scheme =
+                strncmp(text, URL_SCHEME_TLS, strlen(URL_SCHEME_TLS)) == 0 ? URL_SCHEME_TLS : URL_SCHEME;
         const char *path;
 
-        if (strncmp(text, URL_SCHEME, strlen(URL_SCHEME)) != 0 || has_wrong_escape(text))
+        if (strncmp(text, scheme, strlen(scheme)) != 0 || has_wrong_escape(text))
                 return -EINVAL;
-        path = strpbrk(text + strlen(URL_SCHEME), "/?#");
+        path = strpbrk(text + strlen(scheme), "/?#");
         if (path && strcmp(path, "/") != 0)
                 return -EINVAL;
 
@@ -59,8 +61,9 @@ static int parse_broker_url(struct broker_url *ret_url, const char *text) {
                 return -EINVAL;
         if (port)
                 url.port = (uint16_t)strtoul(port, NULL, 10); /* libcurl has checked the range */
-        if (zone || url.port == 0 || (url.user && !*url.user))
+        if (zone || (port && url.port == 0) || (url.user && !*url.user))
                 return -EINVAL;
+        url.is_tls = strcmp(scheme, URL_SCHEME_TLS) == 0;
 
         *ret_url = url;
         url = (struct broker_url){ 0 };
@@ -259,16 +262,16 @@ const struct option ctl_options[] = {
           .argument = "URL",
           .has_variable = true,
           .is_secret = true,
-          .default_value = "mqtt://127.0.0.1:1883",
-          .expected = "mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
-          .help = "the broker: mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
+          .default_value = "mqtt://127.0.0.1",
+          .expected = "mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]",
+          .help = "the broker: mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]; mqtts: TLS",
           .commands = OPTION_FOR_ALL,
           .set = set_url },
         COMMON("--host", "HOST[,HOST]", NULL,
                "a list of names, addresses or socket paths, each with or without :PORT,",
                "the broker, instead of --url; several are tried in turn", set_hosts, hosts),
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
-               "port of the broker, instead of the port in --url", set_port, port),
+               "port of the broker; default 1883, with TLS 8883", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
                "the store's configuration, for the addresses of metrics and broker", option_set_text,
                config_file),

@@ -130,6 +130,7 @@ void mqtt_client_connect(struct mqtt_client *client) {
         client->is_socket_open = false;
         client->has_had_event = false;
         client->has_unwritten = false;
+        client->is_answered = false;
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, on_log);
 

@@ -21,6 +21,7 @@ struct mqtt_client {
         bool is_socket_open; /* the socket of this attempt was connected at some time */
         bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
         bool has_unwritten;  /* bytes remained after a publish, and no wake-up has written since */
+        bool is_answered;    /* CONNACK has arrived */
         enum mqtt_read_mode read_mode;
         uv_poll_t *poll; /* NULL while there is no socket */
         int poll_events; /* the events that poll watches; 0: stopped */

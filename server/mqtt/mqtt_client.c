@@ -24,6 +24,8 @@
  * connection without a reason.
  */
 static const char *tls_advice(const struct credentials *credentials, const char *error) {
+        if (strstr(error, "unexpected eof") || strstr(error, "wrong version number"))
+                return "; perhaps the broker does not use TLS on this port: TLS often has port 8883";
         if (!strstr(error, "certificate verify failed"))
                 return credentials->tls_certificate
                                ? "; does the broker use TLS on this port, and accept --tls-certificate?"
@@ -48,6 +50,11 @@ static void complete_error(struct mqtt_client *client, const char *text) {
         }
         if (length > 0 && client->error[length - 1] == '.')
                 client->error[--length] = '\0';
+        if (!client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+            client->is_socket_open && !client->is_answered && length < sizeof(client->error))
+                snprintf(client->error + length, sizeof(client->error) - length,
+                         " before CONNACK; does the broker use TLS on this port? Then use --tls on or "
+                         "--tls-ca-file");
         if (was_handshake && length < sizeof(client->error))
                 snprintf(client->error + length, sizeof(client->error) - length, "%s",
                          tls_advice(&client->config.credentials, client->error));
@@ -74,6 +81,7 @@ static void client_on_connect(struct mosquitto *library, void *userdata, int rea
         struct mqtt_client *client = userdata;
 
         (void)library;
+        client->is_answered = true;
         client->config.callbacks.connected(client->config.callbacks.userdata, reason, flags & 1, properties);
 }
 

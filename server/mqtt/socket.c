@@ -68,9 +68,11 @@ static void report_unconnected(struct mqtt_client *client) {
         socklen_t size = sizeof(error);
 
         getsockopt(mosquitto_socket(client->library), SOL_SOCKET, SO_ERROR, &error, &size);
-        client_report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO,
-                                 error ? strerror(error)
-                                       : "the connection was refused, or closed during the TLS handshake");
+        client_report_disconnect(
+                client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO,
+                error ? strerror(error)
+                      : "the connection was refused, or closed during the TLS handshake: perhaps the "
+                        "broker does not use TLS on this port");
 }
 
 /* Returns a result of libmosquitto. */

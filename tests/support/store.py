@@ -29,6 +29,12 @@ class Store(Process):
                     *self.flags], self.environment)
         return self
 
+    def events(self):
+        """Return the log lines after the one about the start."""
+        first, *others = self.log().splitlines()
+        assert "statestored " in first, first
+        return others
+
     def start(self):
         self.launch()
         self.wait_until_ready()

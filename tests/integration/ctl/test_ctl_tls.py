@@ -63,7 +63,27 @@ def test_no_request_is_sent_to_an_untrusted_broker(site, tmp_path):
 def test_without_tls_a_tls_listener_is_an_error(site):
     result = ctl(site, "ping")
 
-    assert result.returncode == 3 and result.stderr
+    assert result.returncode == 3
+    assert "before CONNACK; does the broker use TLS on this port? Then use --tls on or --tls-ca-file\n" in result.stderr
+
+
+def test_with_tls_a_listener_without_tls_is_an_error(site, good):
+    result = ctl(site, "--host", "127.0.0.1", "--tls-ca-file", good.certificate, "ping")
+
+    assert result.returncode == 3
+    assert "perhaps the broker does not use TLS on this port" in result.stderr
+
+
+def test_a_url_enables_tls_and_implies_its_port(site, good):
+    url = f"mqtts://{HOST}:{site.broker.port}"
+    result = subprocess.run([CTL, "--url", url, "--tls-ca-file", good.certificate, "ping"], capture_output=True, timeout=PATIENCE)
+    assert result.returncode == 0, result.stderr
+    trusting = {**os.environ, "SSL_CERT_FILE": str(good.certificate)}
+    assert subprocess.run([CTL, "--url", url, "ping"], env=trusting, capture_output=True, timeout=PATIENCE).returncode == 0
+
+    for options in ["--url", "mqtts://127.0.0.3"], ["--host", "127.0.0.3", "--tls", "on"], ["--url", "mqtt://127.0.0.3", "--tls", "on"]:
+        result = subprocess.run([CTL, *options, "ping"], capture_output=True, text=True, timeout=PATIENCE)
+        assert "the broker at 127.0.0.3:8883: " in result.stderr
 
 
 def test_a_refused_connection_is_an_error_before_the_timeout():

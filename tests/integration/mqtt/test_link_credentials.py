@@ -58,7 +58,7 @@ def connect_alice(site, **more):
 
 def assert_ends_with_one_line(store, *patterns):
     assert store.wait() == 1
-    lines = store.log().splitlines()
+    lines = store.events()
     assert len(lines) == 1, lines
     for pattern in patterns:
         assert pattern in lines[0]

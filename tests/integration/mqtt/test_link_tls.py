@@ -203,7 +203,7 @@ def wait_for_attempts(site, n_attempts=3):
 
 def assert_said_once(site, *patterns):
     wait_for_attempts(site)
-    lines = site.store.log().splitlines()
+    lines = site.store.events()
     assert len(lines) == 1, lines
     for pattern in (f"no connection to the broker at {HOST}:{site.broker.port}", "retrying", *patterns):
         assert re.search(pattern, lines[0])
@@ -296,7 +296,7 @@ def test_a_missing_file_ends_the_start(site, certificates, tmp_path, flags):
 
     assert store.wait() == 1
     assert re.search("cannot start: cannot read .*none: No such file or directory", store.log())
-    assert len(store.log().splitlines()) == 1
+    assert len(store.events()) == 1
 
 
 def test_a_file_without_end_ends_the_start(site):
@@ -304,7 +304,7 @@ def test_a_file_without_end_ends_the_start(site):
 
     assert store.wait() == 1
     assert "cannot start: cannot read /dev/zero: not a regular file" in store.log()
-    assert len(store.log().splitlines()) == 1
+    assert len(store.events()) == 1
 
 
 # The TLS handshake of the store
