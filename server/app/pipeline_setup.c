@@ -132,6 +132,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 r = open_control(server);
         if (r < 0)
                 return r;
+        pipeline_set_log_keys(server->pipeline, config->log_keys);
         set_policy(server, &server->config.policy);
         if (!config->seed_file)
                 return 0;
@@ -198,6 +199,7 @@ void server_reload(struct server *server) {
         log_set_format(server->config.log_format);
         limits = make_engine_config(&server->config);
         pipeline_set_limits(server->pipeline, &limits);
+        pipeline_set_log_keys(server->pipeline, server->config.log_keys);
         set_policy(server, &server->reloaded.policy);
         pipeline_read_gauges(server->pipeline, 0, &gauges);
         server_warn_of_unverified_clients(server, gauges.broker_kind);

@@ -65,6 +65,7 @@ struct config {
         bool help;
         enum log_level log_level;
         enum log_format log_format;
+        bool log_keys; /* in log lines about refused requests */
 };
 
 /*

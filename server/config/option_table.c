@@ -229,6 +229,8 @@ const struct option config_options[] = {
                 FIELD(log_level), LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
                 "log lines as key=value or as JSON objects", option_set_choice, FIELD(log_format), LIVE),
+        SETTING("log", "keys", "--log-keys", "on|off", "off", "on or off",
+                "add the key to log lines about refused requests", option_set_switch, FIELD(log_keys), LIVE),
 
         /* Only on the command line. */
         { .flag = "--config",

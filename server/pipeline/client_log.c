@@ -4,8 +4,8 @@
 
 #include "protocol/topics.h"
 
-/* Four fields of the request, and up to four limits, each with its present value. */
-#define N_FIELDS_MAX 12
+/* Five fields of the request, and up to four limits, each with its present value. */
+#define N_FIELDS_MAX 13
 struct fields {
         struct log_field list[N_FIELDS_MAX + 1];
         size_t n;
@@ -19,9 +19,12 @@ static void add_number(struct fields *fields, const char *name, uint64_t number)
         fields->list[fields->n++] = LOG_FIELD_NUMBER(name, number);
 }
 
-static void add_request(struct fields *fields, const struct request *request, const char *reason) {
+static void add_request(struct fields *fields, const struct client_log *log, const struct request *request,
+                        const char *reason) {
         add_text(fields, "client", request->client);
         add_text(fields, "verb", slice_from_string(verbs[request->verb].label));
+        if (log->shows_keys && request->key.data)
+                add_text(fields, "key", request->key);
         add_text(fields, "reason", slice_from_string(reason));
         add_number(fields, "request_bytes", request->payload.length);
 }
@@ -63,7 +66,7 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
         if (outcomes[outcome].log_level == OUTCOME_UNLOGGED)
                 return;
 
-        add_request(&fields, request, outcome_name(outcome));
+        add_request(&fields, log, request, outcome_name(outcome));
         switch (outcome) {
         case OUTCOME_NOT_AUTHORIZED:
                 add_text(&fields, "user", request->user);
@@ -106,7 +109,7 @@ void client_log_fault(struct client_log *log, const struct engine *engine,
                       const struct invocation *invocation) {
         struct fields fields = { 0 };
 
-        add_request(&fields, &invocation->request, request_fault_label(invocation->fault));
+        add_request(&fields, log, &invocation->request, request_fault_label(invocation->fault));
         add_text(&fields, "value", invocation->fault_value);
         log_limited_fields(limit_of(log, engine, invocation->request.client), LOG_INFO, "request refused",
                            fields.list);
@@ -117,7 +120,7 @@ void client_log_invalid_response_topic(struct client_log *log, const struct engi
         bool has_topic = request->response_topic.data;
         struct fields fields = { 0 };
 
-        add_request(&fields, request,
+        add_request(&fields, log, request,
                     has_topic ? "its response topic is not allowed" : "it has no response topic");
         if (has_topic)
                 add_text(&fields, "response_topic", request->response_topic);

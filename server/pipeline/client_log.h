@@ -7,7 +7,8 @@
 
 /*
  * Log lines about single clients: requests that were refused or not executed, and slow watchers. A
- * line has the client, the reason, and the limit with its present value; never a key or a value.
+ * line has the client, the reason, and the limit with its present value; with shows_keys also the
+ * key, if the request was decoded up to it; never a value.
  *
  * Each client gets at most LOG_LIMIT_BURST lines a second, for all reasons together. A keyed hash
  * of the client id selects one of CLIENT_LOG_N_LIMITS rate limits. So memory and lines a second are
@@ -17,6 +18,7 @@
 #define CLIENT_LOG_N_LIMITS 32
 struct client_log {
         struct log_limit limits[CLIENT_LOG_N_LIMITS];
+        bool shows_keys;
 };
 
 /*

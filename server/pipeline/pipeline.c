@@ -111,6 +111,10 @@ void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
         pipeline->delivery.hooks = hooks;
 }
 
+void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys) {
+        pipeline->client_log.shows_keys = shows_keys;
+}
+
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {
         engine_set_limits(pipeline->state->engine, config);
 }

@@ -204,6 +204,9 @@ void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks);
  */
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 
+/* Whether log lines about refused requests have the key; false before the first call. */
+void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys);
+
 /* As engine_set_limits(). */
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
 

@@ -75,6 +75,15 @@ def test_a_hostile_client_id_stays_within_its_field(site, events):
     assert refused["level"] == "info" and refused["msg"] == "request refused"
 
 
+def test_the_key_of_a_refused_request_is_printed_on_request(site):
+    store = site.start_store("--max-keys", "0", "--log-keys", "on")
+    site.connect().request("SET", b"a \xff\nlevel=error", "secret-value")
+
+    line, = [line for line in store.log().splitlines() if "quota exceeded" in line]
+    assert parse_text(line)["key"] == "a \\xFF\nlevel=error"
+    assert "secret-value" not in store.log()
+
+
 def test_neither_keys_nor_values_are_printed(site, events):
     key, value = "secret-key", "secret-value"
     client = site.connect()

@@ -105,6 +105,9 @@ static const struct {
           { "--log-level", "trace" },
           "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
           "--help\n" },
+        { "log-keys",
+          { "--log-keys", "yes" },
+          "statestored: --log-keys: on or off was expected, not \"yes\"; see --help\n" },
         { "an unknown log format",
           { "--log-format", "xml" },
           "statestored: --log-format: text or json was expected, not \"xml\"; see "
