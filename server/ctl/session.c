@@ -194,6 +194,9 @@ enum connection_result session_request(struct session *session, const struct ses
         if (result == CONNECTION_OK && session->reply) {
                 session_reply_deinit(reply);
                 *reply = (struct session_reply){ .message = take_ptr(&session->reply),
+                                                 .verb = request->words[0],
+                                                 .has_key = request->n_words > 1,
+                                                 .key = request->words[1],
                                                  .sent_ns = session->sent_ns,
                                                  .acknowledged_ns = session->acknowledged_ns,
                                                  .replied_ns = session->replied_ns };
@@ -229,10 +232,17 @@ struct slice session_reply_version(const struct session_reply *reply) {
         return message_property(reply->message, PROPERTY_TIMESTAMP);
 }
 
-/* Print an error text of the store. */
-static void print_error(const char *prefix, struct slice text) {
+/* Print an error text of the store, with the request. */
+static void print_error(const struct session_reply *reply, const char *prefix, struct slice text) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
+        buf_append_string(&line, "statestorectl: ");
+        append_printable(&line, reply->verb, false);
+        if (reply->has_key) {
+                buf_append_string(&line, " \"");
+                append_printable(&line, reply->key, false);
+                buf_append_string(&line, "\"");
+        }
         buf_append_string(&line, prefix);
         append_printable(&line, text, false);
         buf_append_string(&line, "\n");
@@ -244,7 +254,8 @@ static void print_error(const char *prefix, struct slice text) {
  * Print a status other than 200: "status 400: a request needs correlation data (Correlation Data:
  * value)".
  */
-static void print_status(const struct message *message) {
+static void print_status(const struct session_reply *reply) {
+        const struct message *message = reply->message;
         struct slice text = message_property(message, PROPERTY_STATUS_TEXT);
         struct slice name = message_property(message, PROPERTY_FAULT_NAME);
         struct slice value = message_property(message, PROPERTY_FAULT_VALUE);
@@ -260,7 +271,7 @@ static void print_status(const struct message *message) {
                 buf_append_slice(&fault, value);
                 buf_append_string(&fault, ")");
         }
-        print_error("statestorectl: the store replied with status ", buf_slice(&fault));
+        print_error(reply, ": the store replied with status ", buf_slice(&fault));
 }
 
 enum exit_code session_print_unexpected_reply(const struct session_reply *reply) {
@@ -272,7 +283,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         struct slice status = message_property(reply->message, PROPERTY_STATUS);
 
         if (status.data && !slice_equal(status, SLICE_LITERAL(STATUS_OK))) {
-                print_status(reply->message);
+                print_status(reply);
                 return EXIT_STORE_ERROR;
         }
         reply->rest = reply->message->payload;
@@ -285,7 +296,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         if (reply->item.type == RESP3_ERROR && slice_equal(reply->item.text, SLICE_LITERAL("1")))
                 reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
         if (reply->item.type == RESP3_ERROR) {
-                print_error("-", reply->item.text);
+                print_error(reply, ": -", reply->item.text);
                 return EXIT_STORE_ERROR;
         }
         if (reply->item.type != RESP3_ARRAY && reply->rest.length > 0)

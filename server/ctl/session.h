@@ -63,6 +63,8 @@ void session_request_add_px(struct session_request *request, int64_t px_ms, char
 /* Initialize with zeros. */
 struct session_reply {
         struct message *message; /* owned */
+        struct slice verb, key;  /* of the request, borrowed from it */
+        bool has_key;
 
         /*
          * Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if

@@ -175,7 +175,7 @@ def test_a_key_cannot_forge_a_line_on_a_terminal(ctl, client, key):
 
 @pytest.mark.parametrize("payload, version, last", [
     (b"$5\r\nvalue\r\n", "1:0:a\u202eforged", "version 1:0:a"),  # mosquitto lets no control character pass here
-    (b"-ERR no" + FORGED.replace("\r", "").encode() + b"\r\n", None, "-ERR no"),
+    (b"-ERR no" + FORGED.replace("\r", "").encode() + b"\r\n", None, 'statestorectl: GET "key": -ERR no'),
     (b"+OK" + FORGED.replace("\r", "").encode() + b"\r\n", None, "statestorectl: unexpected reply"),
 ])
 def test_a_reply_cannot_forge_a_line_on_a_terminal(site, payload, version, last):

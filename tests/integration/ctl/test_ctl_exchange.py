@@ -179,4 +179,4 @@ def test_json_shows_a_scanned_key_that_is_not_utf_8_as_base64(site):
 def test_an_error_cannot_control_the_terminal(site):
     ended = ask_fake(site, b"-ERR " + ESCAPE_SEQUENCE + b"\r\n", [("__stat", "200")], "get", "key")
 
-    assert ended.stderr == b"-ERR \\x1B[31mred\n"
+    assert ended.stderr == b'statestorectl: GET "key": -ERR \\x1B[31mred\n'

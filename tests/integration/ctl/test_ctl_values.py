@@ -99,19 +99,20 @@ def test_each_writing_command_accepts_a_fencing_token(ctl, key):
     ctl.ok("set", key, "value", "--fence", token)
 
     for arguments in ["set", key, "other"], ["del", key], ["vdel", key, "value"]:
+        verb = arguments[0].upper()
         ended = ctl.run(*arguments)
         assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
-        assert ended.stderr == b"-ERR a fencing token is required for this request\n"
+        assert ended.stderr.decode() == f'statestorectl: {verb} "{key}": -ERR a fencing token is required for this request\n'
     ctl.ok("vdel", key, "value", "--fence", token)
     ctl.ok("set", key, "value", "--fence", token)
     ctl.ok("del", key, "--fence", token)
 
 
-def test_the_stores_error_is_printed_unchanged(ctl):
+def test_the_stores_error_is_printed_with_command_and_key(ctl):
     ended = ctl.run("get", "")
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
-    assert ended.stderr == b"-ERR the key length is zero\n"
+    assert ended.stderr == b'statestorectl: GET "": -ERR the key length is zero\n'
 
 
 # scan

@@ -183,4 +183,4 @@ def test_watch_prints_the_stores_error(ctl):
     ended = ctl.run("watch", "")
 
     assert ended.returncode == STORE_ERROR
-    assert ended.stderr == b"-ERR the key length is zero\n"
+    assert ended.stderr == b'statestorectl: KEYNOTIFY "": -ERR the key length is zero\n'
