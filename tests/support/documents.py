@@ -10,7 +10,6 @@ An HTML comment on the line before a block says how a test treats it. Readers of
     <!-- test: wait for FILE -->   starts when the file exists
     <!-- test: numbers vary -->    any number matches any number in the output
     <!-- test: numbers vary, repeat -->  the same; executed again until the output matches: it depends on the machine's speed
-    <!-- test: input TEXT -->      is typed on stdin
     <!-- test: now is N -->        the clock's wall time in the example, in milliseconds
     <!-- test: document dialect -->  the store speaks the document dialect
     <!-- test: maximum packet size N -->  the broker accepts no packet above N bytes

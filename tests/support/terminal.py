@@ -77,7 +77,6 @@ class Terminal:
         write_program(self.programs / "sudo", 'exec "$@"')
         write_program(self.programs / "systemctl",
                       'echo "$*" >"$SERVICES/asked" && read -r status <"$SERVICES/answered" && exit "$status"')
-        write_program(self.programs / "mosquitto_passwd", 'PATH=${PATH#*:} exec mosquitto_passwd -b "$1" "$2" "$2\'s"')
 
     def _make_pipes(self):
         """Pipes through which the fake systemctl passes its arguments to on_service()."""
@@ -89,7 +88,7 @@ class Terminal:
         """Replace the ports and paths of the documents by those of this test."""
         for place, instead in self.places.items():
             text = re.sub(rf"(?<![\w.]){re.escape(place)}", str(instead), text)
-        return re.sub(r"\b(1[12]?883|9464)\b", lambda found: str(self.ports[int(found[1])]), text)
+        return re.sub(r"\b(1[12]?883|8883|9464)\b", lambda found: str(self.ports[int(found[1])]), text)
 
     def run(self, command, text=""):
         """Execute the command with this text as stdin. Return its output and exit status."""

@@ -95,7 +95,7 @@ class Reader:
 
     def execute(self, block, command, expected):
         typed = self.terminal.here(self.versions.substitute(command))
-        shown, status = self.terminal.run(typed, f"{block.argument('input') or ''}\n")
+        shown, status = self.terminal.run(typed)
         if expected is None:
             assert status == 0, f"{block}: {typed}\nexit status {status}\n{shown}"
             return
@@ -136,7 +136,7 @@ class Reader:
 @contextlib.contextmanager
 def terminal_of(document, tmp_path):
     with contextlib.ExitStack() as stack:
-        ports = {number: free_port() for number in (1883, 11883, 12883, 9464)}
+        ports = {number: free_port() for number in (1883, 8883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
             variables = {"PORT": str(ports[1883]), **plugin_environment()}
@@ -178,7 +178,8 @@ class Machine:
 
     def start_broker(self):
         configuration = self.root / "etc/mosquitto/mosquitto.conf"
-        configuration.write_text(f"user root\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
+        # like that of Debian, it sets log_dest
+        configuration.write_text(f"user root\nlog_dest stderr\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
         self.broker.spawn(["mosquitto", "-c", configuration], plugin_environment())
         self.broker.wait_for_log("running")
 
@@ -221,12 +222,12 @@ def machine(terminal, tmp_path):
         "= /var/": f"= {root}/var/",
         "127.0.0.1:9464": f"127.0.0.1:{terminal.ports[9464]}",
     })
-    replace_in(root / prefix.lstrip("/") / "share/doc/statestored/examples/mosquitto.conf", {
+    replace_in(root / prefix.lstrip("/") / "share/doc/statestored/examples/mosquitto-production.conf", {
         "listener 1883 ": f"listener {terminal.ports[1883]} ",
+        "listener 8883": f"listener {terminal.ports[8883]}",
         f"plugin {prefix}/": f"plugin {root}{prefix}/",
+        " /etc/mosquitto/": f" {root}/etc/mosquitto/",
     })
-    for user in "operator", "alice":
-        (terminal.folder / f"{user}.txt").write_text(f"{user}'s\n")
     terminal.places = {"/etc/": f"{root}/etc/", "/var/lib/": f"{root}/var/lib/", "/usr/local/": f"{root}{prefix}/"}
     terminal.on_service = machine.do
     try:

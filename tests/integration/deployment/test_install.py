@@ -59,7 +59,8 @@ def listing(directories):
         directories["datadir"] / "bash-completion/completions/statestorectl",
         directories["datadir"] / "zsh/site-functions/_statestorectl",
         documents / "LICENSE",
-        *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf", "mosquitto-acl.conf")),
+        *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf",
+                                            "mosquitto-production.conf", "mosquitto-acl.conf")),
     }
 
 
@@ -82,6 +83,17 @@ def test_the_installed_configuration_names_the_plugin_file(root, directories):
     for file, prefix in (ours, Path("/usr/local")), (installed, directories["prefix"]):
         plugin, = re.findall("(?m)^plugin (.+)", file.read_text())
         assert directories["prefix"] / Path(plugin).relative_to(prefix) in listing(directories)
+
+
+def settings(name):
+    return {line for line in (REPOSITORY / "conf" / name).read_text().splitlines() if line and not line.startswith("#")}
+
+
+def test_the_production_configuration_of_the_broker_has_the_settings_of_the_example():
+    example, production = settings("mosquitto.conf"), settings("mosquitto-production.conf")
+
+    assert example - production == {"allow_anonymous true", "log_dest stderr", "persistence false",
+                                    "plugin_opt_statestored_client_id statestored", "plugin_opt_undecided allow"}
 
 
 @pytest.fixture
