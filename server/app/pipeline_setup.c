@@ -25,7 +25,8 @@ static struct engine_config make_engine_config(const struct config *config) {
                 .max_remembered_bytes = config->max_remembered_bytes,
                 .registration_timeout_ns = config->registration_timeout_ms * NS_PER_MS,
                 .persist = config->persist,
-                .persist_pattern = slice_from_string(config->persist_pattern),
+                .persist_rules = config->persist_rules,
+                .n_persist_rules = config->n_persist_rules,
         };
 }
 

@@ -33,8 +33,10 @@ struct config_reading {
         bool is_reload;   /* faults are logged, not printed */
         bool is_invalid;
         unsigned int n_faults;
-        const char *file;                            /* name of the configuration file */
-        bool is_client_variable[CONFIG_OPTIONS_MAX]; /* the value is that of a variable of statestorectl */
+        unsigned int source;                           /* number of the present source */
+        unsigned int list_sources[CONFIG_OPTIONS_MAX]; /* source of each list; 0: none */
+        const char *file;                              /* name of the configuration file */
+        bool is_client_variable[CONFIG_OPTIONS_MAX];   /* the value is that of a variable of statestorectl */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each option in the file; 0: not in the file */
 };
 
@@ -58,24 +60,6 @@ static void config_take_fault(void *userdata, const char *where, const char *wha
         config_report(userdata, where, what);
 }
 
-static void config_set(struct config_reading *reading, const struct option *option, const char *value,
-                       const char *where) {
-        struct option_fault fault;
-
-        reading->is_client_variable[option - config_options] = false;
-        if (option_apply(option, reading->config, value, &fault))
-                reading->config->values[option - config_options] = value;
-        else
-                config_report(reading, where, fault.text);
-}
-
-static void set_defaults(struct config_reading *reading) {
-        for (size_t i = 0; i < n_settings; i++)
-                if (config_options[i].default_value)
-                        config_set(reading, &config_options[i], config_options[i].default_value,
-                                   config_options[i].flag);
-}
-
 static const char *store_text(struct config_text **texts, const char *text) {
         size_t size = strlen(text) + 1;
         struct config_text *stored = malloc(sizeof(*stored) + size);
@@ -87,6 +71,44 @@ static const char *store_text(struct config_text **texts, const char *text) {
         stored->next = *texts;
         *texts = stored;
         return stored->text;
+}
+
+/*
+ * Prepare the next value of a list, and return the text of the list with it. A source replaces the
+ * list of the sources before it. Returns NULL without memory.
+ */
+static const char *extend_list(struct config_reading *reading, const struct option *option,
+                               const char *value) {
+        size_t i = (size_t)(option - config_options);
+        CLEANUP(cleanup_free) char *text = NULL;
+
+        if (reading->list_sources[i] != reading->source) {
+                reading->list_sources[i] = reading->source;
+                option->set(reading->config, option, NULL);
+                return value;
+        }
+        if (asprintf(&text, "%s, %s", reading->config->values[i] ?: "", value) < 0)
+                return NULL;
+        return store_text(&reading->config->file_texts, text);
+}
+
+static void config_set(struct config_reading *reading, const struct option *option, const char *value,
+                       const char *where) {
+        const char *text = option->is_list && value ? extend_list(reading, option, value) : value;
+        struct option_fault fault;
+
+        reading->is_client_variable[option - config_options] = false;
+        if (option_apply(option, reading->config, value, &fault))
+                reading->config->values[option - config_options] = text;
+        else
+                config_report(reading, where, fault.text);
+}
+
+static void set_defaults(struct config_reading *reading) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (config_options[i].default_value)
+                        config_set(reading, &config_options[i], config_options[i].default_value,
+                                   config_options[i].flag);
 }
 
 static const struct option *find_setting(const char *section, const char *name) {
@@ -133,7 +155,7 @@ static void config_take_line(void *userdata, const char *section, const char *na
                 config_report(reading, where.text, text);
                 return;
         }
-        if (*first > 0) {
+        if (*first > 0 && !option->is_list) {
                 snprintf(text, sizeof(text), "[%s] %s is given twice, first in line %u", section, name,
                          *first);
                 config_report(reading, where.text, text);
@@ -493,9 +515,12 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
                 return CONFIG_DONE;
 
         set_defaults(&reading);
+        reading.source++;
         read_file(&reading, ret_config->file);
+        reading.source++;
         read_client_variables(&reading);
         config_read_environment(&reading);
+        reading.source++;
         reading.hint = "; see --help";
         config_read_arguments(&reading, n_arguments, argv);
         if (!reading.is_invalid)
@@ -520,7 +545,9 @@ enum config_result config_read_addresses(const char *file, struct config *ret_co
 
         *ret_config = (struct config){ 0 };
         set_defaults(&reading);
+        reading.source++;
         read_file(&reading, file);
+        reading.source++;
         config_read_environment(&reading);
         if (!reading.is_invalid)
                 config_complete_broker(&reading);
@@ -541,6 +568,9 @@ void config_deinit(struct config *config) {
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         free(config->presence_filter);
         free(config->persist_property);
+        for (size_t i = 0; i < config->n_persist_rules; i++)
+                free((void *)config->persist_rules[i].text.data);
+        free(config->persist_rules);
         policy_free(config->policy);
         free_texts(config->file_texts);
         *config = (struct config){ 0 };

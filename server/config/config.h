@@ -44,7 +44,8 @@ struct config {
         int64_t registration_timeout_ms;
         const char *data_dir; /* NULL: store in memory */
         enum persist persist;
-        const char *persist_pattern;
+        struct persist_rule *persist_rules; /* owned */
+        size_t n_persist_rules, persist_rules_capacity;
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* text of each option, by its index in config_options */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/topics.h"
@@ -76,6 +78,64 @@ static int set_persist_property(void *target, const struct option *option, const
         return 0;
 }
 
+static int add_persist_rule(struct config *config, struct slice text, bool is_key) {
+        struct persist_rule *rule;
+        int r;
+
+        r = array_reserve((void **)&config->persist_rules, &config->persist_rules_capacity,
+                          config->n_persist_rules + 1, sizeof(*config->persist_rules));
+        if (r < 0)
+                return r;
+        rule = &config->persist_rules[config->n_persist_rules];
+        *rule = (struct persist_rule){ .is_key = is_key };
+        rule->text = (struct slice){ malloc(text.length), text.length };
+        if (!rule->text.data)
+                return -ENOMEM;
+        memcpy((void *)rule->text.data, text.data, text.length);
+        config->n_persist_rules++;
+        return 0;
+}
+
+static void remove_persist_rules(struct config *config, bool is_key) {
+        size_t n_left = 0;
+
+        for (size_t i = 0; i < config->n_persist_rules; i++)
+                if (config->persist_rules[i].is_key != is_key)
+                        config->persist_rules[n_left++] = config->persist_rules[i];
+                else
+                        free((void *)config->persist_rules[i].text.data);
+        config->n_persist_rules = n_left;
+}
+
+static int set_persist_pattern(void *target, const struct option *option, const char *value) {
+        (void)option;
+        if (value)
+                return *value ? add_persist_rule(target, slice_from_string(value), false) : -EINVAL;
+        remove_persist_rules(target, false);
+        return 0;
+}
+
+#define BASE64_PREFIX "base64:"
+
+static int set_persist_key(void *target, const struct option *option, const char *value) {
+        CLEANUP(buf_deinit) struct buf bytes = { 0 };
+        struct slice text = slice_from_string(value);
+
+        (void)option;
+        if (!value) {
+                remove_persist_rules(target, true);
+                return 0;
+        }
+        if (slice_starts_with(text, SLICE_LITERAL(BASE64_PREFIX))) {
+                int r = base64_append_decoded(&bytes, slice_skip(text, strlen(BASE64_PREFIX)));
+
+                if (r < 0)
+                        return r;
+                text = buf_slice(&bytes);
+        }
+        return text.length > 0 ? add_persist_rule(target, text, true) : -EINVAL;
+}
+
 static int set_http_listen(void *target, const struct option *option, const char *value) {
         struct config *config = target;
         char loopback[sizeof("127.0.0.1:65535")];
@@ -123,6 +183,13 @@ static int set_nothing(void *config, const struct option *option, const char *va
                 .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
                 .default_value = default_, .expected = expected_, .help = help_, .set = set_,               \
                 .field = field_, .is_live = live_                                                           \
+        }
+
+/* A row of an option that may be given several times. It has no default, and needs a restart. */
+#define LIST(section_, name_, flag_, argument_, expected_, help_, set_)                                     \
+        {                                                                                                   \
+                .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
+                .expected = expected_, .help = help_, .set = set_, .is_list = true                          \
         }
 
 const struct option config_options[] = {
@@ -199,9 +266,12 @@ const struct option config_options[] = {
                 FIELD(data_dir), RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
                 "which keys to store in the data directory", option_set_choice, FIELD(persist), RESTART),
-        SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
-                "with --persist custom: store keys that match this pattern", option_set_text,
-                FIELD(persist_pattern), RESTART),
+        LIST("storage", "persist-pattern", "--persist-pattern", "GLOB", "a pattern",
+             "with --persist custom: store keys that match this pattern; may be repeated",
+             set_persist_pattern),
+        LIST("storage", "persist-key", "--persist-key", "KEY", "a key, or base64: and its base64,",
+             "with --persist custom: store this key, which may be base64:BASE64; may be repeated",
+             set_persist_key),
         SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
                 "NAME=VALUE or off", "with --persist custom: store keys whose SET has this user property",
                 set_persist_property, 0, RESTART),

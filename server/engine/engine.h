@@ -57,8 +57,9 @@ struct engine_config {
         uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
         int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
         enum persist persist;
-        struct slice persist_pattern; /* glob pattern, borrowed; absent: none */
-        const struct policy *policy;  /* borrowed; NULL: everything is allowed */
+        const struct persist_rule *persist_rules; /* for PERSIST_CUSTOM; borrowed, with their texts */
+        size_t n_persist_rules;
+        const struct policy *policy; /* borrowed; NULL: everything is allowed */
         struct packet_limits packets;
 };
 

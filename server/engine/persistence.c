@@ -7,15 +7,25 @@
 
 /*
  * A key whose match runs out of steps is stored: it may match, and an acknowledged write must not
- * be lost.
+ * be lost. The rules share the steps.
  */
-bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested) {
+static bool is_selected(const struct engine_config *config, struct slice key) {
         uint64_t budget = SCAN_PAGE_STEPS_MAX;
 
+        for (size_t i = 0; i < config->n_persist_rules; i++) {
+                const struct persist_rule *rule = &config->persist_rules[i];
+
+                if (rule->is_key ? slice_equal(rule->text, key)
+                                 : glob_match(rule->text, key, &budget) || budget == 0)
+                        return true;
+        }
+        return false;
+}
+
+bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested) {
         if (config->persist != PERSIST_CUSTOM)
                 return config->persist == PERSIST_ALL;
-        return is_requested || (config->persist_pattern.data &&
-                                (glob_match(config->persist_pattern, key, &budget) || budget == 0));
+        return is_requested || is_selected(config, key);
 }
 
 void engine_restore_lost_keys(struct engine *engine) {

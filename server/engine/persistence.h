@@ -20,7 +20,13 @@ struct now;
 enum persist {
         PERSIST_ALL,
         PERSIST_NONE,
-        PERSIST_CUSTOM, /* keys that match the pattern, and keys whose SET requests it */
+        PERSIST_CUSTOM, /* keys that a rule selects, and keys whose SET requests it */
+};
+
+/* Selects the keys that match a glob pattern, or one key. */
+struct persist_rule {
+        struct slice text;
+        bool is_key;
 };
 
 /* Return whether a SET of this key is stored. is_requested: the SET requests it. */

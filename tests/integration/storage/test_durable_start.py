@@ -181,3 +181,19 @@ def test_stored_data_can_be_read_with_sqlite(site, data):
     rows = database.execute("SELECT key, value, fence FROM entries ORDER BY typeof(key) DESC").fetchall()
 
     assert rows == [("lock", "holder", "001696374425000:00000:holder"), (b"\xff", b"\x00", None)]
+
+
+def test_selected_keys_survive_a_restart(site, data, tmp_path):
+    """Several patterns and keys, from the file."""
+    file = tmp_path / "statestored.conf"
+    file.write_text(f"[storage]\ndata-dir = {data}\npersist = custom\npersist-pattern = a*\npersist-pattern = b*\n"
+                    "persist-key = one\npersist-key = base64:/wA=\n")
+    site.start_store("--config", file)
+    client = site.connect()
+    for key in b"a1", b"b1", b"one", b"\xff\x00", b"c1", b"one more":
+        assert client.request("SET", key, "value").payload == b"+OK\r\n"
+    site.store.kill()
+    site.store.start()
+
+    lost = [key for key in (b"a1", b"b1", b"one", b"\xff\x00", b"c1", b"one more") if client.request("GET", key).payload == b"$-1\r\n"]
+    assert lost == [b"c1", b"one more"]

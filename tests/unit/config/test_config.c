@@ -38,7 +38,7 @@ Test(config, has_a_default_for_every_option) {
         cr_expect_null(config.seed_file);
         cr_expect_null(config.data_dir);
         cr_expect_eq(config.persist, PERSIST_ALL);
-        cr_expect_null(config.persist_pattern);
+        cr_expect_eq(config.n_persist_rules, 0);
         cr_expect_str_eq(config.persist_property, "aio-persistence");
         cr_expect_str_eq(config.persist_property_value, "true");
         config_deinit(&config);
@@ -87,11 +87,12 @@ static const struct {
         { "persist", "all", FIELD(persist), ENUM, NULL, PERSIST_ALL },
         { "persist", "none", FIELD(persist), ENUM, NULL, PERSIST_NONE },
         { "persist", "custom", FIELD(persist), ENUM, NULL, PERSIST_CUSTOM },
-        { "persist-pattern", "k[0-9]*", FIELD(persist_pattern), TEXT, "k[0-9]*", 0 },
         { "persist-property", "keep=1", FIELD(persist_property), TEXT, "keep", 0 },
         { "persist-property", "keep=1", FIELD(persist_property_value), TEXT, "1", 0 },
         { "persist-property", "keep=a=b", FIELD(persist_property_value), TEXT, "a=b", 0 },
         { "persist-property", "keep=", FIELD(persist_property_value), TEXT, "", 0 },
+        { "persist-pattern", "k[0-9]*", FIELD(n_persist_rules), UINT64, NULL, 1 },
+        { "persist-key", "k", FIELD(n_persist_rules), UINT64, NULL, 1 },
         { "ready-file", "/run/ready", FIELD(ready_file), TEXT, "/run/ready", 0 },
         { "log-level", "error", FIELD(log_level), ENUM, NULL, LOG_ERROR },
         { "log-level", "warning", FIELD(log_level), ENUM, NULL, LOG_WARNING },

@@ -208,6 +208,10 @@ static const struct {
         { "--explain with three words",
           { "--explain", "c", "u" },
           "statestored: --explain: CLIENT USER VERB KEY was expected; see --help\n" },
+        { "persist-key",
+          { "--persist-key=base64:x" },
+          "statestored: --persist-key=base64:x: a key, or base64: and its base64, was expected, not "
+          "\"base64:x\"; see --help\n" },
         { "an empty pattern",
           { "--persist-pattern=" },
           "statestored: --persist-pattern=: a pattern was expected, not \"\"; see --help\n" },

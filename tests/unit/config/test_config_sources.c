@@ -179,6 +179,37 @@ Test(environment, the_variables_of_statestorectl_do_not_prevent_a_double) {
         free(errors_of(dev));
 }
 
+static void check_rules(const struct config *config, const char *const *texts) {
+        size_t n = 0;
+
+        for (; texts[n]; n++) {
+                cr_assert_lt(n, config->n_persist_rules);
+                cr_expect(slice_equal_string(config->persist_rules[n].text, texts[n]), "%zu", n);
+        }
+        cr_expect_eq(config->n_persist_rules, n);
+}
+
+/* A source replaces the list of the sources before it. */
+Test(list, is_that_of_the_last_source) {
+        static const char *const arguments[] = { "--persist-pattern=a*",
+                                                 "--persist-key=base64:/wA=", "--persist-pattern", "b*",
+                                                 NULL };
+        struct config config;
+
+        setenv("STATESTORE_STORAGE_PERSIST_PATTERN", "c*", 1);
+        cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
+        check_rules(&config, (const char *const[]){ "c*", NULL });
+        config_deinit(&config);
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_assert_eq(config.n_persist_rules, 3);
+        cr_expect(slice_equal(config.persist_rules[1].text, SLICE_LITERAL("\xFF\0")));
+        cr_expect(config.persist_rules[1].is_key);
+        cr_expect(slice_equal_string(config.persist_rules[0].text, "a*"));
+        cr_expect(slice_equal_string(config.persist_rules[2].text, "b*"));
+        config_deinit(&config);
+}
+
 Test(environment, tls_has_another_default_port) {
         static const char *const tls[] = { "--tls=on", NULL };
         static const char *const both[] = { "--tls-ca-file=f", "--port=1883", NULL };

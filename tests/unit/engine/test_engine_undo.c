@@ -248,11 +248,13 @@ static const struct {
 
 Test(persistent, keys_are_selected_by_policy_and_request) {
         for (size_t i = 0; i < N_ROWS(persistence_cases); i++) {
+                const struct persist_rule rule = { .text = slice_from_string(persistence_cases[i].pattern) };
                 struct engine_config config = world_config();
                 const struct row *row;
 
                 config.persist = persistence_cases[i].persist;
-                config.persist_pattern = slice_from_string(persistence_cases[i].pattern);
+                config.persist_rules = &rule;
+                config.n_persist_rules = persistence_cases[i].pattern != NULL;
                 world_init(&world, config);
                 ask(&world, persistence_cases[i].request);
                 row = &world.effects.rows[0];

@@ -15,8 +15,29 @@ static const struct engine_config all = { .persist = PERSIST_ALL };
 static const struct engine_config none = { .persist = PERSIST_NONE };
 static const struct engine_config custom = { .persist = PERSIST_CUSTOM };
 
+static struct persist_rule pattern_rule;
+
 static struct engine_config matching(struct slice pattern) {
-        return (struct engine_config){ .persist = PERSIST_CUSTOM, .persist_pattern = pattern };
+        pattern_rule.text = pattern;
+        return (struct engine_config){ .persist = PERSIST_CUSTOM,
+                                       .persist_rules = &pattern_rule,
+                                       .n_persist_rules = 1 };
+}
+
+Test(persistence, each_rule_selects_keys) {
+        static const struct persist_rule rules[] = {
+                { S("a*"), false }, { S("b*"), true }, { S("\xFF\0"), true }, { S("d/*"), false }
+        };
+        const struct engine_config config = { .persist = PERSIST_CUSTOM,
+                                              .persist_rules = rules,
+                                              .n_persist_rules = 4 };
+
+        cr_expect(persistence_stores(&config, S("ab"), false));
+        cr_expect(persistence_stores(&config, S("d/e"), false));
+        cr_expect(persistence_stores(&config, S("b*"), false));
+        cr_expect(persistence_stores(&config, S("\xFF\0"), false));
+        cr_expect_not(persistence_stores(&config, S("bc"), false), "a key is not a pattern");
+        cr_expect_not(persistence_stores(&config, S("\xFF"), false));
 }
 
 Test(persistence, depends_on_the_request_only_with_custom) {

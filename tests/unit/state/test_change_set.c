@@ -18,12 +18,14 @@ static struct effects effects;
 static struct change_set change_set;
 
 static void setup(void) {
+        static const struct persist_rule stored = { .text = S("stored/*") };
         const struct engine_config config = { .node_id = S("StateStore"),
                                               .max_keys = 100,
                                               .max_bytes = 1 << 20,
                                               .max_registrations = 100,
                                               .persist = PERSIST_CUSTOM,
-                                              .persist_pattern = S("stored/*") };
+                                              .persist_rules = &stored,
+                                              .n_persist_rules = 1 };
         const struct state_header header = { .instance_id = "instance-1" };
 
         cr_assert_eq(state_new(&state, &config, &header, now), 0);

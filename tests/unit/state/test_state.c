@@ -175,6 +175,8 @@ static const struct slice keys[N_NAMES] = { S("a"), S("b"), S("stored/c"), S("st
 static const struct slice clients[N_NAMES] = { S("c0"), S("c1"), S("c2"), S("c3") };
 
 /* Few bytes for remembered replies, so that some are forgotten before their time. */
+static const struct persist_rule stored_rule = { .text = S("stored/*") };
+
 static struct engine_config make_config(void) {
         return (struct engine_config){
                 .node_id = S("StateStore"),
@@ -183,7 +185,8 @@ static struct engine_config make_config(void) {
                 .max_registrations = 100,
                 .max_remembered_bytes = below(2) ? 1 << 20 : 2000,
                 .persist = below(2) ? PERSIST_ALL : PERSIST_CUSTOM,
-                .persist_pattern = S("stored/*"),
+                .persist_rules = &stored_rule,
+                .n_persist_rules = 1,
         };
 }
 
