@@ -254,7 +254,7 @@ const struct option ctl_options[] = {
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
-        SWITCH("--json", 0, "print JSON; import, check, backup, restore, test, lock and elect ignore it",
+        SWITCH("--json", 0, "print JSON (not import, check, backup, restore, test, lock, elect)",
                OPTION_FOR_ALL, json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
