@@ -12,6 +12,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. server/build_directory.sh
 
 port=${PORT:-1883}
 build=build/release
@@ -28,7 +29,7 @@ fi
 install_packages $packages_build $packages_run
 
 [ -x $build/server/statestored ] || echo "building: $build" >&2
-[ -f $build/build.ninja ] || meson setup $build --buildtype=release -Db_lto=true -Dtests=false >/dev/null
+set_up_build $build --buildtype=release -Db_lto=true -Dtests=false
 ninja -C $build --quiet
 
 directory=$(mktemp -d)

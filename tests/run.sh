@@ -15,6 +15,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. server/build_directory.sh
 install_packages $packages_build $packages_run $packages_test
 
 case ${1:-} in
@@ -32,7 +33,7 @@ case ${1:-} in
         ;;
 esac
 
-[ -f "$build/build.ninja" ] || meson setup "$build" -Dwerror=true $options >/dev/null
+set_up_build "$build" -Dwerror=true $options
 ninja -C "$build" --quiet
 
 results=$build/results

@@ -14,13 +14,13 @@ set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. server/build_directory.sh
 install_packages $packages_build $packages_run $packages_soak
 
 STATESTORE_BUILD=$PWD/build/release
 export STATESTORE_BUILD
 
-[ -f "$STATESTORE_BUILD/build.ninja" ] ||
-        meson setup "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false >/dev/null
+set_up_build "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false
 ninja -C "$STATESTORE_BUILD" --quiet
 
 ulimit -n "$(ulimit -H -n)"

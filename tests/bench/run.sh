@@ -12,13 +12,13 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 . server/packages.sh
+. server/build_directory.sh
 install_packages $packages_build $packages_run $packages_bench
 
 STATESTORE_BUILD=$PWD/build/bench
 export STATESTORE_BUILD
 
-[ -f "$STATESTORE_BUILD/build.ninja" ] ||
-        meson setup "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true >/dev/null
+set_up_build "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true
 ninja -C "$STATESTORE_BUILD" --quiet
 
 # a thousand watchers need a thousand connections, at both ends

@@ -13,12 +13,13 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 . server/packages.sh
+. server/build_directory.sh
 install_packages $packages_build $packages_test
 
 build=$PWD/build/coverage
 targets='engine policy invocation resp3 hlc glob topics parse'
 
-[ -f "$build/build.ninja" ] || meson setup "$build" -Db_coverage=true -Doptimization=1 >/dev/null
+set_up_build "$build" -Db_coverage=true -Doptimization=1
 ninja -C "$build" --quiet
 find "$build" -name '*.gcda' -delete
 

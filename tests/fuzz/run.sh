@@ -16,14 +16,15 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 . server/packages.sh
+. server/build_directory.sh
 install_packages $packages_build $packages_test $packages_fuzz
 
 seconds=${1:-10}
 [ $# -eq 0 ] || shift
 build=${STATESTORE_FUZZ_BUILD:-$PWD/build/fuzz}
 
-[ -f "$build/build.ninja" ] || CC=clang meson setup "$build" -Dfuzz=true -Dbuildtype=debugoptimized \
-        -Db_sanitize=address,undefined -Db_lundef=false '-Dc_args=-fsanitize=fuzzer-no-link -w' >/dev/null
+(export CC=clang && set_up_build "$build" -Dfuzz=true -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
+        -Db_lundef=false '-Dc_args=-fsanitize=fuzzer-no-link -w')
 ninja -C "$build" --quiet build.ninja >/dev/null
 programs=$(ninja -C "$build" -t targets all | sed -n 's,^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*,\1,p')
 for name in "$@"; do
