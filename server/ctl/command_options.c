@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "config/config.h"
@@ -35,6 +36,17 @@ static enum options_result usage_error(const struct command_options *options, co
         complain("%s: %s; see statestorectl %s%s--help", LOG_STRING(argument), what, command,
                  *command ? " " : "");
         return OPTIONS_INVALID;
+}
+
+/* Print an error about an option that does not exist, with the option that other tools call so. */
+static enum options_result complain_of_option(const struct command_options *options, const char *name) {
+        static const char *const names[][2] = { { "--ttl", "--px" }, { "--ex", "--px" } };
+        char text[64] = "no such option";
+
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+                if (strcmp(name, names[i][0]) == 0)
+                        snprintf(text, sizeof(text), "no such option; did you mean %s?", names[i][1]);
+        return usage_error(options, name, text);
 }
 
 static enum options_result command_options_set(struct command_options *options, const struct option *option,
@@ -72,6 +84,10 @@ static void add_word(struct parser *parser, const char *word) {
                 parser->arguments.at = parser->arguments.end;
                 return;
         }
+        if (!options->command && options->n_words == 0 && strcmp(word, "help") == 0) {
+                options->help = true;
+                return;
+        }
         if (!options->command && options->n_words == 0) {
                 for (size_t i = 0; i < N_COMMANDS; i++)
                         if (strcmp(word, commands[i].name) == 0)
@@ -90,7 +106,7 @@ static enum options_result take_option(struct parser *parser, const struct argum
         snprintf(name, sizeof(name), "%.*s", (int)(argument->name.length < 60 ? argument->name.length : 60),
                  (const char *)argument->name.data);
         if (!argument->option)
-                return usage_error(options, name, "no such option");
+                return complain_of_option(options, name);
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
         return command_options_set(options, argument->option, name, argument->value);
@@ -147,12 +163,34 @@ static enum options_result check_options(const struct parser *parser) {
                 return usage_error(options, "--nx", "not together with --nex");
         if (command == OPTION_FOR(COMMAND_ELECT) && !options->name)
                 return usage_error(options, options->command->name, "--name NAME was expected");
+        if (options->pattern && (options->n_words > 0 || options->key_file))
+                return usage_error(options, "--pattern", "not together with a key");
+        if (options->yes && !options->pattern)
+                return usage_error(options, "--yes", "only together with --pattern");
+        return OPTIONS_RUN;
+}
+
+/* The store takes a '[' without a ']' for the character '['. The user has probably forgotten the ']'. */
+static enum options_result check_pattern(const struct command_options *options) {
+        enum command_id command = (enum command_id)(options->command - commands);
+        bool has_pattern = (command == COMMAND_SCAN || command == COMMAND_EXPORT) && options->n_words > 0;
+        const char *pattern = has_pattern ? options->words[0] : options->pattern;
+        struct slice rest = slice_from_string(pattern);
+
+        while (rest.length > 0) {
+                size_t length = rest.data[0] == '[' ? glob_class_length(rest) : 1;
+
+                if (length == 0)
+                        return usage_error(options, pattern,
+                                           "']' is missing after '['; write [[] for the character '['");
+                rest = slice_skip(rest, length);
+        }
         return OPTIONS_RUN;
 }
 
 static enum options_result check_words(const struct command_options *options) {
         size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
-        size_t n_min = options->command->n_words_min - n_files;
+        size_t n_min = options->pattern ? 0 : options->command->n_words_min - n_files;
         size_t n_max = options->command->n_words_max - n_files;
         bool lacks_program = options->command->needs & NEEDS_PROGRAM && !options->program;
         char text[128];
@@ -300,7 +338,7 @@ static enum options_result command_options_complete(struct parser *parser) {
                                              "get, set, scan, watch, stat or another was expected")
                                : usage_error(options, options->words[0], "no such command");
 
-        result = check_options(parser) ?: check_words(options) ?: check_stdin(options);
+        result = check_options(parser) ?: check_words(options) ?: check_pattern(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
                 result = command_options_complete_broker(options);
@@ -347,8 +385,9 @@ enum options_result command_options_init(struct command_options *options, int n_
         result = result ?: command_options_read_environment(options) ?: command_options_read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;
-        return options->help || options->version ? command_options_print_help(options)
-                                                 : command_options_complete(&parser);
+        if (options->version || (options->help && (options->command || options->n_words == 0)))
+                return command_options_print_help(options);
+        return command_options_complete(&parser);
 }
 
 void command_options_deinit(struct command_options *options) {

@@ -59,6 +59,8 @@ struct command_options {
         int64_t px_ms;         /* 0: no expiry */
         const char *fence;     /* NULL: none */
         bool persist;
+        const char *pattern; /* of the keys to delete; NULL: the keys are given */
+        bool yes;
         const char *data_dir; /* NULL: through the broker */
         bool has_wait;
         int64_t wait_ms;  /* for a lock; only with has_wait */

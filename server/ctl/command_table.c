@@ -14,7 +14,12 @@ static const char get_help[] =
         "  statestorectl get greeting\n"
         "  level=$(statestorectl get level) || level=unknown\n"
         "  statestorectl get firmware > firmware.bin\n"
-        "  statestorectl get greeting --json        value and version\n";
+        "  statestorectl get greeting --json        value and version\n"
+        "\n"
+        "With several keys, prints a line for each: key, tab, value. Control and invisible characters\n"
+        "are escaped; --json and --hex print both exactly. Exit status 1 if a key was not found.\n"
+        "\n"
+        "  statestorectl get greeting level\n";
 
 static const char set_help[] =
         "Prints OK and the version of the value. If the key is a lock, the version is a fencing token.\n"
@@ -30,10 +35,16 @@ static const char set_help[] =
         "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
         "  statestorectl set valve open --fence \"${token#OK }\"\n";
 
-static const char del_help[] = "Prints the word deleted and the version of the deleted value.\n"
-                               "\n"
-                               "  statestorectl del greeting\n"
-                               "  statestorectl del state --fence 001696374425000:00000:StateStore\n";
+static const char del_help[] =
+        "Prints the word deleted and the version of the deleted value. With several keys, prints such a\n"
+        "line for each, followed by a tab and the key. Exit status 1 if a key was not found.\n"
+        "\n"
+        "--pattern deletes all keys that match, as scan lists them. It prints their number, and asks\n"
+        "whether to delete them. If stdin is not a terminal, it deletes nothing without --yes.\n"
+        "\n"
+        "  statestorectl del greeting level\n"
+        "  statestorectl del --pattern 'tmp-*' --yes\n"
+        "  statestorectl del state --fence 001696374425000:00000:StateStore\n";
 
 static const char vdel_help[] =
         "Prints the word deleted and the version of the deleted value.\n"
@@ -45,12 +56,12 @@ static const char scan_help[] =
         "and --hex print every key exactly. statestored does not list keys that are not UTF-8.\n"
         "\n"
         "The pattern must match the whole key: * matches any number of characters, ? one character,\n"
-        "[abc] [a-z] [!a] one character of a set, [*] a star. A key that is set or deleted during the\n"
-        "scan may be missing.\n"
+        "[abc] [a-z] [!a] one character of a set, [*] a star, [[] a bracket. A key that is set or\n"
+        "deleted during the scan may be missing.\n"
         "\n"
         "  statestorectl scan\n"
         "  statestorectl scan 'sensor/*/temperature'\n"
-        "  statestorectl scan 'tmp-*' | while read -r key; do statestorectl del \"$key\"; done\n";
+        "  statestorectl scan 'tmp-*' | wc -l       count them\n";
 
 static const char watch_help[] =
         "Prints one line per change, with fields separated by tabs: SET, version, key, value; or\n"
@@ -214,18 +225,19 @@ static const char stat_help[] =
         "  statestorectl stat --config /etc/statestored/statestored.conf\n";
 
 const struct command commands[N_COMMANDS] = {
-        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1,
-                          .needs = NEEDS_SESSION | NEEDS_KEY, .run = command_get },
+        [COMMAND_GET] = { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
+                          .needs = NEEDS_SESSION | NEEDS_KEYS, .run = command_get },
         [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
                           .needs = NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, .run = command_set },
-        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1, .needs = NEEDS_SESSION | NEEDS_KEY,
-                          .run = command_del },
+        [COMMAND_DEL] = { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX,
+                          .needs = NEEDS_SESSION | NEEDS_KEYS, .run = command_del },
         [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
                            .needs = NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, .run = command_vdel },
         [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
                            .needs = NEEDS_SESSION, .run = command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
-                            watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER, .run = command_watch },
+                            watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER | NEEDS_KEYS,
+                            .run = command_watch },
         [COMMAND_LOCK] = { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1,
                            1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM, .run = command_lock },
         [COMMAND_ELECT] = { "elect", "KEY -- COMMAND...", "run a command while being the elected leader",
@@ -269,7 +281,7 @@ static const char head[] =
         "Usage: statestorectl [OPTION]... COMMAND [ARGUMENT]...\n"
         "Reads and changes a state store (statestored, Azure IoT Operations) through its MQTT broker.\n"
         "\n"
-        "Commands; COMMAND --help describes each:\n";
+        "Commands; COMMAND --help, or help COMMAND, describes each:\n";
 
 static const char examples[] =
         "\n"

@@ -103,8 +103,9 @@ enum exit_code input_import(const char *name, const struct importer *importer) {
         if (code != EXIT_DONE || finished != EXIT_DONE)
                 return code != EXIT_DONE ? code : finished;
         if (r < 0) {
-                complain("%s; %" PRIu64 " keys were imported before it",
-                         r == -EBADMSG ? seed.fault : "out of memory", n_imported);
+                complain("%s; %" PRIu64 " %s imported before it",
+                         r == -EBADMSG ? seed.fault : "out of memory", n_imported,
+                         n_imported == 1 ? "key was" : "keys were");
                 return EXIT_USAGE;
         }
         return print_counts(n_imported, n_expired);

@@ -102,9 +102,9 @@ enum exit_code command_leader(struct command_run *run) {
         const struct command_options *options = run->options;
         struct leader leader = {
                 .options = options,
-                .key = buf_slice(&run->key),
+                .key = run->key,
                 .watcher = { .options = options,
-                             .keys = &run->key,
+                             .keys = run->keys,
                              .n_keys = 1,
                              .problem_note = "changes are being missed",
                              .registered = get_leader,

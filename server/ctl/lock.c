@@ -377,10 +377,10 @@ static enum exit_code lock_run(struct lock *lock) {
 static enum exit_code run_locked(struct command_run *run, const char *what, const char *value) {
         struct lock lock = {
                 .options = run->options,
-                .key = buf_slice(&run->key),
+                .key = run->key,
                 .value = slice_from_string(value),
                 .watcher = { .options = run->options,
-                             .keys = &run->key,
+                             .keys = run->keys,
                              .n_keys = 1,
                              .registered = try_to_acquire },
                 .start_ns = supervisor_clock_ns(),

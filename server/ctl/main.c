@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/standard_descriptors.h"
@@ -11,16 +13,33 @@ static int read_input(const char *file, const char *word, bool hex, struct buf *
         return file ? input_read_file(file, bytes) : input_read_word(word, hex, bytes);
 }
 
-/* Read the key and the values that the command needs, from files or from the next word. */
+static int read_key(struct command_run *run, const char *file, const char *word) {
+        struct buf *key = command_run_add_key(run);
+
+        if (!key) {
+                complain_of_memory();
+                return -ENOMEM;
+        }
+        return read_input(file, word, run->options->hex, key);
+}
+
+/* Read the keys and the values that the command needs, from files or from the next words. */
 static int read_inputs(struct command_run *run) {
         const struct command_options *options = run->options;
+        unsigned int needs = options->command->needs;
         const char **word = options->words;
         int r = 0;
 
-        if (options->command->needs & NEEDS_KEY)
-                r = read_input(options->key_file, options->key_file ? NULL : *word++, options->hex,
-                               &run->key);
-        if (r == 0 && options->command->needs & NEEDS_VALUE)
+        if (needs & (NEEDS_KEY | NEEDS_KEYS) && options->key_file)
+                r = read_key(run, options->key_file, NULL);
+        else if (needs & NEEDS_KEY)
+                r = read_key(run, NULL, *word++);
+        while (r == 0 && needs & NEEDS_KEYS && word < options->words + options->n_words)
+                r = read_key(run, NULL, *word++);
+        if (run->n_keys > 0)
+                run->key = buf_slice(&run->keys[0]);
+
+        if (r == 0 && needs & NEEDS_VALUE)
                 r = read_input(options->value_file, *word, options->hex, &run->value);
         if (r == 0 && options->nex_value)
                 r = input_read_word(options->nex_value, options->hex, &run->nex_value);
@@ -54,7 +73,9 @@ static enum exit_code run_command(const struct command_options *options) {
                 code = command_exit_code(options->command, prepare(&run)) ?: options->command->run(&run);
 
         session_free(run.session);
-        buf_deinit(&run.key);
+        for (size_t i = 0; i < run.n_keys; i++)
+                buf_deinit(&run.keys[i]);
+        free(run.keys);
         buf_deinit(&run.value);
         buf_deinit(&run.nex_value);
         session_reply_deinit(&run.reply);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands get, set, del, vdel, ping and test: each sends one request. */
+/* The commands get, set, del, vdel, ping and test: each sends one request, or one for each key. */
 
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/base16.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -13,22 +14,65 @@
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
+struct buf *command_run_add_key(struct command_run *run) {
+        if (array_reserve((void **)&run->keys, &run->keys_capacity, run->n_keys + 1, sizeof(*run->keys)) < 0)
+                return NULL;
+        run->keys[run->n_keys] = (struct buf){ 0 };
+        return &run->keys[run->n_keys++];
+}
+
 static struct session_request request_for_key(const struct command_run *run, const char *verb) {
         struct session_request request = { .fence = run->options->fence, .persist = run->options->persist };
 
         session_request_add_string(&request, verb);
-        session_request_add(&request, buf_slice(&run->key));
+        session_request_add(&request, run->key);
         return request;
 }
 
 static void complain_of_key(const struct command_run *run, const char *what) {
         struct slice version = session_reply_version(&run->reply);
 
-        complain("\"%s\": %s%s%s", LOG_TEXT(buf_slice(&run->key)), what,
-                 version.data ? "; its version is " : "", version.data ? LOG_TEXT(version) : "");
+        complain("\"%s\": %s%s%s", LOG_TEXT(run->key), what, version.data ? "; its version is " : "",
+                 version.data ? LOG_TEXT(version) : "");
+}
+
+/*
+ * Call function with each key in run->key. Returns EXIT_NOT_MET if it returned that for one of them.
+ * Any other error ends the command.
+ */
+static enum exit_code for_each_key(struct command_run *run, command_function *function) {
+        enum exit_code result = EXIT_DONE;
+
+        for (size_t i = 0; i < run->n_keys && !output_has_failed(); i++) {
+                enum exit_code code;
+
+                run->key = buf_slice(&run->keys[i]);
+                buf_reset(&run->output);
+                code = function(run);
+                if (code != EXIT_DONE && code != EXIT_NOT_MET)
+                        return code;
+                result = result ?: code;
+        }
+        return result;
 }
 
 /* 1. get */
+
+static void append_bytes(struct command_run *run, struct slice bytes) {
+        if (run->options->hex)
+                base16_append(&run->output, bytes);
+        else
+                append_printable(&run->output, bytes, false);
+}
+
+/* One line for each of several keys. */
+static void print_key_and_value(struct command_run *run, struct slice value) {
+        append_bytes(run, run->key);
+        buf_append_string(&run->output, "\t");
+        append_bytes(run, value);
+        buf_append_string(&run->output, "\n");
+        output_write(&run->output);
+}
 
 static void print_value_on_terminal(struct command_run *run, struct slice value) {
         append_printable(&run->output, value, true);
@@ -42,7 +86,9 @@ static void print_value_on_terminal(struct command_run *run, struct slice value)
 static void print_value(struct command_run *run) {
         struct slice value = run->reply.item.text;
 
-        if (run->options->hex) {
+        if (run->n_keys > 1) {
+                print_key_and_value(run, value);
+        } else if (run->options->hex) {
                 base16_append(&run->output, value);
                 buf_append_string(&run->output, "\n");
                 output_write(&run->output);
@@ -52,11 +98,11 @@ static void print_value(struct command_run *run) {
                 buf_append_slice(&run->output, value);
                 output_write(&run->output);
         }
-        if (run->options->verbose || isatty(STDOUT_FILENO))
+        if (run->options->verbose || (run->n_keys == 1 && isatty(STDOUT_FILENO)))
                 fprintf(stderr, "version %s\n", LOG_TEXT(session_reply_version(&run->reply)));
 }
 
-enum exit_code command_get(struct command_run *run) {
+static enum exit_code get_key(struct command_run *run) {
         struct session_request request = request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
@@ -69,7 +115,7 @@ enum exit_code command_get(struct command_run *run) {
 
         if (run->options->json) {
                 json_begin(&run->output);
-                json_add_bytes(&run->output, "key", buf_slice(&run->key), hex);
+                json_add_bytes(&run->output, "key", run->key, hex);
                 json_add_bytes(&run->output, "value", item->text, hex);
                 json_add_bytes(&run->output, "version", session_reply_version(&run->reply), false);
                 json_end(&run->output);
@@ -80,6 +126,10 @@ enum exit_code command_get(struct command_run *run) {
                 complain_of_key(run, "not found");
         }
         return item->type == RESP3_BLOB ? EXIT_DONE : EXIT_NOT_MET;
+}
+
+enum exit_code command_get(struct command_run *run) {
+        return for_each_key(run, get_key);
 }
 
 /* 2. set, del, vdel */
@@ -94,7 +144,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
 
         if (run->options->json) {
                 json_begin(&run->output);
-                json_add_bytes(&run->output, "key", buf_slice(&run->key), run->options->hex);
+                json_add_bytes(&run->output, "key", run->key, run->options->hex);
                 json_add_bool(&run->output, json_name, !failure);
                 json_add_bytes(&run->output, "version", version, false);
                 json_end(&run->output);
@@ -104,6 +154,10 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
                 buf_append_string(&run->output, done);
                 buf_append_string(&run->output, version.data ? " " : "");
                 append_printable(&run->output, version, false);
+                if (run->n_keys > 1) {
+                        buf_append_string(&run->output, "\t");
+                        append_bytes(run, run->key);
+                }
                 buf_append_string(&run->output, "\n");
         }
         output_write(&run->output);
@@ -157,10 +211,40 @@ static enum exit_code request_deletion(struct command_run *run, const struct ses
                                                 : "not deleted: the key has another value");
 }
 
-enum exit_code command_del(struct command_run *run) {
+static enum exit_code delete_key(struct command_run *run) {
         struct session_request request = request_for_key(run, "DEL");
 
         return request_deletion(run, &request);
+}
+
+static bool ask_on_terminal(void) {
+        char answer[8] = "";
+
+        fprintf(stderr, "delete them? [y/N] ");
+        return fgets(answer, sizeof(answer), stdin) &&
+               (strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0);
+}
+
+/* Print the number of keys. Returns EXIT_DONE if they are to be deleted. */
+static enum exit_code confirm_deletion(const struct command_run *run) {
+        bool is_terminal = isatty(STDIN_FILENO);
+
+        if (run->n_keys > 0 && run->options->yes)
+                return EXIT_DONE;
+        complain("%zu %s the pattern \"%s\"%s", run->n_keys, run->n_keys == 1 ? "key matches" : "keys match",
+                 LOG_STRING(run->options->pattern),
+                 run->n_keys > 0 && !is_terminal ? "; use --yes to delete" : "");
+        return run->n_keys > 0 && is_terminal && ask_on_terminal() ? EXIT_DONE : EXIT_NOT_MET;
+}
+
+enum exit_code command_del(struct command_run *run) {
+        enum exit_code code = EXIT_DONE;
+
+        if (run->options->pattern)
+                code = scan_add_keys(run, run->options->pattern);
+        if (code == EXIT_DONE && run->options->pattern)
+                code = confirm_deletion(run);
+        return code ?: for_each_key(run, delete_key);
 }
 
 enum exit_code command_vdel(struct command_run *run) {

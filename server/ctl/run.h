@@ -13,16 +13,25 @@
 struct command_run {
         const struct command_options *options;
         struct session *session; /* NULL: not needed */
-        struct buf key, value, nex_value;
+        struct buf *keys;        /* add with command_run_add_key() */
+        size_t n_keys, keys_capacity;
+        struct slice key; /* that the command treats now; at the start the first one */
+        struct buf value, nex_value;
         struct session_reply reply; /* memory that the command may use */
         struct buf output;          /* memory that the command may use */
 };
 
-/* requests.c: one request */
+/* Return a new empty buffer at the end of run->keys; NULL if memory is exhausted. */
+struct buf *command_run_add_key(struct command_run *run);
+
+/* requests.c: one request, or one for each key */
 command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
 
 /* scan.c: requests for many keys */
 command_function command_scan, command_export, command_import;
+
+/* Add each key that matches the pattern to run->keys. Prints each error. */
+enum exit_code scan_add_keys(struct command_run *run, const char *pattern);
 
 /* data_dir.c: without a broker, on the data directory of a store */
 command_function command_check, command_backup, command_restore;

@@ -57,8 +57,8 @@ static enum exit_code read_page(struct command_run *run, const struct session_re
         return rest.length > 0 ? session_print_unexpected_reply(page) : EXIT_DONE;
 }
 
-/* Call function for each key that matches the pattern of the command line. */
-static enum exit_code scan(struct command_run *run, key_function *function) {
+/* Call function for each key that matches the pattern. */
+static enum exit_code scan(struct command_run *run, const char *pattern, key_function *function) {
         CLEANUP(session_reply_deinit) struct session_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
@@ -67,8 +67,7 @@ static enum exit_code scan(struct command_run *run, key_function *function) {
                 struct session_request request = { 0 };
 
                 session_request_add_string(&request, "SCAN");
-                session_request_add_string(&request,
-                                           run->options->n_words > 0 ? run->options->words[0] : "*");
+                session_request_add_string(&request, pattern);
                 if (token.length > 0)
                         session_request_add(&request, buf_slice(&token));
                 code = session_ask(run->session, &request, &page);
@@ -76,6 +75,10 @@ static enum exit_code scan(struct command_run *run, key_function *function) {
                         code = read_page(run, &page, function, &token);
         } while (code == EXIT_DONE && token.length > 0 && !output_has_failed());
         return code;
+}
+
+static const char *pattern_of(const struct command_run *run) {
+        return run->options->n_words > 0 ? run->options->words[0] : "*";
 }
 
 /* Append a JSON string or, for a key that is not UTF-8, the same object member as in an export. */
@@ -106,7 +109,19 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
 }
 
 enum exit_code command_scan(struct command_run *run) {
-        return scan(run, print_key);
+        return scan(run, pattern_of(run), print_key);
+}
+
+static enum exit_code add_key(struct command_run *run, struct slice key) {
+        struct buf *copy = command_run_add_key(run);
+
+        if (copy)
+                buf_append_slice(copy, key);
+        return !copy || buf_failed(copy) ? complain_of_memory() : EXIT_DONE;
+}
+
+enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
+        return scan(run, pattern, add_key);
 }
 
 static enum exit_code export_key(struct command_run *run, struct slice key) {
@@ -134,7 +149,7 @@ static enum exit_code export_key(struct command_run *run, struct slice key) {
 }
 
 enum exit_code command_export(struct command_run *run) {
-        return scan(run, export_key);
+        return scan(run, pattern_of(run), export_key);
 }
 
 static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {

@@ -2,23 +2,14 @@
 
 /* The command watch. */
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "ctl/input.h"
 #include "ctl/run.h"
 #include "ctl/watcher.h"
-
-struct watch {
-        const struct command_options *options;
-        struct buf *keys;
-        size_t n_keys;
-};
 
 /* Read the key from the last level of the topic. */
 static int read_key(struct slice topic, struct buf *key) {
@@ -64,7 +55,7 @@ static void append_text_change(struct buf *line, struct slice key, const struct 
 }
 
 static void watch_on_notification(void *userdata, const struct message *message) {
-        const struct command_options *options = ((const struct watch *)userdata)->options;
+        const struct command_options *options = userdata;
         CLEANUP(buf_deinit) struct buf line = { 0 };
         CLEANUP(buf_deinit) struct buf key = { 0 };
         struct watched_change change;
@@ -81,45 +72,24 @@ static void watch_on_notification(void *userdata, const struct message *message)
         output_write(&line);
 }
 
-static int read_keys(struct watch *watch) {
-        const struct command_options *options = watch->options;
-        int r = 0;
-
-        watch->keys = calloc(options->n_words + 1, sizeof(*watch->keys));
-        if (!watch->keys)
-                return -ENOMEM;
-
-        if (options->key_file)
-                r = input_read_file(options->key_file, &watch->keys[watch->n_keys++]);
-        for (size_t i = 0; i < options->n_words && r == 0; i++)
-                r = input_read_word(options->words[i], options->hex, &watch->keys[watch->n_keys++]);
-        return r;
-}
-
 enum exit_code command_watch(struct command_run *run) {
         const struct command_options *options = run->options;
-        struct watch watch = { .options = options };
-        struct watcher watcher = { .options = options, .problem_note = "changes are being missed" };
+        struct watcher watcher = { .options = options,
+                                   .keys = run->keys,
+                                   .n_keys = run->n_keys,
+                                   .problem_note = "changes are being missed" };
         struct session_config config = { .options = options,
                                          .notification = watch_on_notification,
-                                         .userdata = &watch,
+                                         .userdata = (void *)options,
                                          .interrupted = watcher_catch_signals(),
                                          .ends_with_stdout = true };
-        enum exit_code code = EXIT_USAGE;
+        enum exit_code code;
         char note[64];
 
-        if (read_keys(&watch) == 0) {
-                watcher.keys = watch.keys;
-                watcher.n_keys = watch.n_keys;
-                snprintf(note, sizeof(note), "watching %zu %s until interrupted", watch.n_keys,
-                         watch.n_keys == 1 ? "key" : "keys");
-                code = session_new(&watcher.session, &config) < 0 ? complain_of_memory()
-                                                                  : watcher_run(&watcher, note);
-        }
-
+        snprintf(note, sizeof(note), "watching %zu %s until interrupted", run->n_keys,
+                 run->n_keys == 1 ? "key" : "keys");
+        code = session_new(&watcher.session, &config) < 0 ? complain_of_memory()
+                                                          : watcher_run(&watcher, note);
         session_free(watcher.session);
-        for (size_t i = 0; i < watch.n_keys; i++)
-                buf_deinit(&watch.keys[i]);
-        free(watch.keys);
         return code;
 }

@@ -146,8 +146,20 @@ def test_each_run_has_a_new_client_id():
     (["scan", "--key-file", "file"], "--key-file"),
     (["ping", "--hex"], "--hex"),
     (["get"], "get"),
-    (["get", "key", "more"], "get"),
-    (["get", "key", "--key-file", "/dev/null"], "get"),
+    (["set", "key", "value", "--ttl", "5s"], "--ttl: no such option; did you mean --px?"),
+    (["set", "key", "value", "--ex=5"], "--ex: no such option; did you mean --px?"),
+    (["vdel", "key", "value", "--key-file", "/dev/null"], "vdel"),
+    (["del"], "del"),
+    (["del", "key", "--pattern", "*"], "--pattern: not together with a key"),
+    (["del", "--key-file", "/dev/null", "--pattern", "*"], "--pattern: not together with a key"),
+    (["del", "key", "--yes"], "--yes: only together with --pattern"),
+    (["get", "00", "0g", "--hex"], "0g"),
+    (["scan", "["], "[: ']' is missing after '['"),
+    (["scan", "a[[]b[]"], "a[[]b[]: ']' is missing after '['"),
+    (["export", "[!"], "[!: ']' is missing after '['"),
+    (["del", "--pattern", "[a"], "[a: ']' is missing after '['"),
+    (["bogus", "--help"], "bogus"),
+    (["help", "bogus"], "bogus"),
     (["set", "key"], "set"),
     (["set", "key", "value", "more"], "set"),
     (["set", "key", "value", "--nex", "old"], "set"),
@@ -230,9 +242,9 @@ def test_help_has_every_command_and_examples():
 
 
 @pytest.mark.parametrize("command, words", [
-    ("get", ["KEY", "--key-file", "--hex", "--verbose"]),
+    ("get", ["KEY...", "--key-file", "--hex", "--verbose"]),
     ("set", ["KEY VALUE", "--nx", "--nex[=VALUE]", "--px DURATION", "--fence HLC", "--persist", "--value-file FILE"]),
-    ("del", ["KEY", "--fence HLC"]),
+    ("del", ["KEY...", "--pattern PATTERN", "--fence HLC"]),
     ("vdel", ["KEY VALUE", "--fence HLC"]),
     ("scan", ["[PATTERN]", "[abc]"]),
     ("watch", ["KEY..."]),
@@ -244,6 +256,11 @@ def test_each_command_has_help_of_its_own(command, words):
         for word in [f"Usage: statestorectl {command}", f"\n  statestorectl {command}", *words]:
             assert word in printed
         assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_help_is_also_a_word():
+    assert Ctl(1).ok("help") == Ctl(1).ok("--help")
+    assert Ctl(1).ok("help", "get") == Ctl(1).ok("get", "--help")
 
 
 def test_version_is_one_line():

@@ -231,6 +231,20 @@ def test_export_and_import_through_the_broker(site):
     assert client.request("GET", "a/2").payload == b"$3\r\ntwo\r\n"
 
 
+def test_an_import_accepts_the_lists_that_a_store_accepts_with_seed(site, tmp_path):
+    site.start_store()
+    text = b'[{"factoryId": "A"}, {"limits": {"max": 7}}, {"key": "k", "value": "v"}]'
+    seeds = {"factoryId": b"A", "limits": b'{"max":7}', "k": b"v"}
+
+    assert ctl("import", "-", site=site, stdin=text).stdout == b"3 keys imported\n"
+    assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=text).stdout == b"3 keys imported\n"
+
+    for name, value in seeds.items():
+        assert ctl("get", name, site=site).stdout == value
+    offline = {line["key"]: line["value"].encode() for line in lines(ctl("export", "--data-dir", tmp_path / "data"))}
+    assert offline == seeds
+
+
 def test_an_export_omits_expired_keys_and_keeps_other_deadlines(site):
     site.start_store()
     client = site.connect()
@@ -276,7 +290,7 @@ def test_an_invalid_line_ends_the_import_and_is_reported(tmp_path, line, fault):
     result = ctl("import", file, "--data-dir", tmp_path / "data")
 
     assert result.returncode == 2
-    assert f"{file}:2: {fault}; 1 keys were imported before it" in result.stderr.decode()
+    assert f"{file}:2: {fault}; 1 key was imported before it" in result.stderr.decode()
 
 
 def test_the_directory_of_a_running_store_is_locked(site, tmp_path):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """statestorectl set, get, del, vdel, scan and ping."""
 
+import json
+import os
+import subprocess
+
 import pytest
 
-from support.ctl import NOT_MET, STORE_ERROR
-from support.process import wait_until
+from support.ctl import DONE, NOT_MET, STORE_ERROR, environment
+from support.process import PATIENCE, wait_until
 
 
 def test_get_prints_exactly_the_value(ctl, key):
@@ -165,3 +169,84 @@ def test_ping_prints_the_node_id_and_the_round_trip_time(ctl):
     shown = ctl.json("ping")
     assert shown["from"] == "StateStore"
     assert shown["rtt_ms"] > 0
+
+
+# Several keys
+
+
+@pytest.fixture
+def keys(client, key):
+    """Three keys with the same first part, of which the second does not exist."""
+    client.request("SET", f"{key}-a", "1")
+    client.request("SET", f"{key}-c", "two\nlines")
+    return [f"{key}-{letter}" for letter in "abc"]
+
+
+def test_get_prints_a_line_for_each_of_several_keys(ctl, keys):
+    ended = ctl.run("get", *keys)
+
+    assert ended.returncode == NOT_MET
+    assert ended.stdout.decode() == f"{keys[0]}\t1\n{keys[2]}\ttwo\\nlines\n"
+    assert ended.stderr.decode() == f'statestorectl: "{keys[1]}": not found\n'
+    assert ctl.ok("get", keys[2], "--key-file", "-", stdin=keys[0].encode()).count(b"\n") == 2
+
+
+def test_get_prints_several_keys_as_json_and_in_hexadecimal(ctl, keys):
+    printed = ctl.run("get", *keys, "--json").stdout.splitlines()
+    assert [json.loads(line)["value"] for line in printed] == ["1", None, "two\nlines"]
+
+    assert ctl.ok("get", "--hex", *[keys[n].encode().hex() for n in (0, 2)]).decode().lower() == \
+        f"{keys[0].encode().hex()}\t31\n{keys[2].encode().hex()}\t{b'two'.hex()}0a{b'lines'.hex()}\n"
+
+
+def test_del_deletes_several_keys(ctl, client, keys):
+    versions = [client.request("GET", keys[n]).prop("__ts") for n in (0, 2)]
+
+    ended = ctl.run("del", *keys)
+
+    assert ended.returncode == NOT_MET
+    assert ended.stdout.decode() == f"deleted {versions[0]}\t{keys[0]}\ndeleted {versions[1]}\t{keys[2]}\n"
+    assert ended.stderr.decode() == f'statestorectl: "{keys[1]}": not found\n'
+    assert ctl.ok("scan", f"{keys[0][:-1]}*") == b""
+
+
+def test_an_error_ends_a_deletion(ctl, client, keys):
+    client.request("SET", keys[0], "1", ft="001696374425000:00000:Client1")
+
+    ended = ctl.run("del", *keys)
+
+    assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
+    assert ctl.ok("get", keys[2])
+
+
+def test_del_of_a_pattern_prints_the_number_of_keys_and_deletes_nothing(ctl, key, keys):
+    ended = ctl.run("del", "--pattern", f"{key}*")
+
+    assert (ended.returncode, ended.stdout) == (NOT_MET, b"")
+    assert ended.stderr.decode() == f'statestorectl: 2 keys match the pattern "{key}*"; use --yes to delete\n'
+    assert ctl.ok("scan", f"{key}*").count(b"\n") == 2
+
+
+def test_del_of_a_pattern_with_yes_deletes_the_keys_that_match(ctl, key, keys):
+    assert ctl.ok("del", "--pattern", f"{key}-[ab]", "--yes").startswith(b"deleted ")
+    assert ctl.ok("scan", f"{key}*").decode() == f"{keys[2]}\n"
+
+    ended = ctl.run("del", "--pattern", f"{key}-[ab]", "--yes")
+    assert ended.returncode == NOT_MET
+    assert ended.stderr.decode() == f'statestorectl: 0 keys match the pattern "{key}-[ab]"\n'
+
+
+@pytest.mark.parametrize("answer, code", [(b"y\n", DONE), (b"yes\n", DONE), (b"\n", NOT_MET), (b"\x04", NOT_MET)])
+def test_del_of_a_pattern_asks_on_a_terminal(ctl, key, keys, answer, code):
+    master, terminal = os.openpty()
+    try:
+        os.write(master, answer)
+        ended = subprocess.run(ctl.argv(["del", "--pattern", f"{key}*"]), stdin=terminal, capture_output=True, check=False,
+                               env=environment(ctl.variables), timeout=PATIENCE)
+    finally:
+        os.close(master)
+        os.close(terminal)
+
+    assert ended.stderr.decode().endswith("delete them? [y/N] ")
+    assert ended.returncode == code
+    assert ctl.ok("scan", f"{key}*").count(b"\n") == (0 if code == DONE else 2)
