@@ -387,6 +387,13 @@ static void read_and_execute(struct control_call *call) {
                                   r == -EINVAL ? call->problem : "out of memory");
 }
 
+void control_refuse(struct pipeline *pipeline, const struct message *message) {
+        if (pipeline_check_properties(pipeline, message))
+                pipeline_send_reply(pipeline, message,
+                                    SLICE_LITERAL("-ERR this store runs without test control: start "
+                                                  "statestored with --control\r\n"));
+}
+
 void control_execute(void *userdata, const struct message *message, struct now now) {
         struct control *control = userdata;
         struct control_call call = { .control = control, .message = message, .now = now };

@@ -29,6 +29,12 @@ struct control;
 /* Attach test control to the pipeline, which must outlive it. Returns 0 or -ENOMEM. */
 int control_new(struct control **ret_control, struct pipeline *pipeline);
 
+/*
+ * Reply with an error to a message on TOPIC_CONTROL, for a store without test control: otherwise the
+ * test would wait for its timeout.
+ */
+void control_refuse(struct pipeline *pipeline, const struct message *message);
+
 /* Accepts NULL, returns NULL. */
 struct control *control_free(struct control *control);
 

@@ -7,7 +7,8 @@ struct seed;
 
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from
- * the hooks of pipeline/hooks.h. All but pipeline_set_seed() and pipeline_expire_keys() take effect
+ * the hooks of pipeline/hooks.h, and before pipeline_receive() to reply to a message instead of
+ * passing it on. All but pipeline_set_seed() and pipeline_expire_keys() take effect
  * at once, not when the batch is committed. This is safe: with test control the storage stores
  * nothing, so no commit can fail.
  */

@@ -188,25 +188,35 @@ def test_statestorectl_sends_every_control_request(double, control, client, tmp_
 # Without --control
 
 
-def test_without_control_no_request_is_received(tmp_path):
+def test_a_double_without_control_says_so_at_once(tmp_path):
     double = Double(tmp_path).start()
     try:
         control = double.connect("control", Control)
         control.request("SET", "key", "value")
-        asked = [control.send(*words, topic=CONTROL) for words in
-                 [("reset",), ("fault", "quota"), ("clock", "advance", "1h"), ("seed", '{"key":"key","value":"new"}')]]
-        control.wait_until_sent()
+        for words in ("reset",), ("fault", "quota"), ("clock", "advance", "1h"), ("seed", '{"key":"key","value":"new"}'):
+            assert control.ask(*words) == \
+                b"-ERR this store runs without test control: start statestored with --control\r\n"
+        assert control.send("reset", topic=CONTROL, correlation=None).result(PATIENCE).prop("__stat") == "400"
 
         assert value_of(control, "key") == b"value"
-        assert not any(reply.done() for reply in asked)
         reply = subprocess.run(
             [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
-        assert reply.returncode == 3 and "--control" in reply.stderr
-        assert "reports no subscriber for this request" in reply.stderr, "the topic has no subscriber"
+        assert reply.returncode == 4 and "start statestored with --control" in reply.stderr
         assert double.stop() == 0
     finally:
         double.close()
+
+
+def test_at_a_broker_without_control_statestorectl_says_so_at_once(site):
+    site.start_store()
+
+    reply = subprocess.run([CTL, "--port", str(site.broker.port), "--timeout", "1h", "test", "reset"], capture_output=True,
+                           text=True, check=False, timeout=PATIENCE)
+
+    assert reply.returncode == 3
+    assert "reports no subscriber for this request" in reply.stderr
+    assert reply.stderr.endswith("only a store that runs with --control replies to this request\n")
 
 
 def test_without_control_requests_from_an_old_subscription_are_ignored(site):
