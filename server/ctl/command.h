@@ -44,6 +44,12 @@ enum command_needs {
 struct command_run;
 typedef enum exit_code command_function(struct command_run *run);
 
+/* Words for the shell completions. */
+struct command_words {
+        const char *after; /* the first argument; "": these are the first arguments */
+        const char *words; /* separated by blanks; FILE: the name of a file */
+};
+
 struct command {
         const char *name;
         const char *synopsis; /* its arguments */
@@ -58,6 +64,7 @@ struct command {
          * no --data-dir.
          */
         command_function *run_offline;
+        const struct command_words *words; /* the last one has after NULL; NULL: none */
 };
 
 /* A row for each enum command_id. */

@@ -214,6 +214,19 @@ static const char test_help[] =
         "  statestorectl test fault error 'the disk is full' verb SET key 'log/*' count 1\n"
         "  statestorectl test wait-for key lock verb SET timeout 10s\n";
 
+#define SELECTION_WORDS "client verb key"
+
+static const struct command_words test_words[] = {
+        { "", "reset seed clock fault requests wait-for" },
+        { "seed", "FILE" },
+        { "clock", "advance freeze resume skew" },
+        { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
+                   "clear " SELECTION_WORDS " count probability seed" },
+        { "requests", SELECTION_WORDS " after" },
+        { "wait-for", SELECTION_WORDS " after count timeout" },
+        { 0 },
+};
+
 static const char stat_help[] =
         "Reads /metrics of statestored --http-listen. Without --metrics-url, the address is taken from\n"
         "the file of --config or the variable STATESTORE_HTTP_LISTEN; otherwise it is\n"
@@ -262,7 +275,8 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
                              0, 0, .needs = NEEDS_BROKER | NEEDS_METRICS, .run = command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, CONTROL_WORDS_MAX, .needs = NEEDS_SESSION, .run = command_test },
+                           1, CONTROL_WORDS_MAX, .needs = NEEDS_SESSION, .run = command_test,
+                           .words = test_words },
         [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0,
                            .needs = NEEDS_METRICS, .run = command_stat },
 };

@@ -15,6 +15,7 @@ BEGIN {
 # Read the table.
 FILENAME == ARGV[1] && $1 == "command" { commands[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4; next }
 FILENAME == ARGV[1] && $1 == "help"    { help[$2] = help[$2] $3 "\n"; next }
+FILENAME == ARGV[1] && $1 == "words"   { next } # for the shell completions
 FILENAME == ARGV[1]                    { rows[++n_rows] = $0; next }
 
 # Copy the page.

@@ -8,6 +8,8 @@
  *              accept it (separated by commas; empty: all), section, name, expected value, "live" or "restart"
  *     command  name, arguments, summary
  *     help     name of the command, one line of its help
+ *     words    name of the command, its first argument (empty: these are the first arguments), words separated by blanks,
+ *              or FILE
  *
  * usage: print_tables statestored|statestorectl
  */
@@ -41,6 +43,8 @@ static void print_command(const struct command *command) {
                 printf("help\t%s\t%.*s\n", command->name, length, line);
                 line += length + (line[length] == '\n');
         }
+        for (const struct command_words *words = command->words; words && words->after; words++)
+                printf("words\t%s\t%s\t%s\n", command->name, words->after, words->words);
 }
 
 static void print_ctl_option(const struct option *option) {

@@ -6,6 +6,8 @@ BEGIN { FS = "\t" }
 
 $1 == "command" { commands = commands " " $2; synopsis[$2] = $3 }
 
+$1 == "words" { proposed[$2] = proposed[$2] "                        '" $3 "') words='" $4 "' ;;\n" }
+
 $1 == "option" {
         words = " --" $2 ($3 == "" ? "" : " -" $3)
         n = split($8, command_names, ",")
@@ -25,14 +27,14 @@ END {
         print "# bash completion for statestorectl; generated from its tables"
         print ""
         print "_statestorectl() {"
-        print "        local current=$2 previous=$3 command= i options"
+        print "        local current=$2 previous=$3 command= argument= i options words="
         print ""
         print "        COMPREPLY=()"
         print "        for ((i = 1; i < COMP_CWORD; i++)); do"
         print "                case ${COMP_WORDS[i]} in"
         print "                " with_value ") [[ ${COMP_WORDS[++i]} == = ]] && ((i++)) ;;"
         print "                -*) ;;"
-        print "                *) command=${COMP_WORDS[i]}; break ;;"
+        print "                *) [[ -z $command ]] || { argument=${COMP_WORDS[i]}; break; }; command=${COMP_WORDS[i]} ;;"
         print "                esac"
         print "        done"
         print ""
@@ -59,6 +61,14 @@ END {
                         print "                " name ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")) ;;"
                 else if (synopsis[name] ~ /COMMAND/)
                         print "                " name ") compopt -o filenames; COMPREPLY=($(compgen -c -f -- \"$current\")) ;;"
+                else if (name in proposed)
+                        print "                " name ")\n                        case $argument in\n" proposed[name] \
+                              "                        esac\n" \
+                              "                        if [[ $words == FILE ]]; then\n" \
+                              "                                compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))\n" \
+                              "                        else\n" \
+                              "                                COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n" \
+                              "                        fi ;;"
         print "                esac"
         print "        fi"
         print "}"

@@ -22,6 +22,11 @@ function quoted(text) {
 
 $1 == "command" { names[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4 }
 
+$1 == "words" {
+        action = $4 == "FILE" ? "_files" : "'(" $4 ")'"
+        proposed[$2] = proposed[$2] "                        '" $3 "') values=" action " ;;\n"
+}
+
 $1 == "option" {
         spec = $4 == "" ? "" : ($4 ~ /^\[=/ ? "::" : ":") quoted($4) ":" values($4)
         equals = $4 == "" ? "" : ($4 ~ /^\[=/ ? "=-" : "=")
@@ -43,6 +48,7 @@ END {
         print "        local curcontext=$curcontext state state_descr line"
         print "        typeset -A opt_args"
         print "        local -a commands common own"
+        print "        local values"
         print ""
         print "        commands=("
         for (i = 1; i <= n_commands; i++)
@@ -59,10 +65,15 @@ END {
         print "                case $words[1] in"
         for (i = 1; i <= n_commands; i++) {
                 name = names[i]
-                print "                " name ") own=("
+                print "                " name ")"
+                if (name in proposed)
+                        print "                case ${words[2,CURRENT-1][1]} in\n" proposed[name] "                esac"
+                print "                own=("
                 printf "%s", options[name]
                 if (synopsis[name] ~ /COMMAND/)
                         print "                '1:KEY: ' '*::COMMAND:_normal'"
+                else if (name in proposed)
+                        print "                \"*:" synopsis[name] ":$values\""
                 else if (synopsis[name] != "")
                         print "                '*:" quoted(synopsis[name]) ":" values(synopsis[name]) "'"
                 print "                ) ;;"

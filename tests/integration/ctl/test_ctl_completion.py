@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from support.double import Double
 from support.process import BUILD, CTL, PATIENCE
 
 BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
@@ -71,6 +72,54 @@ def test_bash_proposes_commands_for_lock():
     assert {"cat", "cksum"} <= bash_proposes("lock", "key", "--", "c")
 
 
+def test_bash_proposes_the_words_of_test(tmp_path):
+    (tmp_path / "seed.json").touch()
+
+    assert bash_proposes("test", "f") == {"fault"}
+    assert bash_proposes("test", "clock", "") == {"advance", "freeze", "resume", "skew"}
+    assert {"delay", "list", "client", "seed"} <= bash_proposes("--timeout", "5s", "test", "fault", "delay", "1s", "")
+    assert bash_proposes("test", "wait-for", "t") == {"timeout"}
+    assert bash_proposes("test", "seed", "see", cwd=tmp_path) == {"seed.json"}
+
+
+# Calls the completion function with stubs for the functions of zsh's completion system, and prints the last argument that
+# _arguments got: the action for the words of the command.
+ASK_ZSH = """\
+_arguments() { [[ "$*" == *"->command"* ]] && { state=argument; words=("${words[@]:1}"); ((CURRENT--)); return 1; }; print -r -- "$@[-1]"; }
+words=(statestorectl "${@:2}") CURRENT=$#
+_statestorectl_file=$1; shift
+source $_statestorectl_file
+"""
+
+
+def zsh_action(*words):
+    result = run("zsh", "-fc", ASK_ZSH, "zsh", ZSH, *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.rpartition(":")[2].strip()
+
+
+def test_zsh_proposes_the_words_of_test():
+    assert set(zsh_action("test", "").strip("()").split()) == bash_proposes("test", "")
+    for word in "clock", "fault", "requests", "wait-for":
+        assert set(zsh_action("test", word, "").strip("()").split()) == bash_proposes("test", word, "")
+    assert zsh_action("test", "seed", "") == "_files"
+
+
+def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
+    double = Double(tmp_path, "--control").start()
+    try:
+        def refused(*words):
+            return set(re.findall(r"[a-z-]+", run(CTL, "--url", double.url, "test", *words).stderr.partition("ERR ")[2]))
+
+        assert bash_proposes("test", "") == refused("unknown") - {"or", "was", "expected"}
+        assert refused("fault", "unknown") - {"or", "was", "expected"} <= bash_proposes("test", "fault", "")
+        for words in ["fault", "quota"], ["requests"], ["wait-for"]:
+            assert refused(*words, "unknown", "x") - {"or", "was", "expected"} <= bash_proposes("test", *words, "")
+        assert double.stop() == 0
+    finally:
+        double.close()
+
+
 def test_zsh_has_every_command_with_its_options():
     text = ZSH.read_text()
     assert run("zsh", "-n", ZSH).stderr == ""
@@ -78,5 +127,5 @@ def test_zsh_has_every_command_with_its_options():
     common, _, own = text.partition("common=(")[2].partition("\n        )\n")
     for command in COMMANDS:
         assert f"                '{command}:" in text
-        of_command = re.search(rf"^ +{command}\) own=\(\n(.*?)^ +\) ;;$", own, re.MULTILINE | re.DOTALL)[1]
+        of_command = re.search(rf"^ +{command}\)\n.*?own=\(\n(.*?)^ +\) ;;$", own, re.MULTILINE | re.DOTALL)[1]
         assert {*re.findall(r"'(--[a-z-]+)", common), *re.findall(r"'(--[a-z-]+)", of_command)} == options_of(command)
