@@ -144,6 +144,19 @@ static int set_clock(struct control_call *call) {
                            "clock");
 }
 
+/* expire */
+
+static int expire(struct control_call *call) {
+        int r;
+
+        if (call->n_words != 1)
+                return call_refuse(call, "one key was expected after expire");
+        r = pipeline_expire_key(call->control->pipeline, call->words[0], call->now);
+        if (r == -ENOENT)
+                return call_refuse(call, "there is no such key");
+        return r == -ENODATA ? call_refuse(call, "the key has no deadline: it was set without PX") : r;
+}
+
 /* fault */
 
 static int set_fault(struct control_call *call) {
@@ -333,11 +346,9 @@ static const struct {
         const char *name;
         int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->problem */
 } commands[] = {
-        { .name = "reset", .execute = reset },
-        { .name = "seed", .execute = set_seed },
-        { .name = "clock", .execute = set_clock },
-        { .name = "fault", .execute = set_fault },
-        { .name = "requests", .execute = list_requests },
+        { .name = "reset", .execute = reset },       { .name = "seed", .execute = set_seed },
+        { .name = "clock", .execute = set_clock },   { .name = "expire", .execute = expire },
+        { .name = "fault", .execute = set_fault },   { .name = "requests", .execute = list_requests },
         { .name = "wait-for", .execute = wait_for },
 };
 
@@ -345,7 +356,7 @@ static int execute_command(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
-        return call_refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
+        return call_refuse(call, "reset, seed, clock, expire, fault, requests or wait-for was expected");
 }
 
 /*

@@ -15,6 +15,7 @@
  *     reset                                   empty the store, as after a start without --seed
  *     seed TEXT                               set all keys of a text (records/seed.h)
  *     clock advance DURATION | freeze | resume | skew CLIENT DURATION
+ *     expire KEY                              expire a key before its deadline
  *     fault RULE... | list | clear            see control/faults.h
  *     requests [SELECTION...] [after N]       see control/journal.h
  *     wait-for [SELECTION...] [after N] [count N] [timeout DURATION]

@@ -197,6 +197,7 @@ static const char test_help[] =
         "  clock freeze | resume       stop and continue the clock; after a minute requests are\n"
         "                              refused, because their timestamps are ahead of the clock\n"
         "  clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
+        "  expire KEY                  expire the key now; it must have been set with PX\n"
         "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
         "                              kick; drop-notification, notify-twice\n"
@@ -217,7 +218,7 @@ static const char test_help[] =
 #define SELECTION_WORDS "client verb key"
 
 static const struct command_words test_words[] = {
-        { "", "reset seed clock fault requests wait-for" },
+        { "", "reset seed clock expire fault requests wait-for" },
         { "seed", "FILE" },
         { "clock", "advance freeze resume skew" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "

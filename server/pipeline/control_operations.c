@@ -100,6 +100,35 @@ int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now n
         return r;
 }
 
+static struct entry *find_entry(const struct pipeline *pipeline, struct slice key) {
+        struct keyspace_cursor cursor = { 0 };
+        struct entry *entry;
+
+        do
+                entry = engine_each_entry(pipeline->state->engine, &cursor);
+        while (entry && !slice_equal(entry_key(entry), key));
+        return entry;
+}
+
+int pipeline_expire_key(struct pipeline *pipeline, struct slice key, struct now now) {
+        struct entry *entry = find_entry(pipeline, key);
+        struct entry_fields fields = { .deadline_ns = now.mono_ns };
+        struct hlc fence;
+        int r;
+
+        if (!entry)
+                return -ENOENT;
+        if (engine_deadline(pipeline->state->engine, entry) == DEADLINE_NEVER)
+                return -ENODATA;
+
+        fields.key = entry_key(entry);
+        fields.value = entry_value(entry);
+        fields.version = entry_version(entry);
+        fields.fence = entry_fence(entry, &fence) ? &fence : NULL;
+        r = engine_put_entry(pipeline->state->engine, &fields);
+        return r < 0 ? r : pipeline_expire_keys(pipeline, now);
+}
+
 int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
         int r = 0;

@@ -8,7 +8,7 @@ struct seed;
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from
  * the hooks of pipeline/hooks.h, and before pipeline_receive() to reply to a message instead of
- * passing it on. All but pipeline_set_seed() and pipeline_expire_keys() take effect
+ * passing it on. All but pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect
  * at once, not when the batch is committed. This is safe: with test control the storage stores
  * nothing, so no commit can fail.
  */
@@ -56,6 +56,12 @@ int pipeline_reset(struct pipeline *pipeline);
  * after which some of the keys may be set.
  */
 int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now);
+
+/*
+ * Expire this key at once, as if its deadline had passed. Return 0; -ENOENT if there is no such key;
+ * -ENODATA if the key has no deadline; or -ENOMEM.
+ */
+int pipeline_expire_key(struct pipeline *pipeline, struct slice key, struct now now);
 
 /* Expire every key whose deadline is at or before `now`. Return 0 or -ENOMEM. */
 int pipeline_expire_keys(struct pipeline *pipeline, struct now now);

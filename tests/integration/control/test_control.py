@@ -123,7 +123,7 @@ def test_reset_restores_the_limit_of_clock_advance(control, client):
     ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
     ("clock", "skew", "a"),
     ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("seed",),
-    ("seed", "{"), ("seed", "", ""), ("RESET",), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
+    ("seed", "{"), ("seed", "", ""), ("RESET",), ("expire",), ("expire", "missing"), ("expire", "a", "b"), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
     ("fault", "delay", "0s"), ("fault", "error", ""), ("fault", "error", "a\nb"), ("fault", "quota", "count", "0"),
     ("fault", "quota", "count", "x"), ("fault", "quota", "verb", "set"), ("fault", "quota", "verb", "MOVE"),
     ("fault", "quota", "key", ""), ("fault", "quota", "key"), ("fault", "quota", "probability", "0"),

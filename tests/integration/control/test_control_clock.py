@@ -152,3 +152,34 @@ def test_skew_applies_to_one_client(double, control, client):
 
     control.do("clock", "skew", "client-1", "-90s")
     assert client.request("SET", "key", "value").payload == OK
+
+
+def test_one_key_expires(control, client):
+    client.watch("lock")
+    token = client.request("SET", "lock", "me", "NX", "PX", HOUR_MS, ft=str(Hlc(1, 0, "owner"))).prop("__ts")
+    client.request("SET", "other", "value", "PX", HOUR_MS)
+    client.notification()
+
+    assert control.ask("expire", "lock") == b"+OK\r\n"
+
+    notification = client.notification()
+    assert b"DELETE" in notification.payload and notification.prop("__ts") == token
+    assert value_of(client, "lock") is None
+    assert value_of(client, "other") == b"value"
+    assert control.ask("expire", "lock") == b"-ERR there is no such key\r\n"
+
+
+def test_a_key_without_a_deadline_does_not_expire(control, client):
+    client.request("SET", "key", "value")
+
+    assert control.ask("expire", "key") == b"-ERR the key has no deadline: it was set without PX\r\n"
+    assert value_of(client, "key") == b"value"
+
+
+def test_a_key_expires_while_the_clock_is_frozen(control, client):
+    control.do("clock", "freeze")
+    client.request("SET", "key", "value", "PX", HOUR_MS)
+
+    control.do("expire", "key")
+
+    assert value_of(client, "key") is None
