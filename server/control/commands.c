@@ -39,18 +39,73 @@ static int reply_with_blob(struct control_call *call, const struct buf *text) {
         return buf_failed(text) ? -ENOMEM : 0;
 }
 
+/* The problem if the steps of matching do not suffice. */
+#define TOO_MANY_STEPS                                                                                      \
+        "the key pattern takes too long to match: use fewer wildcards, or list fewer requests with "        \
+        "\"after\""
+
+/* Read `client ID` and `key PATTERN`, from this word on. */
+static int read_selection(struct control_call *call, size_t first, struct selection *selection) {
+        for (size_t i = first; i < call->n_words; i += 2) {
+                bool is_known = slice_equal_string(call->words[i], "client") ||
+                                slice_equal_string(call->words[i], "key");
+                int r;
+
+                if (!is_known || i + 1 == call->n_words)
+                        return call_refuse(call, "client ID, key PATTERN or nothing was expected");
+                r = selection_set(selection, call->words[i], call->words[i + 1], &call->problem);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 /* reset */
+
+struct reset {
+        const struct selection *selection;
+        uint64_t budget;
+};
+
+/* A key belongs to no client, so a selection without a pattern selects no key. */
+static bool is_reset(void *userdata, struct slice client, struct slice key) {
+        struct reset *reset = userdata;
+        struct selection of_key = *reset->selection;
+
+        if (!client.data && !of_key.has_key)
+                return false;
+        of_key.has_client = of_key.has_client && client.data;
+        return selection_matches(&of_key, client, VERB_UNKNOWN, key, &reset->budget);
+}
+
+/* Remove what is selected. The clock, except for the client's skew, and all else stay. */
+static int reset_selected(struct control_call *call, const struct selection *selection) {
+        struct reset reset = { .selection = selection, .budget = JOURNAL_STEPS_MAX };
+        struct control *control = call->control;
+
+        pipeline_reset_selected(control->pipeline, is_reset, &reset);
+        fault_rules_remove(&control->faults, selection, &reset.budget);
+        journal_remove(&control->journal, selection, &reset.budget);
+        if (reset.budget == 0)
+                return call_refuse(call, TOO_MANY_STEPS);
+        return selection->has_client ? test_clock_skew(&control->clock, buf_slice(&selection->client), 0)
+                                     : 0;
+}
 
 /*
  * As after a restart of a store in memory, all keys and registrations are gone, and no notification
  * is sent.
  */
 static int reset(struct control_call *call) {
+        CLEANUP(selection_deinit) struct selection selection = { 0 };
         struct control *control = call->control;
         int r;
 
+        r = read_selection(call, 0, &selection);
+        if (r < 0)
+                return r;
         if (call->n_words > 0)
-                return call_refuse(call, "nothing was expected after reset");
+                return reset_selected(call, &selection);
         r = pipeline_reset(control->pipeline);
         if (r < 0)
                 return r;
@@ -159,16 +214,29 @@ static int expire(struct control_call *call) {
 
 /* fault */
 
+static int clear_faults(struct control_call *call) {
+        CLEANUP(selection_deinit) struct selection selection = { 0 };
+        uint64_t budget = JOURNAL_STEPS_MAX;
+        int r;
+
+        r = read_selection(call, 1, &selection);
+        if (r < 0)
+                return r;
+        if (call->n_words == 1)
+                fault_rules_clear(&call->control->faults);
+        else
+                fault_rules_remove(&call->control->faults, &selection, &budget);
+        return budget == 0 ? call_refuse(call, TOO_MANY_STEPS) : 0;
+}
+
 static int set_fault(struct control_call *call) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct control *control = call->control;
         uint64_t number;
         int r;
 
-        if (call->n_words == 1 && slice_equal_string(call->words[0], "clear")) {
-                fault_rules_clear(&control->faults);
-                return 0;
-        }
+        if (call->n_words > 0 && slice_equal_string(call->words[0], "clear"))
+                return clear_faults(call);
         if (call->n_words == 1 && slice_equal_string(call->words[0], "list")) {
                 fault_rules_write(&control->faults, &text);
                 return reply_with_blob(call, &text);
@@ -187,11 +255,6 @@ static int set_fault(struct control_call *call) {
 }
 
 /* requests, wait-for */
-
-/* The problem if the journal returns -ERANGE. */
-#define TOO_MANY_STEPS                                                                                      \
-        "the key pattern takes too long to match: use fewer wildcards, or list fewer requests with "        \
-        "\"after\""
 
 struct journal_query {
         struct selection selection;

@@ -13,10 +13,12 @@
  * The commands are:
  *
  *     reset                                   empty the store, as after a start without --seed
+ *     reset [client ID] [key PATTERN]         remove what concerns the client and the keys
  *     seed TEXT                               set all keys of a text (records/seed.h)
  *     clock advance DURATION | freeze | resume | skew CLIENT DURATION
  *     expire KEY                              expire a key before its deadline
- *     fault RULE... | list | clear            see control/faults.h
+ *     fault RULE... | list                    see control/faults.h
+ *     fault clear [client ID] [key PATTERN]
  *     requests [SELECTION...] [after N]       see control/journal.h
  *     wait-for [SELECTION...] [after N] [count N] [timeout DURATION]
  *

@@ -48,6 +48,26 @@ void fault_rules_clear(struct fault_rules *rules) {
         *rules = (struct fault_rules){ 0 };
 }
 
+static bool is_within(const struct selection *inner, const struct selection *selection, uint64_t *budget) {
+        return (!selection->has_client || inner->has_client) && (!selection->has_key || inner->has_key) &&
+               selection_matches(selection, buf_slice(&inner->client), inner->verb, buf_slice(&inner->key),
+                                 budget);
+}
+
+void fault_rules_remove(struct fault_rules *rules, const struct selection *selection, uint64_t *budget) {
+        for (struct fault_rule **place = &rules->first; *place;) {
+                struct fault_rule *rule = *place;
+
+                if (!is_within(&rule->selection, selection, budget)) {
+                        place = &rule->next;
+                        continue;
+                }
+                *place = rule->next;
+                rules->n--;
+                rule_free(rule);
+        }
+}
+
 /* Parse a probability such as 0.25 or 1, with up to nine decimal places. */
 static int parse_probability(struct slice text, uint32_t *ret_probability) {
         struct slice fraction;

@@ -52,6 +52,13 @@ struct fault_rules {
 void fault_rules_clear(struct fault_rules *rules);
 
 /*
+ * Remove the rules for what is selected: those whose client is equal, and whose pattern, taken as a
+ * key, matches the pattern of the selection. A rule without a client or pattern is for more than
+ * that, so it stays. *budget is decremented as by selection_matches().
+ */
+void fault_rules_remove(struct fault_rules *rules, const struct selection *selection, uint64_t *budget);
+
+/*
  * Add the rule that the words describe:
  *
  *     ACTION [ARGUMENT] [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]

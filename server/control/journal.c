@@ -37,12 +37,16 @@ static struct exchange **slot(const struct journal *journal, uint64_t index) {
         return &journal->exchanges[index % JOURNAL_SLOTS];
 }
 
-static void remove_first(struct journal *journal) {
-        struct exchange **exchange = slot(journal, journal->first++);
-
+static void remove_exchange(struct journal *journal, struct exchange **exchange) {
+        if (!*exchange)
+                return;
         journal->n_bytes -= exchange_size(*exchange);
         exchange_free(*exchange);
         *exchange = NULL;
+}
+
+static void remove_first(struct journal *journal) {
+        remove_exchange(journal, slot(journal, journal->first++));
 }
 
 /* Remove the oldest exchanges until the limits are met. The newest exchange always stays. */
@@ -130,9 +134,14 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
 
 static bool is_selected(const struct exchange *exchange, const struct selection *selection,
                         uint64_t *budget) {
-        const struct journal_request *request = &exchange->request;
+        return exchange && selection_matches(selection, exchange->request.client, exchange->request.verb,
+                                             exchange->request.key, budget);
+}
 
-        return selection_matches(selection, request->client, request->verb, request->key, budget);
+void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget) {
+        for (uint64_t i = journal->first; i < journal->next; i++)
+                if (is_selected(*slot(journal, i), selection, budget))
+                        remove_exchange(journal, slot(journal, i));
 }
 
 static uint64_t first_after(const struct journal *journal, uint64_t after) {

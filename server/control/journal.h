@@ -13,7 +13,7 @@
  * Requests are numbered from 1. journal_clear() restarts the numbers.
  */
 struct journal {
-        struct exchange **exchanges; /* ring buffer of JOURNAL_SLOTS */
+        struct exchange **exchanges; /* ring buffer of JOURNAL_SLOTS; NULL: removed */
         uint64_t first, next;        /* indexes of exchanges; the number of a request is its index + 1 */
         size_t n_bytes;
 };
@@ -24,6 +24,12 @@ struct journal {
 
 void journal_clear(struct journal *journal);
 void journal_deinit(struct journal *journal);
+
+/*
+ * Remove the matching requests. *budget is decremented as by selection_matches(); if it is 0
+ * afterwards, some remain.
+ */
+void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget);
 
 /* A received request. All fields are borrowed. */
 struct journal_request {

@@ -98,10 +98,14 @@ int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead
         struct skew added = { .ahead_ms = ahead_ms };
         int r;
 
-        if (skew) {
+        if (skew && ahead_ms == 0) {
+                buf_deinit(&skew->client);
+                *skew = clock->skews[--clock->n_skews];
+        } else if (skew) {
                 skew->ahead_ms = ahead_ms;
-                return 0;
         }
+        if (skew || ahead_ms == 0)
+                return 0;
         if (clock->n_skews == TEST_CLOCK_SKEWS_MAX)
                 return -ENOSPC;
         r = array_reserve((void **)&clock->skews, &clock->skews_capacity, clock->n_skews + 1,

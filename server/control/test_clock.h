@@ -49,8 +49,8 @@ void test_clock_resume(struct test_clock *clock, struct now real);
 void test_clock_reset(struct test_clock *clock);
 
 /*
- * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative. Replaces
- * the client's earlier skew. Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX
+ * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative; 0 removes the
+ * skew. Replaces the client's earlier skew. Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX
  * clients.
  */
 #define TEST_CLOCK_SKEWS_MAX 1000

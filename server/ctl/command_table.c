@@ -191,6 +191,8 @@ static const char doctor_help[] =
 static const char test_help[] =
         "  reset                       delete all keys, fault rules and recorded requests; reset the\n"
         "                              clock\n"
+        "  reset [client ID] [key PATTERN]\n"
+        "                              delete only what concerns the client and the keys\n"
         "  seed FILE                   set keys from an export, or from a JSON list of objects whose\n"
         "                              members are keys and values; - is stdin\n"
         "  clock advance DURATION      keys expire, versions grow, remembered replies are forgotten\n"
@@ -201,7 +203,8 @@ static const char test_help[] =
         "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
         "                              kick; drop-notification, notify-twice\n"
-        "  fault list | clear\n"
+        "  fault list\n"
+        "  fault clear [client ID] [key PATTERN]\n"
         "  requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
         "                              print the received requests, one JSON object per line\n"
         "  wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout DURATION]\n"
@@ -219,6 +222,7 @@ static const char test_help[] =
 
 static const struct command_words test_words[] = {
         { "", "reset seed clock expire fault requests wait-for" },
+        { "reset", "client key" },
         { "seed", "FILE" },
         { "clock", "advance freeze resume skew" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "

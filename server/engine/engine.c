@@ -434,3 +434,8 @@ int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
 struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor) {
         return keyspace_each(&engine->keyspace, cursor);
 }
+
+struct registration *engine_each_registration(const struct engine *engine,
+                                              struct registration_cursor *cursor) {
+        return registrations_each(&engine->registrations, cursor);
+}

@@ -237,6 +237,13 @@ int64_t engine_deadline(const struct engine *engine, struct entry *entry);
  */
 struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor);
 
+/*
+ * Iterate likewise over all registrations. The caller may remove the returned one before the next
+ * call.
+ */
+struct registration *engine_each_registration(const struct engine *engine,
+                                              struct registration_cursor *cursor);
+
 /* 2. Apply */
 
 /* An entry from a storage or an export. Borrowed for the call. */

@@ -84,6 +84,22 @@ int pipeline_reset(struct pipeline *pipeline) {
         return 0;
 }
 
+void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_selected, void *userdata) {
+        struct engine *engine = pipeline->state->engine;
+        struct registration_cursor registrations = { 0 };
+        struct keyspace_cursor keys = { 0 };
+        struct registration *registration;
+        struct entry *entry;
+
+        while ((registration = engine_each_registration(engine, &registrations)))
+                if (is_selected(userdata, registration->client_name, registration->key_name))
+                        engine_remove_registration(engine, registration->client_name,
+                                                   registration->key_name);
+        while ((entry = engine_each_entry(engine, &keys)))
+                if (is_selected(userdata, (struct slice){ 0 }, entry_key(entry)))
+                        engine_remove_entry(engine, entry_key(entry));
+}
+
 int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now) {
         struct seed_counts counts = { 0 };
         int r;

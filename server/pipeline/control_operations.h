@@ -51,6 +51,12 @@ enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
  */
 int pipeline_reset(struct pipeline *pipeline);
 
+/* Selects keys and registrations. client: of the registration; absent for a key. */
+typedef bool selection_function(void *userdata, struct slice client, struct slice key);
+
+/* Remove the selected keys and registrations. Clients are not notified. */
+void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_selected, void *userdata);
+
 /*
  * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in seed->fault; or -ENOMEM,
  * after which some of the keys may be set.

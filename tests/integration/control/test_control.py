@@ -114,6 +114,80 @@ def test_reset_restores_the_limit_of_clock_advance(control, client):
     wait_until(lambda: value_of(client, "leased") is None, "the clock advances again")
 
 
+# A part of the store
+
+
+def test_reset_of_keys_removes_what_concerns_them(control, client):
+    for key in "mine/a", "mine/b", "other":
+        client.watch(key)
+        client.request("SET", key, "value")
+        assert client.notification()
+    mine = control.do("fault", "quota", "key", "mine/a*", "verb", "DEL")
+    control.do("fault", "error", "boom", "key", "other")
+    control.do("fault", "error", "boom", "client", "unknown")
+    control.do("clock", "freeze")
+    assert mine == b":1\r\n"
+
+    assert control.ask("reset", "key", "mine/*") == OK
+
+    assert client.notifications.empty()
+    assert [line["number"] for line in control.lines("fault", "list")] == [2, 3]
+    kept = control.lines("requests")
+    assert {line["key"] for line in kept} == {"other"}
+    assert [line["number"] for line in kept] == [5, 6], "the numbers stay"
+    control.do("fault", "clear")
+    assert value_of(client, "mine/a") is None and value_of(client, "mine/b") is None
+    assert value_of(client, "other") == b"value"
+    assert client.request("KEYNOTIFY", "mine/a", "STOP").payload == b":0\r\n"
+    assert client.request("KEYNOTIFY", "other", "STOP").payload == OK
+
+
+def test_reset_of_a_client_removes_what_concerns_it(double, control, client):
+    other = double.connect("client-2")
+    for each in client, other:
+        each.watch("key")
+        control.do("fault", "no-answer", "client", each.id, "key", "unknown")
+        control.do("clock", "skew", each.id, "1h")
+
+    assert control.ask("reset", "client", "client-1") == OK
+
+    assert [line["client"] for line in control.lines("fault", "list")] == ["client-2"]
+    assert [line["client"] for line in control.lines("requests")] == ["client-2"]
+    assert client.request("SET", "key", "value").payload == OK, "its clock is not skewed"
+    assert other.request("SET", "key", "value").payload.startswith(b"-ERR")
+    assert other.notification().payload.endswith(b"value\r\n")
+    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n"
+
+
+def test_reset_of_a_client_and_keys_removes_what_matches_both(double, control, client):
+    other = double.connect("client-2")
+    for each in client, other:
+        each.watch("a")
+        each.watch("b")
+
+    control.do("reset", "client", "client-1", "key", "a")
+
+    assert [(line["client"], line["key"]) for line in control.lines("requests")] == \
+        [("client-1", "b"), ("client-2", "a"), ("client-2", "b")]
+    assert [client.request("KEYNOTIFY", key, "STOP").payload for key in "ab"] == [b":0\r\n", OK]
+    assert other.request("KEYNOTIFY", "a", "STOP").payload == OK
+
+
+def test_tests_that_share_a_double_do_not_disturb_each_other(double, control):
+    """Two tests in turn do what one double with a global reset did not permit."""
+    clients = {name: double.connect(f"client-{name}") for name in ("one", "two")}
+    for _ in range(3):
+        for name, each in clients.items():
+            assert value_of(each, f"{name}/key") is None
+            control.do("fault", "error", f"of {name}", "key", f"{name}/*", "verb", "SET", "count", 1)
+        for name, each in clients.items():
+            assert each.request("SET", f"{name}/key", "value").payload == f"-ERR of {name}\r\n".encode()
+            assert each.request("SET", f"{name}/key", "value", "PX", HOUR_MS).payload == OK
+            assert len(control.lines("requests", "key", f"{name}/*")) == 3
+            control.do("expire", f"{name}/key")
+            control.do("reset", "key", f"{name}/*")
+
+
 # Invalid requests
 
 
@@ -122,7 +196,8 @@ def test_reset_restores_the_limit_of_clock_advance(control, client):
     ("clock", "advance", "10"), ("clock", "skew", "a", "10"), ("fault", "delay", "10"), ("wait-for", "timeout", "10"),
     ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
     ("clock", "skew", "a"),
-    ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("seed",),
+    ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("reset", "key"), ("reset", "key", ""), ("reset", "verb", "SET"),
+    ("reset", "key", "a", "key", "b"), ("fault", "clear", "x"), ("fault", "clear", "verb", "SET"), ("seed",),
     ("seed", "{"), ("seed", "", ""), ("RESET",), ("expire",), ("expire", "missing"), ("expire", "a", "b"), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
     ("fault", "delay", "0s"), ("fault", "error", ""), ("fault", "error", "a\nb"), ("fault", "quota", "count", "0"),
     ("fault", "quota", "count", "x"), ("fault", "quota", "verb", "set"), ("fault", "quota", "verb", "MOVE"),

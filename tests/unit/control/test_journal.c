@@ -136,6 +136,28 @@ Test(journal, numbers_restart_after_clear) {
 }
 
 /* The pattern *aa...b is compared with the key aa... at each position. */
+Test(journal, removed_requests_keep_their_numbers_and_are_passed_over) {
+        struct selection odd = { .has_client = true };
+        struct journal journal = { 0 };
+        uint64_t budget = JOURNAL_STEPS_MAX;
+
+        buf_append_string(&odd.client, "odd");
+        for (uint64_t i = 1; i < JOURNAL_SLOTS; i++)
+                journal_add(&journal,
+                            &(struct journal_request){ .client = i % 2 ? S("odd") : S("c"), .key = S("k") });
+        journal_remove(&journal, &odd, &budget);
+        journal_add_reply(&journal, 1, S(":1\r\n"), (struct slice){ 0 });
+        cr_expect_gt(budget, 0);
+        cr_expect_eq(count(&journal, 0), JOURNAL_SLOTS / 2 - 1);
+        cr_expect_eq(add(&journal, S("x")), JOURNAL_SLOTS);
+        cr_expect_eq(add(&journal, S("x")), JOURNAL_SLOTS + 1);
+        cr_expect_eq(count(&journal, 2), JOURNAL_SLOTS / 2);
+
+        selection_deinit(&odd);
+        journal_deinit(&journal);
+        cr_expect_eq(journal.n_bytes, 0);
+}
+
 Test(journal, pattern_that_takes_too_long_is_refused) {
         static uint8_t key[5000], pattern[2000];
         struct selection selection = { .has_key = true };
