@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/parse.h"
 #include "base/time_units.h"
 #include "control/internal.h"
@@ -86,6 +87,7 @@ static int reset_selected(struct control_call *call, const struct selection *sel
         pipeline_reset_selected(control->pipeline, is_reset, &reset);
         fault_rules_remove(&control->faults, selection, &reset.budget);
         journal_remove(&control->journal, selection, &reset.budget);
+        journal_remove(&control->notifications, selection, &reset.budget);
         if (reset.budget == 0)
                 return call_refuse(call, TOO_MANY_STEPS);
         return selection->has_client ? test_clock_skew(&control->clock, buf_slice(&selection->client), 0)
@@ -114,6 +116,7 @@ static int reset(struct control_call *call) {
         control_drop_delayed_replies(control);
         fault_rules_clear(&control->faults);
         journal_clear(&control->journal);
+        journal_clear(&control->notifications);
         test_clock_reset(&control->clock);
         return 0;
 }
@@ -254,7 +257,7 @@ static int set_fault(struct control_call *call) {
         return 0;
 }
 
-/* requests, wait-for */
+/* requests */
 
 struct journal_query {
         struct selection selection;
@@ -315,6 +318,47 @@ static int list_requests(struct control_call *call) {
         r = journal_write(&call->control->journal, &query.selection, query.after, &text);
         return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
+
+/* notifications, watchers */
+
+static int list_notifications(struct control_call *call) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        CLEANUP(query_deinit) struct journal_query query = { 0 };
+        int r;
+
+        r = read_query(call, &query);
+        if (r < 0)
+                return r;
+        if (query.selection.has_verb)
+                return call_refuse(call, "a notification has no verb");
+        r = journal_write_notifications(&call->control->notifications, &query.selection, query.after, &text);
+        return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+}
+
+static int list_watchers(struct control_call *call) {
+        CLEANUP(selection_deinit) struct selection selection = { 0 };
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        struct registration_cursor cursor = { 0 };
+        const struct registration *watcher;
+        uint64_t budget = JOURNAL_STEPS_MAX;
+        int r;
+
+        r = read_selection(call, 0, &selection);
+        if (r < 0)
+                return r;
+        while ((watcher = pipeline_each_registration(call->control->pipeline, &cursor))) {
+                if (!selection_matches(&selection, watcher->client_name, VERB_UNKNOWN, watcher->key_name,
+                                       &budget))
+                        continue;
+                json_begin(&text);
+                json_add_bytes(&text, "client", watcher->client_name, false);
+                json_add_bytes(&text, "key", watcher->key_name, false);
+                json_end(&text);
+        }
+        return budget == 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+}
+
+/* wait-for */
 
 /* Remove the wait from the list and reply: 1 if all awaited requests have arrived, else 0. */
 static void end_wait(struct control *control, struct request_wait **place) {
@@ -409,9 +453,14 @@ static const struct {
         const char *name;
         int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->problem */
 } commands[] = {
-        { .name = "reset", .execute = reset },       { .name = "seed", .execute = set_seed },
-        { .name = "clock", .execute = set_clock },   { .name = "expire", .execute = expire },
-        { .name = "fault", .execute = set_fault },   { .name = "requests", .execute = list_requests },
+        { .name = "reset", .execute = reset },
+        { .name = "seed", .execute = set_seed },
+        { .name = "clock", .execute = set_clock },
+        { .name = "expire", .execute = expire },
+        { .name = "fault", .execute = set_fault },
+        { .name = "requests", .execute = list_requests },
+        { .name = "notifications", .execute = list_notifications },
+        { .name = "watchers", .execute = list_watchers },
         { .name = "wait-for", .execute = wait_for },
 };
 
@@ -419,7 +468,9 @@ static int execute_command(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
-        return call_refuse(call, "reset, seed, clock, expire, fault, requests or wait-for was expected");
+        return call_refuse(
+                call, "reset, seed, clock, expire, fault, requests, notifications, watchers or wait-for was "
+                      "expected");
 }
 
 /*

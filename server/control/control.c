@@ -193,10 +193,32 @@ static bool control_on_reply(void *userdata, uint64_t number, const struct messa
         return !is_injected || apply_fault(control, injected, reply, now);
 }
 
-static int control_on_notification(void *userdata, struct slice client, struct slice key) {
-        struct control *control = userdata;
-        const struct fault_rule *rule = fault_rules_apply_to_notification(&control->faults, client, key);
+static void record_notification(struct control *control, struct slice client,
+                                const struct pending_notification *notification,
+                                const struct fault_rule *rule) {
+        CLEANUP(buf_deinit) struct buf version = { 0 };
+        uint64_t number =
+                journal_add(&control->notifications,
+                            &(struct journal_request){
+                                    .wall_ms = test_clock_read(&control->clock, control->real).wall_ms,
+                                    .client = client,
+                                    .verb = notification->entry ? VERB_SET : VERB_DEL,
+                                    .key = notification->key,
+                                    .payload = notification->entry ? entry_value(notification->entry)
+                                                                   : (struct slice){ 0 },
+                                    .fault = rule ? fault_action_name(rule->action) : NULL });
 
+        pipeline_append_version(control->pipeline, notification->version, &version);
+        journal_add_reply(&control->notifications, number, (struct slice){ 0 }, buf_slice(&version));
+}
+
+static int control_on_notification(void *userdata, struct slice client,
+                                   const struct pending_notification *notification) {
+        struct control *control = userdata;
+        const struct fault_rule *rule =
+                fault_rules_apply_to_notification(&control->faults, client, notification->key);
+
+        record_notification(control, client, notification, rule);
         if (!rule)
                 return 1;
         return rule->action == FAULT_DROP_NOTIFICATION ? 0 : 2;
@@ -268,6 +290,7 @@ struct control *control_free(struct control *control) {
         control_drop_delayed_replies(control);
         fault_rules_clear(&control->faults);
         journal_deinit(&control->journal);
+        journal_deinit(&control->notifications);
         test_clock_deinit(&control->clock);
         free(control);
         return NULL;

@@ -20,6 +20,8 @@
  *     fault RULE... | list                    see control/faults.h
  *     fault clear [client ID] [key PATTERN]
  *     requests [SELECTION...] [after N]       see control/journal.h
+ *     notifications [client ID] [key PATTERN] [after N]
+ *     watchers [client ID] [key PATTERN]      the present registrations
  *     wait-for [SELECTION...] [after N] [count N] [timeout DURATION]
  *
  * A SELECTION is `client ID`, `verb VERB` or `key PATTERN`: see control/selection.h.

@@ -61,6 +61,7 @@ struct control {
         struct now real; /* the real time of the current wake-up */
         struct fault_rules faults;
         struct journal journal;
+        struct journal notifications;
         /* Ring buffer: the request with number n has the index n % INJECTED_FAULTS_MAX. */
         struct injected_fault injected_faults[INJECTED_FAULTS_MAX];
         struct delayed_reply *delayed;

@@ -70,3 +70,11 @@ int journal_count(const struct journal *journal, const struct selection *selecti
  */
 int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                   struct buf *lines);
+
+/*
+ * The same for a journal of notifications: number, time (ms), client, key, event (SET or DELETE),
+ * value (of SET), version, fault. The verb of a notification is VERB_SET or VERB_DEL, its payload is
+ * the value, and its version is stored with journal_add_reply().
+ */
+int journal_write_notifications(const struct journal *journal, const struct selection *selection,
+                                uint64_t after, struct buf *lines);

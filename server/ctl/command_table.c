@@ -207,6 +207,10 @@ static const char test_help[] =
         "  fault clear [client ID] [key PATTERN]\n"
         "  requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
         "                              print the received requests, one JSON object per line\n"
+        "  notifications [client ID] [key PATTERN] [after N]\n"
+        "                              print the notifications, one JSON object per line\n"
+        "  watchers [client ID] [key PATTERN]\n"
+        "                              print which client watches which key\n"
         "  wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout DURATION]\n"
         "                              wait for N matching requests; exit status 1 at the timeout\n"
         "\n"
@@ -221,13 +225,15 @@ static const char test_help[] =
 #define SELECTION_WORDS "client verb key"
 
 static const struct command_words test_words[] = {
-        { "", "reset seed clock expire fault requests wait-for" },
+        { "", "reset seed clock expire fault requests notifications watchers wait-for" },
         { "reset", "client key" },
         { "seed", "FILE" },
         { "clock", "advance freeze resume skew" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
                    "clear " SELECTION_WORDS " count probability seed" },
         { "requests", SELECTION_WORDS " after" },
+        { "notifications", "client key after" },
+        { "watchers", "client key" },
         { "wait-for", SELECTION_WORDS " after count timeout" },
         { 0 },
 };

@@ -52,9 +52,8 @@ static int n_copies(const struct delivery *delivery, const struct pending_notifi
                 return 1;
 
         registration = engine_registration_of_connection(delivery->state->engine, recipient->connection);
-        return hooks->notification(hooks->userdata,
-                                   registration ? registration->client_name : recipient->client,
-                                   notification->key);
+        return hooks->notification(
+                hooks->userdata, registration ? registration->client_name : recipient->client, notification);
 }
 
 /* 1. A plain broker */

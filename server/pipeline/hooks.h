@@ -4,6 +4,7 @@
 #include "codec/invocation.h"
 #include "engine/engine.h"
 #include "protocol/message.h"
+#include "state/notification_queue.h"
 
 /*
  * Callbacks with which test control (control/control.h) observes and changes messages. A pipeline
@@ -30,10 +31,11 @@ struct hooks {
         bool (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
         /*
-         * Return how many times to publish a notification of the key to this client. client: empty
-         * if it has no registration any more.
+         * Return how many times to publish the notification to this client. client: empty if it has no
+         * registration any more.
          */
-        int (*notification)(void *userdata, struct slice client, struct slice key);
+        int (*notification)(void *userdata, struct slice client,
+                            const struct pending_notification *notification);
 
         /* As pipeline_tick() and pipeline_next_deadline(). */
         void (*tick)(void *userdata, struct now now);

@@ -265,10 +265,11 @@ static bool publish_reply(void *userdata, uint64_t number, const struct message 
         return true;
 }
 
-static int notify_once(void *userdata, struct slice client, struct slice key) {
+static int notify_once(void *userdata, struct slice client,
+                       const struct pending_notification *notification) {
         (void)userdata;
         (void)client;
-        (void)key;
+        (void)notification;
         return 1;
 }
 

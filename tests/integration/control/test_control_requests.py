@@ -99,3 +99,51 @@ def test_reset_ends_wait_for(control):
     control.do("reset")
 
     assert waiting.result(PATIENCE).payload == b":0\r\n"
+
+
+# Notifications and watchers
+
+
+def test_notifications_are_listed(double, control, client):
+    other = double.connect("client-2")
+    client.watch("key")
+    other.watch("key")
+    version = client.request("SET", "key", "\u00e9").prop("__ts")
+    control.do("fault", "drop-notification", "client", "client-2")
+    control.do("fault", "notify-twice", "client", "client-1")
+    client.request("DEL", "key")
+    for _ in range(3):
+        client.notification()
+
+    listed = control.lines("notifications")
+
+    assert all(abs(line.pop("time") - time.time() * 1000) < HOUR_MS for line in listed)
+    first = {"number": 1, "client": "client-1", "key": "key", "event": "SET", "value": "\u00e9", "version": version,
+             "fault": None}
+    assert listed == [
+        first, {**first, "number": 2, "client": "client-2"},
+        {**first, "number": 3, "event": "DELETE", "value": None, "fault": "notify-twice"},
+        {**first, "number": 4, "event": "DELETE", "value": None, "client": "client-2", "fault": "drop-notification"},
+    ]
+    assert [line["number"] for line in control.lines("notifications", "client", "client-2", "after", "2")] == [4]
+    assert control.lines("notifications", "key", "other") == []
+    control.do("reset", "client", "client-1")
+    assert [line["number"] for line in control.lines("notifications")] == [2, 4]
+    control.do("reset")
+    assert control.lines("notifications") == []
+
+
+def test_watchers_are_listed(double, control, client):
+    other = double.connect("client-2")
+    client.watch("a")
+    client.watch("b")
+    other.watch("b")
+
+    def watchers(*words):
+        return sorted((line["client"], line["key"]) for line in control.lines("watchers", *words))
+
+    assert watchers() == [("client-1", "a"), ("client-1", "b"), ("client-2", "b")]
+    assert watchers("key", "[b]") == [("client-1", "b"), ("client-2", "b")]
+    assert watchers("client", "client-1", "key", "b*") == [("client-1", "b")]
+    client.request("KEYNOTIFY", "a", "STOP")
+    assert watchers("client", "client-1") == [("client-1", "b")]

@@ -915,9 +915,9 @@ Test(with_plugin, partly_published_change_is_continued) {
 }
 
 /* A fault rule of --control: the client of connection 10 is notified twice, that of 11 not at all. */
-static int fault(void *userdata, struct slice client, struct slice key) {
+static int fault(void *userdata, struct slice client, const struct pending_notification *notification) {
         (void)userdata;
-        cr_expect(slice_equal(key, S("k")));
+        cr_expect(slice_equal(notification->key, S("k")));
         return slice_equal(client, S("c0")) ? 2 : slice_equal(client, S("c1")) ? 0 : 1;
 }
 
@@ -945,10 +945,10 @@ Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
 }
 
-static int omit(void *userdata, struct slice client, struct slice key) {
+static int omit(void *userdata, struct slice client, const struct pending_notification *notification) {
         (void)userdata;
         (void)client;
-        (void)key;
+        (void)notification;
         return 0;
 }
 
