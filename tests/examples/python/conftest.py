@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`store`: a client of an empty state store. One double serves all tests of a run."""
+"""`store`: a client of an empty state store. `control`: sends the words of `statestorectl test`. One double serves all tests."""
 
 import os
 import subprocess
 
 import pytest
 
+import statestore
 from statestore import StateStore
 
 
@@ -29,8 +30,18 @@ def statestore_url():
 
 
 @pytest.fixture
-def store(statestore_url):
-    store = StateStore(statestore_url)
-    store.control("reset")
-    yield store
-    store.close()
+def control(statestore_url):
+    """The clients connect again at once, because the tests lose connections."""
+    with StateStore(statestore_url, timeout=30) as client:
+        def control(*words):
+            return client.ask(*words, topic="control/invoke").value
+
+        control("reset")
+        yield control
+
+
+@pytest.fixture
+def store(statestore_url, control, monkeypatch):
+    monkeypatch.setattr(statestore, "RECONNECT", 0.01)
+    with StateStore(statestore_url, timeout=30) as store:
+        yield store

@@ -1,99 +1,299 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small client of the state store for tests. Copy it, or use your own client."""
+"""A client of the state store in one file. Copy it. It needs Python 3.11 and paho-mqtt 1.6, or newer.
 
-import itertools
+    with StateStore("mqtt://127.0.0.1:1883") as store:
+        store.set("greeting", "hello", expires=60)
+        with store.lock("lock") as lock:
+            store.set("counter", "1", fence=lock.token)
+        for change in store.watch("door"):
+            print(change.value)  # None: the key does not exist
+
+Threads can share a StateStore. When the connection is lost, it connects again, subscribes, repeats the requests that have no
+reply, registers for the watched keys again, and reads them. The store executes a repeated request once.
+"""
 import queue
+import socket
+import ssl
+import threading
 import time
 import uuid
-from urllib.parse import urlsplit
+from concurrent.futures import Future
+from contextlib import suppress
+from math import ceil, inf
+from typing import Any, Iterator, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 SERVICE = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
-PATIENCE = 30
+NOTIFY_SET = b"*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n"  # the value follows
+RECONNECT = 1.0  # seconds until the next attempt to connect
 
 
-def encode(words):
+class StateStoreError(Exception):
+    """Base of the errors below. Raised itself if the client is closed."""
+
+
+class Refused(StateStoreError):
+    """The store refused the request. str() is its text, such as "not authorized"."""
+
+
+class NoReply(StateStoreError, TimeoutError):
+    """Nothing arrived in time. The store may have executed the request."""
+
+
+class LockLost(StateStoreError):
+    """The lock is not held: it was released, or its lease could not be renewed."""
+
+
+class Value(NamedTuple):
+    value: Any  # of a key: bytes, or None if the key does not exist
+    version: str | None = None
+
+    def order(self) -> list:
+        return [int(part) if part.isdigit() else part for part in (self.version or f"{1 << 63}:0:").split(":")]
+
+
+def encode(words) -> bytes:
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
-def decode(payload):
-    """Return a string as bytes, None for an absent value, or a number. Raise an error reply."""
+def decode(payload: bytes) -> Any:
+    """Return a string, a number, or None for an absent value. Raise an error reply."""
     line, rest = payload.split(b"\r\n", 1)
-    if line.startswith(b"-"):
-        raise RuntimeError(line[1:].decode())
-    if line.startswith(b":"):
-        return int(line[1:])
+    if line.startswith(b"-ERR "):
+        raise Refused(line[5:].decode())
     if line.startswith(b"$"):
-        length = int(line[1:])
-        return None if length < 0 else rest[:length]
-    return line[1:]
+        return None if line == b"$-1" else rest[:-2]
+    return line[1:] if line.startswith(b"+") else -1 if line == b"-1" else int(line[1:])  # "-1": document dialect
 
 
-class StateStore:
-    def __init__(self, url):
-        self.id = f"test-{uuid.uuid4().hex[:12]}"
-        self.replies = f"clients/{self.id}/replies"
-        self.notified = f"clients/{SERVICE}/{self.id.encode().hex().upper()}/command/notify/"
-        self.pending = {}
-        self.notifications = queue.Queue()
-        self.counter = itertools.count()
+class _Closes:
+    def __enter__(self):
+        return self
 
-        # paho-mqtt 2 requires the version of the callbacks; paho-mqtt 1 does not know the argument
-        callbacks = getattr(mqtt, "CallbackAPIVersion", None)
-        more = {"callback_api_version": callbacks.VERSION2} if callbacks else {}
-        self.mqtt = mqtt.Client(client_id=self.id, protocol=mqtt.MQTTv5, **more)
-        self.mqtt.on_message = self._receive
-        subscribed = queue.Queue()
-        self.mqtt.on_subscribe = lambda *_: subscribed.put(True)
-        where = urlsplit(url)
-        self.mqtt.connect(where.hostname, where.port or 1883)
-        self.mqtt.subscribe([(self.replies, 1), (self.notified + "+", 1)])
-        self.mqtt.loop_start()
-        subscribed.get(timeout=PATIENCE)
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
-    def close(self):
-        self.mqtt.disconnect()
-        self.mqtt.loop_stop()
 
-    def _receive(self, _client, _userdata, message):
-        if message.topic == self.replies:
-            reply = self.pending.pop(getattr(message.properties, "CorrelationData", None), None)
-            if reply:  # otherwise it is a repeated reply, or has other Correlation Data
-                reply.put(message.payload)
-            return
-        key = bytes.fromhex(message.topic[len(self.notified):]).decode()
-        self.notifications.put((key, b"DELETE" if message.payload == encode(["NOTIFY", "DELETE"]) else b"SET"))
+class Watch(_Closes):
+    """The changes of a key. The first is the present value. A value that was replaced while the connection was lost can be
+    missing; the last one never is. Iterate, or call next(). Close it after use."""
+    def __init__(self, store: "StateStore", key: bytes):
+        self.key, self._store, self._queue, self._lock = key, store, queue.Queue(), threading.Lock()
+        self._last = Value(b"", "0:0:")
+        with store._lock:
+            store._watches.add(self)
+        self._register()
 
-    def ask(self, *words, topic=f"{SERVICE}/command/invoke"):
+    def close(self) -> None:
+        with self._store._lock:
+            self._store._watches.discard(self)
+            is_last = all(other.key != self.key for other in self._store._watches)
+        with suppress(StateStoreError):
+            is_last and self._store.ask("KEYNOTIFY", self.key, "STOP")
+
+    def next(self, timeout: float | None = None) -> Value | None:
+        """Wait for the next change. Return None after `timeout` seconds. Raise Refused if the client may not watch the key."""
+        with suppress(queue.Empty):
+            change = self._queue.get(timeout=timeout if timeout is None else max(0, timeout))
+            if isinstance(change, Exception):
+                raise change
+            return change
+        return None
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self.next, None)
+
+    def _register(self) -> None:
+        self._expects_read = True
+        try:
+            self._store.ask("KEYNOTIFY", self.key)
+            self._offer(self._store.ask("GET", self.key), is_read=True)
+        except StateStoreError as error:
+            self._queue.put(error)
+
+    def _offer(self, change: Value, is_read: bool = False) -> None:
+        """Queue a change unless it is known or outdated. A notification outdates the reply to the GET before it."""
+        with self._lock:
+            last, is_outdated = self._last, is_read and not self._expects_read
+            if is_outdated or change == last or change.order() < last.order():
+                return
+            self._expects_read = False
+            self._last = Value(change.value, change.version or last.version)
+            if change.value is not None or last.value is not None:
+                self._queue.put(change)
+
+
+class Lock(_Closes):
+    """A lock that StateStore.lock() took, and that is renewed until release(). Write with `fence=lock.token`: the store then
+    refuses the writes of former holders. Each Lock has a value of its own, so the threads of a client exclude each other."""
+    def __init__(self, store: "StateStore", key: str | bytes, lease: float, timeout: float):
+        self._store, self.key, self.lease = store, key, lease
+        self.holder = f"{store.client_id}/{uuid.uuid4().hex[:8]}"
+        self._released, self.lost = threading.Event(), threading.Event()  # lost: stop what needs the lock
+        give_up = time.monotonic() + timeout
+        if not self._take(give_up):
+            with store.watch(key) as changes:
+                while not self._take(give_up):  # until the key does not exist, and after a lease in any case
+                    until = min(give_up, time.monotonic() + lease)
+                    while (change := changes.next(until - time.monotonic())) and change.value is not None:
+                        pass
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+        self._thread.start()
+
+    @property
+    def token(self) -> str:
+        """The fencing token. Read it for each write: a renewal changes it. Raises LockLost."""
+        if self._released.is_set() or self.lost.is_set() or time.monotonic() >= self._until:
+            raise LockLost(f"the lock {self.key!r} is not held")
+        return self._token
+
+    def release(self) -> bool:
+        """Return whether the lock was still held."""
+        self._released.set()
+        self._thread.join()
+        return self._store.delete(self.key, value=self.holder)
+
+    close = release
+
+    def _take(self, give_up: float) -> bool:
+        """Take or renew. The lease counts from the moment at which the request is sent: the store's ends later."""
+        sent = time.monotonic()
+        version = self._store.set(self.key, self.holder, condition="NEX", expires=self.lease,
+                                  timeout=max(0.001, min(self._store.timeout, self.lease, give_up - sent)))
+        if version:
+            self._token, self._until = version, sent + self.lease
+        return bool(version)
+
+    def _renew(self) -> None:
+        while not self._released.wait(max(0, min(self.lease / 3, self._until - time.monotonic()))):
+            with suppress(StateStoreError):  # try again until the lease ends
+                if time.monotonic() >= self._until or not self._take(self._until):
+                    return self.lost.set()
+
+
+class StateStore(_Closes):
+    """Connects to mqtt://[USER:PASSWORD@]HOST[:PORT], with `tls` over TLS: ssl.create_default_context(). A request without a
+    reply within `timeout` seconds raises NoReply, which names the problem of the connection."""
+    def __init__(self, url: str, client_id: str | None = None, *, tls: ssl.SSLContext | None = None, timeout: float = 10.0):
+        self.client_id, self.timeout = client_id or f"python-{uuid.uuid4().hex[:12]}", timeout
+        self._url, self._tls = urlsplit(url), tls
+        self._replies = f"clients/{self.client_id}/replies"  # mosquitto-acl.conf of statestored grants this topic
+        self._notify = f"clients/{SERVICE}/{self.client_id.encode().hex().upper()}/command/notify/"
+        self._lock = threading.RLock()  # of the next three
+        self._mqtt: mqtt.Client | None = None  # while connected and subscribed
+        self._pending: dict[bytes, tuple] = {}  # message, future of the reply
+        self._watches: set[Watch] = set()
+        self._closing, self._ended, self._problem = threading.Event(), threading.Event(), "not connected"
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def set(self, key: str | bytes, value: str | bytes, *, condition: str | None = None, expires: float | None = None,
+            fence: str | None = None, timeout: float | None = None) -> str | None:
+        """Set a key, which expires after `expires` seconds. Return the new version, or None if the condition is not met: "NX"
+        (the key does not exist) or "NEX" (it does not exist, or has this value)."""
+        words = [*([condition] if condition else []), *(["PX", max(1, round(expires * 1000))] if expires is not None else [])]
+        reply = self.ask("SET", key, value, *words, fence=fence, timeout=timeout)
+        return reply.version if reply.value == b"OK" else None
+
+    def get(self, key: str | bytes) -> bytes | None:
+        """Return the value, or None if the key does not exist. ask("GET", key) also returns the version."""
+        return self.ask("GET", key).value
+
+    def delete(self, key: str | bytes, *, value: str | bytes | None = None, fence: str | None = None) -> bool:
+        """Delete the key, with `value` only if it has that value. Return whether it was deleted."""
+        return self.ask(*(["DEL", key] if value is None else ["VDEL", key, value]), fence=fence).value == 1
+
+    def watch(self, key: str | bytes) -> Watch:
+        """Register for the changes of one key; `*` is not special."""
+        return Watch(self, key if isinstance(key, bytes) else key.encode())
+
+    def lock(self, key: str | bytes, lease: float = 10.0, timeout: float = inf) -> Lock:
+        """Wait until the lock is free and take it. Raise NoReply after `timeout` seconds, or if the store does not reply."""
+        return Lock(self, key, lease, timeout)
+
+    def ask(self, *words: Any, fence: str | None = None, timeout: float | None = None, topic: str = "command/invoke") -> Value:
+        """Send a request and return its reply. Raise Refused or NoReply."""
+        timeout = self.timeout if timeout is None else timeout
         properties = Properties(PacketTypes.PUBLISH)
-        properties.ResponseTopic = self.replies
-        properties.CorrelationData = uuid.uuid4().bytes
-        properties.UserProperty = [("__ts", f"{time.time_ns() // 1_000_000}:{next(self.counter)}:{self.id}"),
-                                   ("__srcId", self.id)]
-        reply = self.pending[properties.CorrelationData] = queue.Queue()
-        self.mqtt.publish(topic, encode(words), qos=1, properties=properties)
-        return decode(reply.get(timeout=PATIENCE))
+        properties.ResponseTopic, properties.CorrelationData = self._replies, uuid.uuid4().bytes
+        properties.MessageExpiryInterval = max(1, ceil(timeout))  # the store does not execute it much later
+        properties.UserProperty = [("__ts", f"{time.time_ns() // 1_000_000}:0:{self.client_id}"),
+                                   ("__srcId", self.client_id), *([("__ft", fence)] if fence else [])]
+        message, reply = (f"{SERVICE}/{topic}", encode(words), 1, False, properties), Future()
+        with self._lock:
+            if self._closing.is_set():
+                raise StateStoreError("the client is closed")
+            self._pending[properties.CorrelationData] = message, reply
+            if client := self._mqtt:  # else when connected
+                client.publish(*message)
+        try:
+            payload, version = reply.result(timeout)
+        except TimeoutError:
+            self._pending.pop(properties.CorrelationData, None)
+            raise NoReply(f"{words[0]} got no reply within {timeout:.3g} s: {self._problem}") from None
+        return Value(decode(payload), version)
 
-    def control(self, *words):
-        """Send a control request to a double that was started with --control: the words of `statestorectl test`."""
-        return self.ask(*words, topic=f"{SERVICE}/control/invoke")
+    def close(self) -> None:
+        """Disconnect. The store ends the registrations of this client. Locks are not released: they expire."""
+        with self._lock:
+            self._closing.set()
+            while self._pending:
+                self._pending.popitem()[1][1].set_exception(StateStoreError("the client is closed"))
+        self._ended.set()
+        self._thread.join()
 
-    def set(self, key, value):
-        return self.ask("SET", key, value)
+    def _run(self) -> None:
+        """Connect again and again, each time with a new mqtt.Client: an old one would send outdated requests."""
+        paho_2 = (mqtt.CallbackAPIVersion.VERSION2,) if hasattr(mqtt, "CallbackAPIVersion") else ()
+        while not self._closing.is_set():
+            self._ended.clear()
+            client = mqtt.Client(*paho_2, client_id=self.client_id, protocol=mqtt.MQTTv5, reconnect_on_failure=False)
+            # with Nagle's algorithm each request would wait 40 ms for the broker's delayed TCP acknowledgement
+            client.on_socket_open = lambda _, __, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
+            client.on_disconnect = lambda *_: self._ended.set()
+            if self._url.username:
+                client.username_pw_set(unquote(self._url.username), unquote(self._url.password or ""))
+            if self._tls:
+                client.tls_set_context(self._tls)
+            try:
+                client.connect(self._url.hostname, self._url.port or (8883 if self._tls else 1883), keepalive=20)
+                client.loop_start()
+                self._closing.is_set() or self._ended.wait()
+            except OSError as error:
+                self._problem = str(error)
+            self._mqtt = None
+            client.disconnect()
+            client.loop_stop()
+            self._closing.wait(RECONNECT)
 
-    def get(self, key):
-        return self.ask("GET", key)
+    def _on_connect(self, client: mqtt.Client, _userdata: Any, _flags: Any, reason: Any, *_: Any) -> None:
+        self._problem = f"the broker says: {reason}"
+        client.subscribe([(self._replies, 1), (self._notify + "+", 1)])
 
-    def take_lease(self, key, owner, seconds):
-        """Try to take the lease, and return whether the owner has it."""
-        return self.ask("SET", key, owner, "NX", "PX", seconds * 1000) == b"OK"
+    def _on_subscribe(self, client: mqtt.Client, _userdata: Any, _mid: int, reasons: list, *_: Any) -> None:
+        self._problem = f"the subscription to {self._replies}: {reasons[0]}"
+        if reasons[0].value >= 0x80:  # the second may be refused: the plugin delivers notifications without it
+            return
+        with self._lock:
+            self._mqtt = client
+            for message, _ in list(self._pending.values()):
+                client.publish(*message)
+            for watch in self._watches:
+                threading.Thread(target=watch._register, daemon=True).start()
 
-    def watch(self, key):
-        self.ask("KEYNOTIFY", key)
-
-    def next_notification(self):
-        return self.notifications.get(timeout=PATIENCE)
+    def _on_message(self, _client: mqtt.Client, _userdata: Any, message: mqtt.MQTTMessage) -> None:
+        version = dict(getattr(message.properties, "UserProperty", [])).get("__ts")
+        with self._lock:
+            _, reply = self._pending.pop(getattr(message.properties, "CorrelationData", None), (None, None))
+            watches = [watch for watch in self._watches if message.topic == self._notify + watch.key.hex().upper()]
+        if reply:
+            reply.set_result((message.payload, version))
+        for watch in watches:
+            value = message.payload.removeprefix(NOTIFY_SET)
+            watch._offer(Value(decode(value) if value != message.payload else None, version))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`store`: a client of an empty state store in a container. Use it with statestore.py and the tests of ../python."""
+"""`store` and `control` as in ../python/conftest.py, with the store in a container. Use it with statestore.py and the tests
+there."""
 
 import os
 
@@ -20,8 +21,16 @@ def statestore_url():
 
 
 @pytest.fixture
-def store(statestore_url):
-    store = StateStore(statestore_url)
-    store.control("reset")
-    yield store
-    store.close()
+def control(statestore_url):
+    with StateStore(statestore_url) as client:
+        def control(*words):
+            return client.ask(*words, topic="control/invoke").value
+
+        control("reset")
+        yield control
+
+
+@pytest.fixture
+def store(statestore_url, control):
+    with StateStore(statestore_url) as store:
+        yield store

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thousands of outstanding requests: no reply is lost, and each belongs to its request."""
 
-import ctypes
-import os
 import socket
-from pathlib import Path
 
 from support import resp
 from support.broker import Broker
 from support.flood import Flood
 from support.process import PATIENCE
 from support.site import Site
+from support.sockets import sockets_of
 
 N_REQUESTS = 5000
-
-SYS_PIDFD_GETFD = 438
 
 
 def test_5000_requests_outstanding_at_once_all_get_replies(site):
@@ -42,19 +38,6 @@ def test_a_broker_with_default_limits_loses_no_request(tmp_path):
         assert {reply.result(PATIENCE).payload for reply in pending} == {b"$-1\r\n"}
     finally:
         site.close()
-
-
-def sockets_of(pid):
-    """Return duplicates of the sockets that the process has open."""
-    pidfd = os.pidfd_open(pid)
-    try:
-        for path in Path(f"/proc/{pid}/fd").iterdir():
-            if os.readlink(path).startswith("socket:"):
-                duplicate = ctypes.CDLL(None, use_errno=True).syscall(SYS_PIDFD_GETFD, pidfd, int(path.name), 0)
-                assert duplicate >= 0, os.strerror(ctypes.get_errno())
-                yield socket.socket(fileno=duplicate)
-    finally:
-        os.close(pidfd)
 
 
 def test_nagles_algorithm_is_off(site):

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client itself: it loses its connection at each request, and its locks exclude each other."""
+
+import threading
+
+import pytest
+
+from statestore import LockLost, NoReply, Refused, StateStore, StateStoreError
+
+STEPS = {
+    "SET": (lambda store: store.set("key", "new") is not None, True),
+    "SET with a condition": (lambda store: store.set("free", "me", condition="NX") is not None, True),
+    "GET": (lambda store: store.get("key"), b"old"),
+    "DEL": (lambda store: store.delete("key"), True),
+    "VDEL": (lambda store: store.delete("key", value="old"), True),
+    "KEYNOTIFY": (lambda store: store.watch("key").next(30).value, b"old"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_request_survives_a_lost_connection(store, other, control, step):
+    """The store executes the request, and closes the connection instead of sending the reply."""
+    other.set("key", "old")
+    control("fault", "kick", "verb", step.split()[0], "count", 1)
+
+    act, expected = STEPS[step]
+    assert act(store) == expected
+    assert control("wait-for", "client", store.client_id, "verb", step.split()[0], "count", 2) == 1
+
+
+@pytest.fixture
+def other(statestore_url, control):
+    with StateStore(statestore_url, timeout=30) as other:
+        yield other
+
+
+def lose_connection(store, control):
+    control("fault", "kick", "client", store.client_id, "verb", "GET", "key", "nothing", "count", 1)
+    store.get("nothing")
+
+
+def test_a_watcher_learns_what_changed_while_it_was_away(store, other, control):
+    with store.watch("door") as changes:
+        assert changes.next(30).value is None
+        control("fault", "drop-notification", "key", "door")
+        other.set("door", "open")
+
+        lose_connection(store, control)
+        assert changes.next(30).value == b"open"
+
+        control("fault", "clear")
+        other.set("door", "shut")
+        assert changes.next(30).value == b"shut"
+
+
+def test_a_watcher_learns_of_a_deletion_while_it_was_away(store, other, control):
+    store.set("door", "open")
+    with store.watch("door") as changes:
+        assert changes.next(30).value == b"open"
+        control("fault", "drop-notification", "key", "door", "count", 1)
+        other.delete("door")
+
+        lose_connection(store, control)
+        assert changes.next(30).value is None
+
+
+def test_a_watcher_gets_each_change_once(store, other, control):
+    control("fault", "notify-twice", "key", "door")
+    with store.watch("door") as changes:
+        other.set("door", "open")
+        other.delete("door")
+        lose_connection(store, control)
+        other.set("door", "shut")
+        other.set("door", "end")
+        assert [changes.next(30).value for _ in range(5)] == [None, b"open", None, b"shut", b"end"]
+
+
+def test_a_watch_that_is_not_permitted_raises(store, control):
+    control("fault", "error", "not authorized", "verb", "KEYNOTIFY")
+    with pytest.raises(Refused, match="not authorized"):
+        store.watch("door").next(30)
+
+
+def test_a_closed_watch_ends_its_registration_unless_another_watches(store, control):
+    first, second = store.watch("door"), store.watch("door")
+    first.close()
+    assert second.next(30).value is None
+    store.set("door", "open")
+    assert second.next(30).value == b"open"
+    second.close()
+    assert store.ask("KEYNOTIFY", "door", "STOP").value == 0
+
+
+def test_a_closed_client_refuses_requests(statestore_url, control):
+    with StateStore(statestore_url) as store:
+        control("fault", "no-answer", "verb", "GET")
+        errors = []
+
+        def get():
+            try:
+                store.get("key")
+            except StateStoreError as error:
+                errors.append(str(error))
+
+        waiting = threading.Thread(target=get)
+        waiting.start()
+        control("wait-for", "client", store.client_id, "verb", "GET")
+    waiting.join()
+    assert errors == ["the client is closed"]
+    with pytest.raises(StateStoreError, match="closed"):
+        store.get("key")
+
+
+def test_a_lock_is_released_and_taken_by_the_next(store, other):
+    with store.lock("lock") as lock:
+        assert store.get("lock") == lock.holder.encode()
+        with pytest.raises(NoReply):
+            other.lock("lock", timeout=0.1)
+    with other.lock("lock") as lock:
+        assert other.get("lock") == lock.holder.encode()
+    assert other.get("lock") is None
+
+
+def test_a_waiting_client_is_woken_although_its_connection_was_lost(store, other, control):
+    lock = store.lock("lock", lease=60)
+    tokens = []
+    waiting = threading.Thread(target=lambda: tokens.append(other.lock("lock", lease=60).token))
+    waiting.start()
+    control("wait-for", "client", other.client_id, "verb", "GET", "key", "lock")
+    lose_connection(other, control)
+
+    assert lock.release()
+    waiting.join()
+    assert len(tokens) == 1
+
+
+@pytest.mark.parametrize("verb", ["SET", "VDEL"])
+def test_a_lock_survives_a_connection_lost_while_it_is_taken_or_released(store, control, verb):
+    control("fault", "kick", "verb", verb, "key", "lock", "count", 1)
+    lock = store.lock("lock")
+    assert lock.token
+    assert lock.release()
+    assert store.get("lock") is None
+
+
+def test_a_lock_is_renewed_although_the_connection_is_lost(store, control):
+    with store.lock("lock", lease=3) as lock:
+        first = lock.token
+        control("fault", "kick", "client", store.client_id, "verb", "SET", "key", "lock", "count", 1)
+        control("wait-for", "client", store.client_id, "verb", "SET", "key", "lock", "count", 3, "timeout", "30s")
+        store.get("nothing")  # its reply comes after that of the renewal
+        assert lock.token != first
+
+
+def test_a_lock_that_is_not_renewed_is_lost_before_its_lease_ends(store, other, control):
+    lock = store.lock("lock", lease=1)
+    control("fault", "no-answer", "client", store.client_id, "verb", "SET", "key", "lock")
+    assert lock.lost.wait(30)
+    with pytest.raises(LockLost):
+        lock.token
+
+
+def test_a_lock_that_another_took_is_lost(store, other):
+    lock = store.lock("lock", lease=1)
+    other.set("lock", "another", expires=60)
+    assert lock.lost.wait(30)
+    assert not lock.release()
+
+
+def test_the_store_refuses_the_writes_of_a_former_holder(store, other):
+    lock = store.lock("lock", lease=60)
+    old = lock.token
+    store.set("counter", "1", fence=old)
+    assert lock.release()
+
+    with other.lock("lock", lease=60) as lock:
+        other.set("counter", "2", fence=lock.token)
+        with pytest.raises(Refused, match="lower version"):
+            store.set("counter", "3", fence=old)
+        with pytest.raises(Refused, match="required"):
+            store.set("counter", "3")
+    assert store.get("counter") == b"2"
