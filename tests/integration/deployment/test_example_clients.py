@@ -12,11 +12,11 @@ import sys
 import pytest
 
 from support.double import Double
-from support.process import PATIENCE, REPOSITORY, killed_with_parent
+from support.examples import EXAMPLES
+from support.process import PATIENCE, killed_with_parent
 from support.proxy import Proxy
 from support.sockets import sockets_of
 
-EXAMPLES = REPOSITORY / "tests" / "examples"
 LINES_MAX = 299
 
 PYTHON = """
@@ -28,10 +28,25 @@ with StateStore(sys.argv[1], timeout=60) as store:
         print(line.strip(), flush=True)
 """
 
-PROGRAMS = {"python": ("statestore.py", [sys.executable, "-c", PYTHON])}
+NODE = """
+import { createInterface } from 'node:readline'
+import { StateStore } from './statestore.js'
+const store = await StateStore.connect(process.argv[1], { timeout: 60 })
+for await (const line of createInterface({ input: process.stdin })) {
+  await store.set('key', line)
+  console.log(line)
+}
+await store.close()
+"""
+
+PROGRAMS = {
+    "python": ("statestore.py", [sys.executable, "-c", PYTHON]),
+    "node": ("statestore.js", ["node", "--input-type=module", "-e", NODE]),
+}
 
 
-@pytest.fixture(params=PROGRAMS)
+# One pytest process tests a language, so its packages are downloaded once.
+@pytest.fixture(params=[pytest.param(client, marks=pytest.mark.xdist_group(f"example-{client}")) for client in PROGRAMS])
 def client(request):
     return request.param
 
@@ -39,8 +54,8 @@ def client(request):
 class Program:
     """A running program that uses a client."""
 
-    def __init__(self, client, url):
-        self.child = subprocess.Popen(killed_with_parent([*PROGRAMS[client][1], url]), cwd=EXAMPLES / client, text=True,
+    def __init__(self, client, directory, url):
+        self.child = subprocess.Popen(killed_with_parent([*PROGRAMS[client][1], url]), cwd=directory, text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def send(self, value):
@@ -77,8 +92,8 @@ def proxy(double):
 
 
 @pytest.fixture
-def program(client, proxy):
-    program = Program(client, f"mqtt://127.0.0.1:{proxy.port}")
+def program(copy_of, client, proxy):
+    program = Program(client, copy_of(client), f"mqtt://127.0.0.1:{proxy.port}")
     yield program
     program.close()
 

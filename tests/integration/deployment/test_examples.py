@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -18,16 +17,10 @@ from typing import Callable, NamedTuple
 import pytest
 
 from support.double import Double
-from support.downloads import ATTEMPTS, unavailable
+from support.examples import DOWNLOADS, EXAMPLES, download, run
 from support.plugin import sanitizer_libraries
-from support.process import REPOSITORY, STATESTORED, killed_with_parent
+from support.process import STATESTORED
 
-EXAMPLES = REPOSITORY / "tests" / "examples"
-PATIENCE = 900  # compiling the Go example on a slow machine takes minutes
-REASON_MAX = 300
-
-# Environments of machines that run tests.
-VARIABLES = re.compile("CI|FORCE_COLOR|NO_COLOR|TERM|GITHUB_ACTIONS|STATESTORE_URL|PYTEST_.*")
 SURROUNDINGS = {
     "at a desk": {"TERM": "xterm-256color"},
     "in CI": {"CI": "true", "FORCE_COLOR": "1", "GITHUB_ACTIONS": "true"},
@@ -44,24 +37,6 @@ def statestored_in_path(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
         yield
-
-
-def run(argv, directory, **variables):
-    environment = {name: value for name, value in os.environ.items() if not VARIABLES.fullmatch(name)}
-    return subprocess.run(killed_with_parent(argv), cwd=directory, env={**environment, **variables},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
-
-
-def download(argv, directory):
-    """Download packages; return None, or the reason of a failure."""
-    for _ in range(ATTEMPTS):
-        try:
-            ended = run(argv, directory, GOTOOLCHAIN="local")
-        except subprocess.TimeoutExpired:
-            return f"{shlex.join(argv)}: no end within {PATIENCE} s"
-        if ended.returncode == 0:
-            return None
-    return f"{shlex.join(argv)}: {' '.join(ended.stderr.split())[:REASON_MAX]}"
 
 
 # Each function returns the outcomes by test name.
@@ -102,15 +77,12 @@ class Language(NamedTuple):
     run_tests: Callable
     files: str  # a glob
     pattern: str  # matches the declaration of a test
-    download: list  # the command, if any
 
 
 LANGUAGES = {
-    "python": Language(run_pytest, "test_*.py", r"^def (test_\w+)\(", []),
-    "node": Language(run_vitest, "*.test.js", r"^test\('(.*)', async",
-                     ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]),
-    "go": Language(run_go_test, "*_test.go", r"^func (Test\w+)\(t \*testing\.T\)",
-                   ["go", "list", "-deps", "-test", "."]),
+    "python": Language(run_pytest, "test_*.py", r"^def (test_\w+)\("),
+    "node": Language(run_vitest, "*.test.js", r"^test\('(.*)', async"),
+    "go": Language(run_go_test, "*_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
 }
 
 
@@ -123,31 +95,6 @@ def double(tmp_path):
         assert double.stop() == 0, double.log()
     finally:
         double.close()
-
-
-@pytest.fixture(scope="module")
-def copy_of(tmp_path_factory):
-    """The example's folder, copied once, with its packages. The tests are skipped if these cannot be downloaded."""
-    copies = {}
-    failures = {}
-
-    def copy(language):
-        copies[language] = tmp_path_factory.mktemp("examples") / language
-        shutil.copytree(EXAMPLES / language, copies[language],
-                        ignore=shutil.ignore_patterns("node_modules", "__pycache__", "results.*"))
-        command = LANGUAGES[language].download
-        failures[language] = download(command, copies[language]) if command else None
-
-    def copy_of(language):
-        if language not in copies:
-            copy(language)
-        if failures[language]:
-            unavailable(failures[language])
-        for results in copies[language].glob("results.*"):
-            results.unlink()
-        return copies[language]
-
-    return copy_of
 
 
 def declared(language):
@@ -179,7 +126,7 @@ def test_a_download_that_fails_has_a_reason(tmp_path, monkeypatch):
     for name, value in ("GOPROXY", "off"), ("GOFLAGS", "-mod=mod"), ("GOMODCACHE", str(tmp_path / "modules")):
         monkeypatch.setenv(name, value)
 
-    assert "disabled by GOPROXY=off" in download(LANGUAGES["go"].download, example)
+    assert "disabled by GOPROXY=off" in download(DOWNLOADS["go"], example)
 
 
 # The document of the examples

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import shutil
+
+import pytest
+
+from support.downloads import unavailable
+from support.examples import DOWNLOADS, EXAMPLES, download
+
+
+@pytest.fixture(scope="session")
+def copy_of(tmp_path_factory):
+    """The example's folder, copied once, with its packages. The tests are skipped if these cannot be downloaded."""
+    copies = {}
+    failures = {}
+
+    def copy(language):
+        copies[language] = tmp_path_factory.mktemp("examples") / language
+        shutil.copytree(EXAMPLES / language, copies[language],
+                        ignore=shutil.ignore_patterns("node_modules", "__pycache__", "results.*"))
+        command = DOWNLOADS.get(language)
+        failures[language] = download(command, copies[language]) if command else None
+
+    def copy_of(language):
+        if language not in copies:
+            copy(language)
+        if failures[language]:
+            unavailable(failures[language])
+        for results in copies[language].glob("results.*"):
+            results.unlink()
+        return copies[language]
+
+    return copy_of
