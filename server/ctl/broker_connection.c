@@ -425,6 +425,11 @@ enum connection_result broker_connection_reopen(struct broker_connection *connec
         return result;
 }
 
+void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay) {
+        if (connection->client)
+                mqtt_client_set_nodelay(connection->client, nodelay);
+}
+
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection) {
         return connection->max_packet_bytes;
 }

@@ -73,6 +73,9 @@ const struct endpoint *broker_connection_endpoint(const struct broker_connection
 /* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
 void broker_connection_close(struct broker_connection *connection);
 
+/* Turn TCP_NODELAY of the open connection on or off. It is on after broker_connection_open(). */
+void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay);
+
 /* The broker's Maximum Packet Size in bytes, from the latest CONNACK. UINT32_MAX: unlimited. */
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 

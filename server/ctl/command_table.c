@@ -182,7 +182,7 @@ static const char doctor_help[] =
         "after a fail, 3 if the broker cannot be reached.\n"
         "\n"
         "Safe at a broker in use: publishes about 1500 messages, most of 16 bytes and one of 256 KiB,\n"
-        "to a topic of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
+        "to a topic of its own, sends about 60 requests for a key of its own, and leaves nothing\n"
         "behind. Takes seconds if all is ok, and minutes if replies are slow but arrive in time.\n"
         "\n"
         "  statestorectl doctor\n"

@@ -44,6 +44,9 @@
 #define LATENCY_ROUNDS  40
 #define LATENCY_COUNTED 20
 
+/* Requests without TCP_NODELAY at the doctor: few, because each takes 40 ms. */
+#define NAGLE_ROUNDS 9
+
 /*
  * A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK,
  * minus 10 ms of tolerance.
@@ -430,6 +433,34 @@ static void check_clock(struct doctor *doctor) {
                        "the store's clock cannot be read: \"%s\"", LOG_TEXT(reply_line(doctor)));
 }
 
+/*
+ * Measure what a client without TCP_NODELAY gets: Nagle's algorithm holds back its request until
+ * the broker's TCP acknowledges the PUBACK of the previous reply. The remedy is in the clients, so
+ * this is not a warning about the broker. The requests of check_latency() come first: after them
+ * the broker's TCP no longer acknowledges at once.
+ */
+static void measure_client_nagle(struct doctor *doctor) {
+        uint64_t taken_ns[NAGLE_ROUNDS];
+        bool has_replies = true;
+
+        broker_connection_set_nodelay(doctor->connection, false);
+        for (size_t i = 0; i < NAGLE_ROUNDS && has_replies; i++) {
+                has_replies = ask(doctor, "GET", NULL) == CONNECTION_OK;
+                taken_ns[i] = (uint64_t)(doctor->reply.replied_ns - doctor->reply.sent_ns);
+        }
+        broker_connection_set_nodelay(doctor->connection, true);
+        if (!has_replies) {
+                report(doctor, SEVERITY_FAIL, "client", "see the logs of the broker and the store",
+                       "a request got no reply");
+                return;
+        }
+
+        qsort(taken_ns, NAGLE_ROUNDS, sizeof(*taken_ns), compare_uint64);
+        report(doctor, SEVERITY_OK, "client", NULL,
+               "without TCP_NODELAY on the client's socket a request takes %.2f ms: set it in your clients",
+               (double)taken_ns[NAGLE_ROUNDS / 2] / 1e6);
+}
+
 static void check_latency(struct doctor *doctor) {
         uint64_t taken_ns[LATENCY_ROUNDS], held_back_ns[LATENCY_ROUNDS];
         uint64_t *last = taken_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
@@ -461,6 +492,7 @@ static void check_latency(struct doctor *doctor) {
                        "a request takes %.2f ms; the slowest of %d took %.2f ms",
                        (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
                        (double)last[LATENCY_COUNTED - 1] / 1e6);
+        measure_client_nagle(doctor);
 }
 
 static void check_one_store(struct doctor *doctor) {

@@ -17,7 +17,7 @@ from support.store import Store
 
 OK, WARN, FAIL = 0, 1, 4
 
-GOOD = {"broker", "store", "plugin", "queue", "size", "clock", "latency", "one store", "notifications"}
+GOOD = {"broker", "store", "plugin", "queue", "size", "clock", "latency", "client", "one store", "notifications"}
 
 # Above this doctor warns.
 PACKET_SIZE = "max_packet_size 1048576"
@@ -92,6 +92,22 @@ def test_doctor_passes_on_a_good_broker_and_leaves_nothing_behind(good_site):
     assert set(findings_with({}, site)) == GOOD
     keys = site.connect().request("SCAN", "*").payload
     assert keys == b"*1\r\n*0\r\n"
+
+
+def test_doctor_says_what_a_client_without_tcp_nodelay_gets(good_site, tmp_path):
+    """It measures with the option off on its own connection, and turns it on again."""
+    site = good_site()
+    site.start_store()
+
+    traced = subprocess.run(["strace", "-f", "-e", "trace=setsockopt", "-o", tmp_path / "calls", CTL, "doctor", "--port",
+                             str(site.broker.port)], env={**environment({"TIMEOUT": "10s"}), "LSAN_OPTIONS": "detect_leaks=0"},
+                            capture_output=True, text=True, timeout=PATIENCE)
+
+    assert re.search(r"^ok +client: without TCP_NODELAY .* a request takes [\d.]+ ms", traced.stdout, re.MULTILINE)
+    switched = re.findall(r"setsockopt\((\d+), SOL_TCP, TCP_NODELAY, \[(\d)\]", (tmp_path / "calls").read_text())
+    off = next(at for at, (_, on) in enumerate(switched) if on == "0")
+    fd = switched[off][0]
+    assert (fd, "1") in switched[:off] and (fd, "1") in switched[off + 1:]
 
 
 def test_each_finding_is_an_object_in_json(good_site):
