@@ -6,6 +6,8 @@
 #   sh tests/run.sh              warnings are errors; also checks the format
 #   sh tests/run.sh --sanitize   the same tests under ASan, UBSan and the leak checker
 #
+# With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
+#
 # Tests whose packages cannot be downloaded are skipped, and the reason is printed. If CI is set in the environment, they
 # fail.
 #

@@ -20,7 +20,7 @@ from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
 from support.terminal import Terminal, plugin_environment, wait_for_file
 
 COMMANDS = ("sh", "console")
-OTHERS = ("text", "ini", "python", "js", "go", "yaml", "exchange", "packet")
+OTHERS = ("text", "ini", "python", "js", "go", "rust", "yaml", "exchange", "packet")
 OPERATIONS = "conf/OPERATIONS.md"
 
 # Documents whose first block starts the store for the blocks that follow.
