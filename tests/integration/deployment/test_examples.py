@@ -19,7 +19,7 @@ import pytest
 from support.double import Double
 from support.examples import DOWNLOADS, EXAMPLES, download, run
 from support.plugin import sanitizer_libraries
-from support.process import STATESTORED
+from support.process import REPOSITORY, STATESTORED
 
 SURROUNDINGS = {
     "at a desk": {"TERM": "xterm-256color"},
@@ -135,6 +135,12 @@ def blocks():
     """(file, block) for each fenced block that follows a link to an example's file."""
     text = (EXAMPLES / "README.md").read_text()
     return re.findall(r"\[([\w./-]+)\]\(\1\)[^\n]*\n\n```\w*\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_readme_shows_the_rust_example():
+    shown = re.findall(r"```rust\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    text = (EXAMPLES / "rust/src/main.rs").read_text()
+    assert shown and all(block in text for block in shown)
 
 
 def test_the_document_shows_the_files():
