@@ -403,6 +403,7 @@ Test(session, leaves_other_messages_to_the_caller) {
         static const char *const topics[] = { "a", COMPANION_HELLO, COMPANION_SYS, COMPANION_WELCOME "s" };
 
         serve();
+        session_event_deinit(&event);
         for (size_t i = 0; i < N_ROWS(topics); i++) {
                 const struct message message = { .topic = slice_from_string(topics[i]) };
 
