@@ -107,6 +107,7 @@ class Container(Process):
 
     def pid(self):
         """Return the process id of its process 1, outside the container."""
+        assert self.running(), f"{self.name} has ended\n{self.log()}"
         children = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
         return int(children[0]) if children else None
 
