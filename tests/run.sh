@@ -72,7 +72,9 @@ has_no_sanitizer_report() {
 
 [ -n "$options" ] || check 'the code is formatted by .clang-format' is_formatted
 
+# The document tests run meson test again, which replaces its log.
 meson test -C "$build" --no-rebuild --print-errorlogs || :
+cp "$build/meson-logs/testlog.json" "$results/unit.json"
 
 STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 4 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
         tests/integration || :

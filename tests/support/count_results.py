@@ -16,7 +16,7 @@ import xml.etree.ElementTree as ElementTree
 def unit_results(build):
     """Read how each program ended from meson's log, and its failed tests from its TAP file."""
     passed = failed = 0
-    for line in (build / "meson-logs" / "testlog.json").read_text().splitlines():
+    for line in (build / "results" / "unit.json").read_text().splitlines():
         test = json.loads(line)
         name = test["name"].split("/")[-1].strip()
         tap = build / "tests" / "tap" / f"{name}.tap"

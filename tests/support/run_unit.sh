@@ -32,6 +32,7 @@ if ! grep -q '^ok\|^not ok' "$tap" 2>/dev/null; then
 fi
 if cat "$reports"/report* 2>/dev/null; then
         echo "run_unit.sh: $program: a sanitizer has reported the above"
+        echo "not ok - a sanitizer has reported an error" >> "$tap"
         status=1
 fi
 exit $status
