@@ -66,6 +66,9 @@ void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect c
         if (client->state == CLIENT_IDLE)
                 return;
 
+        /* A fast broker can close the connection before the first look at the socket. */
+        if (reason == MOSQ_ERR_CONN_LOST)
+                client->is_socket_open = true;
         if (cause == MQTT_DISCONNECTED && !client->is_socket_open)
                 cause = MQTT_CONNECT_FAILED;
         complete_error(client, text);
