@@ -141,7 +141,7 @@
  */
 #define COMPANION_FRAME_BYTES_MAX   ((size_t)256 << 10)
 #define COMPANION_FRAME_RECORDS_MAX 64
-#define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of execution, estimated from the last frames */
+#define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of store and broker, estimated from the last frames */
 #define COMPANION_FRAMES_MAX        2                /* with records without an end */
 #define COMPANION_FRAME_TIMEOUT_NS  INT64_C(5000000000)
 
@@ -227,7 +227,8 @@ bool companion_client_id_is_random(struct slice client_id);
  * - With --control: the fault `kick` applies to a request of the connection.
  *
  * END: all records up to this number have ended, also those without a reply. It also says how long
- * their execution took, without commits: the plugin sizes the next frames from it.
+ * their execution took, without commits: the plugin sizes the next frames from it, and from what it
+ * has published since the last END.
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 

@@ -138,8 +138,10 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
                 connections_track(&plugin->connections, record->connection, reply->is_tracked);
         if (reply->has_message)
                 r = reply_publish(record, reply);
-        if (r != -ENOMEM)
-                records_end(plugin, reply->number);
+        if (r == -ENOMEM)
+                return r;
+        to_store_count_published(plugin, reply->payload.length);
+        records_end(plugin, reply->number);
         return r;
 }
 

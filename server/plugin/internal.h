@@ -106,6 +106,7 @@ struct to_store {
         uint64_t outstanding[COMPANION_FRAMES_MAX];
         size_t n_outstanding;
         size_t n_ended;       /* records that have ended since the last report of an end */
+        uint64_t publish_ns;  /* estimated time of the broker for what was published since then */
         size_t n_records_max; /* of the next frame: see to_store_ended() */
         int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
         bool is_frame_due;    /* send a frame even without records */
@@ -381,6 +382,9 @@ int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handsha
  * Nothing is sent before HELLO, or if memory is short.
  */
 void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
+
+/* A reply or notification of the store is published, with this many bytes of topic and payload. */
+void to_store_count_published(struct plugin *plugin, size_t n_bytes);
 
 /* The store has reported the end of the records up to this number; their execution took execution_ns. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns);

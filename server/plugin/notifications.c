@@ -13,12 +13,14 @@
 /* notification_position.n_recipients after the last record of a change. */
 #define ALL_RECIPIENTS UINT64_MAX
 
-static int publish_notification(const struct frame_notification *notification, const char *client_id) {
+static int publish_notification(struct plugin *plugin, const struct frame_notification *notification,
+                                const char *client_id) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
 
         topic_append_notify(&topic, slice_from_string(client_id), notification->key);
         if (topic.length > TOPIC_LENGTH_MAX)
                 return -EINVAL;
+        to_store_count_published(plugin, topic.length + notification->payload.length);
         return publish_to_clients(client_id, &topic,
                                   &(struct publication){ .user_properties = notification->properties,
                                                          .payload = notification->payload });
@@ -38,7 +40,8 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
 
                 if (n_before < position->n_recipients)
                         continue;
-                if (connection && publish_notification(notification, connection->client_id) == -ENOMEM)
+                if (connection &&
+                    publish_notification(plugin, notification, connection->client_id) == -ENOMEM)
                         return -ENOMEM;
                 position->n_recipients = n_before + 1;
         }

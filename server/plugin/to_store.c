@@ -11,6 +11,13 @@
 /* Records of the first frame, before the store has reported how long their execution takes. */
 #define FIRST_RECORDS_MAX 16
 
+/*
+ * Estimated time of the broker for each reply and each notification: to copy it, to write it, and to
+ * read its PUBACK; and for each byte of its topic and payload.
+ */
+#define PUBLISH_NS      10000
+#define PUBLISH_BYTE_NS 1
+
 int send_banner(void) {
         return broker_errno(mosquitto_broker_publish_copy(
                 NULL, COMPANION_BANNER, (int)strlen(COMPANION_VERSION), COMPANION_VERSION, 1, true, NULL));
@@ -57,6 +64,7 @@ int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handsha
         to_store->n_frames = 0;
         to_store->n_outstanding = 0;
         to_store->n_ended = 0;
+        to_store->publish_ns = 0;
         to_store->unsent = plugin->records.first_numbered;
         to_store->n_records_max = FIRST_RECORDS_MAX;
         to_store->is_frame_due = false;
@@ -171,18 +179,22 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
 }
 
 /*
- * Size the next frame, so that its execution takes about COMPANION_FRAME_WORK_NS: a request that
- * arrives meanwhile waits for the frames before it. The number of records at most doubles from
- * frame to frame, because the next records may take longer.
+ * Size the next frame, so that its work takes about COMPANION_FRAME_WORK_NS: a request that arrives
+ * meanwhile waits for the frames before it. The number of records at most doubles from frame to
+ * frame, because the next records may take longer.
  */
-static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_t execution_ns) {
+static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_t work_ns) {
         uint64_t n_max = COMPANION_FRAME_RECORDS_MAX;
 
         if (n_max > 2 * to_store->n_records_max)
                 n_max = 2 * to_store->n_records_max;
-        if (execution_ns > 0 && n_max > COMPANION_FRAME_WORK_NS * n_records / execution_ns)
-                n_max = COMPANION_FRAME_WORK_NS * n_records / execution_ns;
+        if (work_ns > 0 && n_max > COMPANION_FRAME_WORK_NS * n_records / work_ns)
+                n_max = COMPANION_FRAME_WORK_NS * n_records / work_ns;
         to_store->n_records_max = n_max > 0 ? n_max : 1;
+}
+
+void to_store_count_published(struct plugin *plugin, size_t n_bytes) {
+        plugin->to_store.publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * n_bytes;
 }
 
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns) {
@@ -191,8 +203,9 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_n
 
         if (to_store->n_ended == 0)
                 return;
-        size_next_frame(to_store, to_store->n_ended, execution_ns);
+        size_next_frame(to_store, to_store->n_ended, execution_ns + to_store->publish_ns);
         to_store->n_ended = 0;
+        to_store->publish_ns = 0;
         while (n_ended < to_store->n_outstanding && to_store->outstanding[n_ended] <= number)
                 n_ended++;
         to_store->n_outstanding -= n_ended;

@@ -129,6 +129,32 @@ def test_a_frame_has_as_many_records_as_execute_in_2_ms(site, manual):
     assert frames_after(0) == [8, 8], "a clock that did not advance"
 
 
+def test_the_brokers_time_to_publish_replies_and_notifications_counts_as_work(site, peer):
+    clients = [site.connect() for _ in range(20)]
+    connections = [peer.number_of(client) for client in clients]
+    peer.ping()
+    peer.ends_at_once = False
+    publish_many(clients[0], [b"%d" % n for n in range(300)])
+    peer.ping()
+
+    def sizes_after(*records, execution_ns=0):
+        """Publish these records, and report this time for all outstanding requests. Return the sizes of the frames that follow."""
+        n, last = len(peer.frames), peer.frames[-1].records[-1].number
+        peer.send_frame(*records, companion.end(last, execution_ns))
+        peer.ping()
+        return [len(frame.records) for frame in peer.frames[n:] if frame.records]
+
+    def replies(length):
+        last = peer.frames[-1].records[-1].number
+        return [companion.reply(number, bytes(length)) for number in range(last - 3, last + 1)]
+
+    assert sizes_after(execution_ns=1_000_000_000) == [1, 1]
+    assert sizes_after() == [2, 2]
+    assert sizes_after(companion.notification(1, b"key", connections, bytes(180_000))) == [2, 2]
+    assert sizes_after(*replies(900_000)) == [2, 2]
+    assert sizes_after(*replies(10)) == [4, 4]
+
+
 def test_a_frame_has_at_most_256_kib_or_one_request(site, manual):
     client = site.connect()
     publish_many(client, [b"first"])
