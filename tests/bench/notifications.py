@@ -13,7 +13,7 @@ from subjects import TOOLS, Subject
 from support.client import Client
 
 # Number of watchers, rounds of one measurement, and the target with the plugin: the ratio to the broker's own fan-out.
-WATCHERS = [(1, 200, 1.5), (100, 40, 1.3), (1000, 8, 1.3)]
+WATCHERS = [(1, 200, 2.0), (100, 40, 1.25), (1000, 8, 1.25)]
 
 # TTLs of the keys whose expiry is measured one after the other.
 TTLS_MS = range(40, 157, 13)
