@@ -112,9 +112,11 @@
  *
  * The plugin sends its messages only to the client id that sent the last HELLO, without a
  * subscription. WELCOME is encrypted under the key in HELLO. Frames are encrypted under a key that
- * is derived from it for this purpose only, with the frame's number as nonce: a client that has
- * taken over the store's session reads and forges nothing. The store ignores a frame that it cannot
- * decrypt: it belongs to an earlier HELLO. The store executes only requests in frames, so no will,
+ * is derived from it for this purpose only: a client that has taken over the store's session reads
+ * and forges nothing. Each box has a random nonce: after a restart of the broker, a repeated HELLO
+ * may give the plugin a key that was used before. The store ignores a frame that it cannot decrypt:
+ * it belongs to an earlier HELLO. It also ignores a frame whose number it has received: the number
+ * is encrypted, so nothing can be replayed. The store executes only requests in frames, so no will,
  * no copy, and nothing that came through a listener without the plugin.
  *
  * The plugin publishes a reply only for a request that is kept, only once, and only to the Response
@@ -274,7 +276,7 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_WELCOME COMPANION_SYS "welcome"
 
 /*
- * A frame to the store, at QoS 0: companion_frame_seal() of a frame of common/protocol/frame.h.
+ * A frame to the store, at QoS 0. Payload: struct frame_to_store, encrypted (companion_box_seal()).
  *
  * REQUEST: the identity of the sender, which the broker vouches for, and what the client has
  * published. The Message Expiry Interval is missing: mosquitto does not pass it to plugins. A

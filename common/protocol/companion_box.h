@@ -9,16 +9,11 @@
  * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and
  * the plugin, with the primitives of libsodium. Authenticated encryption is XSalsa20-Poly1305
  * (crypto_secretbox), derivation of keys is BLAKE2b. Each key has one purpose. No function
- * allocates, logs, or draws random bytes.
+ * allocates or logs.
  */
 
-#define COMPANION_NONCE_SIZE crypto_secretbox_NONCEBYTES
-
 /* Bytes that companion_box_seal() adds to the text: nonce and authentication tag. */
-#define COMPANION_BOX_EXTRA (COMPANION_NONCE_SIZE + crypto_secretbox_MACBYTES)
-
-/* Bytes that companion_frame_seal() adds to the text: frame number and authentication tag. */
-#define COMPANION_FRAME_EXTRA (sizeof(uint64_t) + crypto_secretbox_MACBYTES)
+#define COMPANION_BOX_EXTRA (crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES)
 
 /*
  * Initialize libsodium. Call before any other function of this header; repeated calls are harmless.
@@ -37,11 +32,11 @@ void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], uint64_t numb
 void companion_frame_key(const uint8_t hello_key[COMPANION_KEY_SIZE], uint8_t ret_key[COMPANION_KEY_SIZE]);
 
 /*
- * Encrypt and authenticate text. Use a new random nonce for each box: two boxes with the same key
- * and nonce reveal their texts. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
+ * Encrypt and authenticate text: a box is a random nonce of 24 bytes, and the encrypted text with
+ * its tag. Two boxes with the same key and nonce would reveal their texts: 24 random bytes do not
+ * repeat. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
  */
-void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
-                        const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box);
+void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_box);
 
 /*
  * Verify and decrypt a box. ret_text must have room for box.length bytes; *ret_length is the length
@@ -49,18 +44,3 @@ void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE]
  */
 int companion_box_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
                        size_t *ret_length);
-
-/*
- * Encrypt and authenticate a frame to the store: its number in 8 bytes, big endian, and then the
- * box, whose nonce is the number. Use each number once under one key. ret_box must have room for
- * text.length + COMPANION_FRAME_EXTRA bytes.
- */
-void companion_frame_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE], uint64_t number,
-                          uint8_t *ret_box);
-
-/*
- * Verify and decrypt a frame. ret_text must have room for box.length bytes. Returns 0, or -EBADMSG
- * if the frame was not made with this key.
- */
-int companion_frame_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
-                         size_t *ret_length, uint64_t *ret_number);

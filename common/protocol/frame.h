@@ -25,6 +25,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *
  *   bytes
  *      1  COMPANION_VERSION_NUMBER
+ *      8  number of the frame: 1 with each HELLO, and one more with each frame
  *      8  first: the number of the first record
  *      8  delivered: all changes up to this sequence are delivered
  *      8  n_too_many, 8 n_unavailable, 8 n_dropped: see struct frame_counters
@@ -77,21 +78,21 @@ struct frame_counters {
 };
 
 struct frame_to_store {
-        uint64_t first, delivered;
+        uint64_t number, first, delivered;
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
         size_t n_records;
 };
 
-#define FRAME_TO_STORE_HEADER_SIZE 41
+#define FRAME_TO_STORE_HEADER_SIZE 49
 
 /* Append a header, or a record. The caller ensures the limits of text and blob. */
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
 
 /*
- * Parse a frame. Returns 0, or -EBADMSG if it is malformed, `first` is 0, or the number of a record
- * would exceed UINT64_MAX.
+ * Parse a frame. Returns 0, or -EBADMSG if it is malformed, `number` or `first` is 0, or the number
+ * of a record would exceed UINT64_MAX.
  */
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
 

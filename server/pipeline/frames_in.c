@@ -63,7 +63,6 @@ void frames_in_deinit(struct frames_in *frames_in) {
 void frames_in_start(struct frames_in *frames_in, const uint8_t hello_key[COMPANION_KEY_SIZE]) {
         frames_in_deinit(frames_in);
         companion_frame_key(hello_key, frames_in->key);
-        frames_in->has_key = true;
         frames_in->n_received = 0;
         frames_in->next_number = 0;
 }
@@ -83,40 +82,33 @@ static void append(struct frames_in *frames_in, struct frame_in *frame) {
                 read_next(frames_in);
 }
 
-/* After the first frame, the records of each frame follow those of the frame before. */
-static int take(struct frames_in *frames_in, struct frame_in **frame, size_t length) {
+int frames_in_receive(struct frames_in *frames_in, struct slice box, int64_t arrived_ns) {
+        CLEANUP(cleanup_free) struct frame_in *frame = malloc(sizeof(*frame) + box.length);
         struct frame_to_store header;
+        size_t length;
 
-        if (frame_to_store_read((struct slice){ (*frame)->text, length }, &header) < 0 ||
-            (frames_in->next_number > 0 && header.first != frames_in->next_number))
+        if (!frame)
+                return -ENOMEM;
+
+        *frame = (struct frame_in){ .arrived_ns = arrived_ns, .n_bytes = box.length };
+        if (companion_box_open(box, frames_in->key, frame->text, &length) < 0)
+                return FRAMES_IN_IGNORED;
+        if (frame_to_store_read((struct slice){ frame->text, length }, &header) < 0)
+                return FRAMES_IN_MALFORMED;
+        if (header.number <= frames_in->n_received)
+                return FRAMES_IN_IGNORED;
+        if (header.number > frames_in->n_received + 1)
+                return FRAMES_IN_MISSING;
+        /* After the first frame, the records of each frame follow those of the frame before. */
+        if (frames_in->next_number > 0 && header.first != frames_in->next_number)
                 return FRAMES_IN_MALFORMED;
 
         frames_in->n_received++;
         frames_in->next_number = header.first + header.n_records;
         frames_in->delivered = header.delivered;
         frames_in->counters = header.counters;
-        (*frame)->number = header.first;
-        (*frame)->records = header.records;
-        append(frames_in, take_ptr(frame));
+        frame->number = header.first;
+        frame->records = header.records;
+        append(frames_in, take_ptr(&frame));
         return FRAMES_IN_TAKEN;
-}
-
-int frames_in_receive(struct frames_in *frames_in, struct slice box, int64_t arrived_ns) {
-        CLEANUP(cleanup_free) struct frame_in *frame = NULL;
-        uint64_t number;
-        size_t length;
-
-        if (!frames_in->has_key)
-                return FRAMES_IN_IGNORED;
-        frame = malloc(sizeof(*frame) + box.length);
-        if (!frame)
-                return -ENOMEM;
-
-        *frame = (struct frame_in){ .arrived_ns = arrived_ns, .n_bytes = box.length };
-        if (companion_frame_open(box, frames_in->key, frame->text, &length, &number) < 0 ||
-            number <= frames_in->n_received)
-                return FRAMES_IN_IGNORED;
-        if (number > frames_in->n_received + 1)
-                return FRAMES_IN_MISSING;
-        return take(frames_in, &frame, length);
 }

@@ -14,7 +14,7 @@
  *     frames_in_drop()      after its execution
  *
  * The plugin limits how many records wait: COMPANION_FRAMES_MAX frames have records without an end.
- * No I/O, no clock. Not thread-safe. All zeros: no HELLO was sent, and every frame is ignored.
+ * No I/O, no clock. Not thread-safe. All zeros: no HELLO was sent.
  */
 
 struct frame_in;
@@ -29,12 +29,11 @@ struct record_in {
 
 struct frames_in {
         uint8_t key[COMPANION_KEY_SIZE]; /* of the frames after the last HELLO */
-        bool has_key;
-        uint64_t n_received;            /* frames since the last HELLO: the number of the last one */
-        uint64_t next_number;           /* of the record after the last received one; 0: none received */
-        struct frame_in *oldest, *last; /* the frames with waiting records; owned */
-        struct record_in next;          /* if `oldest` is not NULL */
-        size_t n_bytes;                 /* of these frames */
+        uint64_t n_received;             /* frames since the last HELLO: the number of the last one */
+        uint64_t next_number;            /* of the record after the last received one; 0: none received */
+        struct frame_in *oldest, *last;  /* the frames with waiting records; owned */
+        struct record_in next;           /* if `oldest` is not NULL */
+        size_t n_bytes;                  /* of these frames */
 
         /* Of the last frame. */
         uint64_t delivered;

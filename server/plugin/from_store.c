@@ -107,8 +107,8 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
 }
 
 /*
- * After the loss of the connection, the store's MQTT client repeats a HELLO without PUBACK. Ignore
- * it, because the frames would use the same nonces again. A new HELLO follows.
+ * After the loss of the connection, the store's MQTT client repeats a HELLO without PUBACK, perhaps
+ * behind a new one. Ignore it: the store has dropped its key.
  */
 static bool is_repeated(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->run == plugin->run && hello->number <= plugin->hello_number;

@@ -4,7 +4,6 @@
 #include <sodium.h>
 
 #include "base/cleanup.h"
-#include "base/random.h"
 #include "base/system_clock.h"
 #include "plugin/internal.h"
 
@@ -23,26 +22,21 @@ int send_banner(void) {
                 NULL, COMPANION_BANNER, (int)strlen(COMPANION_VERSION), COMPANION_VERSION, 1, true, NULL));
 }
 
-/* Publish at QoS 0 to the store's client only. */
-static int publish_to_store(const struct plugin *plugin, const char *topic, struct slice payload) {
-        return broker_errno(mosquitto_broker_publish_copy(
-                plugin->store_client_id, topic, (int)payload.length, payload.data, 0, false, NULL));
-}
-
-/* 1. WELCOME */
-
-static int publish_welcome(const struct plugin *plugin, const uint8_t *hello_key, struct slice text) {
-        CLEANUP(cleanup_free) uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
-        uint8_t nonce[COMPANION_NONCE_SIZE];
+/* Encrypt the text, and publish it at QoS 0 to the store's client only. */
+static int publish_to_store(const struct plugin *plugin, const char *topic, const struct buf *text,
+                            const uint8_t *key) {
+        size_t length = text->length + COMPANION_BOX_EXTRA;
+        CLEANUP(cleanup_free) uint8_t *box = buf_failed(text) ? NULL : malloc(length);
 
         if (!box)
                 return -ENOMEM;
 
-        random_fill(nonce, sizeof(nonce));
-        companion_box_seal(text, hello_key, nonce, box);
-        return publish_to_store(plugin, COMPANION_WELCOME,
-                                (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+        companion_box_seal(buf_slice(text), key, box);
+        return broker_errno(mosquitto_broker_publish_copy(plugin->store_client_id, topic, (int)length, box,
+                                                          0, false, NULL));
 }
+
+/* 1. WELCOME */
 
 int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome) {
         CLEANUP(buf_deinit) struct buf connections = { 0 }, text = { 0 };
@@ -54,9 +48,9 @@ int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handsha
         connections_append_welcome(&plugin->connections, &connections);
         welcome->connections = buf_slice(&connections);
         handshake_welcome_append(&text, welcome);
-        if (buf_failed(&connections) || buf_failed(&text))
+        if (buf_failed(&connections))
                 return -ENOMEM;
-        r = publish_welcome(plugin, hello_key, buf_slice(&text));
+        r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);
         if (r < 0)
                 return r;
 
@@ -115,31 +109,16 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
         return last;
 }
 
-static int encrypt_and_publish(struct plugin *plugin, const struct buf *frame) {
-        struct to_store *to_store = &plugin->to_store;
-        CLEANUP(cleanup_free) uint8_t *box = NULL;
-
-        if (buf_failed(frame))
-                return -ENOMEM;
-        box = malloc(frame->length + COMPANION_FRAME_EXTRA);
-        if (!box)
-                return -ENOMEM;
-
-        companion_frame_seal(buf_slice(frame), to_store->key, ++to_store->n_frames, box);
-        return publish_to_store(plugin, COMPANION_FRAME_TO_STORE,
-                                (struct slice){ box, frame->length + COMPANION_FRAME_EXTRA });
-}
-
 /*
  * Send one frame, with the next records if there is room for another outstanding frame. If memory
- * is short, the records count as not sent, and the next event tries again. The number of the frame
- * is then not used again, so the store notices a gap, and sends HELLO.
+ * is short, the records count as not sent, and the next event tries again.
  */
 static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
         struct records *records = &plugin->records;
         struct frame_to_store header = {
+                .number = to_store->n_frames + 1,
                 .first = to_store->unsent ? to_store->unsent->number : records->last_number + 1,
                 .delivered = notifications_delivered(plugin),
                 .counters = to_store->counters,
@@ -149,7 +128,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
 
         frame_to_store_append(&frame, &header);
         last = has_room ? append_records(plugin, &frame) : NULL;
-        r = encrypt_and_publish(plugin, &frame);
+        r = publish_to_store(plugin, COMPANION_FRAME_TO_STORE, &frame, to_store->key);
         if (r < 0) {
                 for (to_store->unsent = records->first_numbered;
                      to_store->unsent && to_store->unsent->number < header.first;)
@@ -157,6 +136,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
                 return r;
         }
 
+        to_store->n_frames++;
         to_store->is_frame_due = false;
         if (!last)
                 return 0;

@@ -179,13 +179,13 @@ static void make_welcome(struct slice *input, struct buf *text) {
         handshake_welcome_append(text, &welcome);
 }
 
-static void deliver_welcome(struct world *world, struct slice text, const uint8_t *key) {
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
+/* Deliver the text as a box under the key. */
+static void deliver(struct world *world, const char *topic, struct slice text, const uint8_t *key) {
         CLEANUP(cleanup_free) uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
         ASSERT(box);
-        companion_box_seal(text, key, nonce, box);
-        receive(world, COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+        companion_box_seal(text, key, box);
+        receive(world, topic, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
 }
 
 static void say_welcome(struct world *world, struct slice *input) {
@@ -201,10 +201,10 @@ static void say_welcome(struct world *world, struct slice *input) {
                 buf_append_slice(&text, input_text(input));
         ASSERT(!buf_failed(&text));
         must_serve = must_serve && handshake_welcome_read(buf_slice(&text), &welcome) == 0;
-        deliver_welcome(world, buf_slice(&text),
-                        !has_key     ? other_key
-                        : is_current ? world->hello.key
-                                     : world->former_hello.key);
+        deliver(world, COMPANION_WELCOME, buf_slice(&text),
+                !has_key     ? other_key
+                : is_current ? world->hello.key
+                             : world->former_hello.key);
         ASSERT(world->awaits_welcome == (was_awaited && !must_serve));
 }
 
@@ -243,15 +243,18 @@ static void make_record(struct slice *input, struct buf *frame) {
 
 /* The frame that a plugin would send next, or one with other numbers, or arbitrary bytes. */
 static void make_frame(const struct world *world, struct slice *input, struct buf *frame) {
-        struct frame_to_store header = { .first = world->first + world->n_taken,
-                                         .delivered = input_below(input, 4) };
+        struct frame_to_store header = { .number = world->n_frames + 1,
+                                         .first = world->first + world->n_taken };
 
         if (input_chance(input, 20)) {
                 buf_append_slice(frame, input_text(input));
                 return;
         }
+        if (input_chance(input, 5))
+                header.number = input_below(input, 8);
         if (world->n_frames == 0 || input_chance(input, 5))
                 header.first = 1 + input_number(input, 1);
+        header.delivered = input_below(input, 4);
         frame_to_store_append(frame, &header);
         for (size_t n = input_below(input, 6); n > 0; n--)
                 make_record(input, frame);
@@ -275,47 +278,39 @@ static void add_records(struct world *world, const struct frame_to_store *frame)
         }
 }
 
-static void deliver_frame(struct world *world, struct slice text, const uint8_t *key, uint64_t number) {
-        CLEANUP(cleanup_free) uint8_t *box = malloc(text.length + COMPANION_FRAME_EXTRA);
-
-        ASSERT(box);
-        companion_frame_seal(text, key, number, box);
-        receive(world, COMPANION_FRAME_TO_STORE, (struct slice){ box, text.length + COMPANION_FRAME_EXTRA });
-}
-
 /* A frame with the right key, which the store has not received yet. */
-static void say_new_frame(struct world *world, struct slice text, uint64_t number) {
+static void say_new_frame(struct world *world, struct slice text) {
         uint64_t next = world->first + world->n_taken;
         uint64_t n_hellos = world->hello.number;
         bool may_fail = world->fails;
         struct frame_to_store frame;
 
-        if (number == world->n_frames + 1 && frame_to_store_read(text, &frame) == 0 &&
+        if (frame_to_store_read(text, &frame) == 0 && frame.number == world->n_frames + 1 &&
             (world->n_frames == 0 || frame.first == next)) {
                 add_records(world, &frame);
-                deliver_frame(world, text, world->frame_key, number);
+                deliver(world, COMPANION_FRAME_TO_STORE, text, world->frame_key);
                 return;
         }
 
-        deliver_frame(world, text, world->frame_key, number);
+        deliver(world, COMPANION_FRAME_TO_STORE, text, world->frame_key);
         ASSERT(may_fail || world->hello.number > n_hellos); /* HELLO is sent */
         world->is_serving = false;
 }
 
 static void say_frame(struct world *world, struct slice *input) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        uint64_t number = world->n_frames + 1;
+        struct frame_to_store frame;
+        bool is_repeated;
 
         make_frame(world, input, &text);
         ASSERT(!buf_failed(&text));
+        is_repeated = frame_to_store_read(buf_slice(&text), &frame) == 0 && frame.number <= world->n_frames;
         if (input_chance(input, 5))
-                number = input_below(input, 8);
-        if (input_chance(input, 5))
-                deliver_frame(world, buf_slice(&text), other_key, number);
-        else if (world->is_serving && !world->has_lost && number > world->n_frames)
-                say_new_frame(world, buf_slice(&text), number);
+                deliver(world, COMPANION_FRAME_TO_STORE, buf_slice(&text), other_key);
+        else if (world->is_serving && !world->has_lost && !is_repeated)
+                say_new_frame(world, buf_slice(&text));
         else
-                deliver_frame(world, buf_slice(&text), world->frame_key, number);
+                deliver(world, COMPANION_FRAME_TO_STORE, buf_slice(&text), world->frame_key);
 }
 
 /* 3. A run */
@@ -389,13 +384,14 @@ static void finish(struct world *world) {
         ASSERT(world->awaits_welcome || (world->is_serving && !world->has_lost));
         if (world->awaits_welcome) {
                 handshake_welcome_append(&welcome, &(struct handshake_welcome){ .broker_run = 1 });
-                deliver_welcome(world, buf_slice(&welcome), world->hello.key);
+                deliver(world, COMPANION_WELCOME, buf_slice(&welcome), world->hello.key);
         }
         ASSERT(world->is_serving);
+        header.number = world->n_frames + 1;
         header.first = world->n_frames > 0 ? world->first + world->n_taken : 1;
         frame_to_store_append(&frame, &header);
         frame_to_store_append_record(&frame, &record);
-        say_new_frame(world, buf_slice(&frame), world->n_frames + 1);
+        say_new_frame(world, buf_slice(&frame));
         pipeline_wakeup_ended(world->pipeline, world->now);
         ASSERT(world->n_taken > 0 && world->n_ended == world->n_taken);
 }

@@ -224,13 +224,12 @@ static void take_frame(struct slice box) {
         struct frame_to_store_record record;
         struct frame_to_store frame;
         struct slice before;
-        uint64_t number;
         size_t length;
 
         ASSERT(text && is_welcome);
-        ASSERT(companion_frame_open(box, frame_key, text, &length, &number) == 0);
-        ASSERT(number == ++n_frames);
+        ASSERT(companion_box_open(box, frame_key, text, &length) == 0);
         ASSERT(frame_to_store_read((struct slice){ text, length }, &frame) == 0);
+        ASSERT(frame.number == ++n_frames);
         ASSERT(frame.first <= last_number + 1);
         ASSERT(frame.n_records <= COMPANION_FRAME_RECORDS_MAX);
         ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || frame.n_records == 1);

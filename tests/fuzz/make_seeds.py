@@ -141,11 +141,11 @@ def framed(payload, client=0, store_replies=0):
 
 
 def frame(*records):
-    return bytes([8, 255, 0, len(records)]) + b"".join(records) + bytes([255, 255])
+    return bytes([8, 255, 255, 0, 0, len(records)]) + b"".join(records) + bytes([255])
 
 
 def next_frame(*records):
-    return bytes([8, 255, 255, len(records)]) + b"".join(records) + bytes([255, 255])
+    return bytes([8, 255, 255, 255, 0, len(records)]) + b"".join(records) + bytes([255])
 
 
 END_OF_CONNECTION = bytes([0, 255, 255])
@@ -156,7 +156,7 @@ BROKER_MESSAGES = numbered(
     WELCOME + bytes([3]) + REQUESTS + bytes([2, 4, 0]) + WELCOME + REQUESTS, WELCOME + bytes([1, 0]) + WELCOME + REQUESTS,
     WELCOME + frame(framed(4)) + bytes([3]) + next_frame(framed(0)) + bytes([2, 4, 0]) + WELCOME + frame(framed(0)),
     bytes([5, 0, 0, 255]) + text(b"\7" + bytes(17)), bytes([5, 0, 255]) + WELCOME[3:], bytes([3, 0, 2, 4, 0]) + WELCOME,
-    WELCOME + bytes([8, 0]) + text(b"\7" + bytes(48)) + bytes([255, 255]), WELCOME + bytes(range(8, 250, 3)),
+    WELCOME + bytes([8, 0]) + text(b"\7" + bytes(48)) + bytes([255]), WELCOME + bytes(range(8, 250, 3)),
 )
 
 def stored(*strings):
@@ -209,8 +209,8 @@ def wire_blob(data):
 PROPERTIES = wire_blob(wire_text(b"__ts") + wire_text(b"1:2:x") + wire_text(b"") + wire_text(b""))
 ONE = struct.pack("!Q", 1)
 FRAMES = numbered(
-    b"\7" + ONE * 5,
-    b"\7" + ONE * 5 + b"\1\x3d" + ONE + wire_text(b"id") + wire_text(b"user") + wire_text(b"clients/c/r") + wire_text(b"1")
+    b"\7" + ONE * 6,
+    b"\7" + ONE * 6 + b"\1\x3d" + ONE + wire_text(b"id") + wire_text(b"user") + wire_text(b"clients/c/r") + wire_text(b"1")
     + PROPERTIES + wire_blob(b"payload") + b"\2\1" + ONE + wire_text(b"id"),
     b"\7\1\5" + ONE + PROPERTIES + wire_blob(b"+OK\r\n") + b"\4\0" + ONE + ONE,
     b"\7\2\1" + ONE + bytes(4) + wire_blob(b"key") + wire_blob(ONE) + PROPERTIES + wire_blob(b"p") + b"\3\0" + ONE,

@@ -209,7 +209,6 @@ static void mix(struct world *world) {
 static void exchange_welcome(struct world *world, const struct message *hello_message) {
         struct model_output *output = NULL;
         struct buf previous = world->broker.welcome;
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
         struct handshake_hello hello;
         uint8_t text[512];
         struct message *welcome;
@@ -230,7 +229,7 @@ static void exchange_welcome(struct world *world, const struct message *hello_me
                 uint8_t box[512 + COMPANION_BOX_EXTRA];
                 struct message other = *welcome;
 
-                companion_box_seal(buf_slice(&previous), hello.key, nonce, box);
+                companion_box_seal(buf_slice(&previous), hello.key, box);
                 other.payload = (struct slice){ box, previous.length + COMPANION_BOX_EXTRA };
                 output->message = message_copy(&other);
                 ASSERT(output->message);

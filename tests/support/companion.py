@@ -21,24 +21,16 @@ class Forged(Exception):
     """A box was not made by the plugin."""
 
 
-def _open(sealed, nonce, key):
+def open_box(box, key):
+    nonce, sealed = box[:NONCE_SIZE], box[NONCE_SIZE:]
     text = ctypes.create_string_buffer(len(sealed) + 1)
     if len(sealed) < TAG_SIZE or _sodium.crypto_secretbox_open_easy(text, sealed, ctypes.c_ulonglong(len(sealed)), nonce, key) != 0:
         raise Forged("box")
     return text.raw[:len(sealed) - TAG_SIZE]
 
 
-def open_box(box, key):
-    return _open(box[NONCE_SIZE:], box[:NONCE_SIZE], key)
-
-
 def frame_key(hello_key):
     return hashlib.blake2b(b"frames to the store", digest_size=KEY_SIZE, key=hello_key).digest()
-
-
-def open_frame(box, key):
-    """Return the number and the text of a frame to the store."""
-    return struct.unpack("!Q", box[:8])[0], _open(box[8:], box[:8].ljust(NONCE_SIZE, b"\0"), key)
 
 
 # To the plugin
@@ -158,13 +150,13 @@ class Record:
 
 @dataclass
 class Frame:
+    number: int
     first: int
     delivered: int
     n_too_many: int
     n_unavailable: int
     n_dropped: int
     records: list
-    number: int = 0
     size: int = 0
 
 
@@ -215,9 +207,9 @@ def _record(reader, number):
 
 def read_frame(text):
     reader = _Reader(text)
-    version, *header = reader.unpack("BQQQQQ")
+    version, *header = reader.unpack("BQQQQQQ")
     assert version == VERSION
     records = []
     while reader.at < len(text):
-        records.append(_record(reader, header[0] + len(records)))
+        records.append(_record(reader, header[1] + len(records)))
     return Frame(*header, records, size=len(text))

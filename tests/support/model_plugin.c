@@ -207,6 +207,7 @@ static const struct model_record *pack(struct model_plugin *plugin, struct buf *
 static void send_frame(struct model_plugin *plugin, bool has_records, int64_t now_ns) {
         const struct model_records *numbered = &plugin->numbered;
         const struct frame_to_store header = {
+                .number = ++plugin->n_frames,
                 .first = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
                                                       : plugin->last_number + 1,
                 .delivered = delivered(plugin),
@@ -219,10 +220,10 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
 
         frame_to_store_append(&frame, &header);
         last = has_records ? pack(plugin, &frame) : NULL;
-        length = frame.length + COMPANION_FRAME_EXTRA;
+        length = frame.length + COMPANION_BOX_EXTRA;
         box = malloc(length);
         ASSERT(!buf_failed(&frame) && box);
-        companion_frame_seal(buf_slice(&frame), plugin->key, ++plugin->n_frames, box);
+        companion_box_seal(buf_slice(&frame), plugin->key, box);
         put_to_store(plugin, COMPANION_FRAME_TO_STORE, (struct slice){ box, length });
         free(box);
         buf_deinit(&frame);
@@ -392,10 +393,8 @@ static void append_connections(const struct model_plugin *plugin, struct buf *co
                                                                 .is_pending = connection->n_requests > 0 });
 }
 
-/* The nonce may be constant because the key is new. */
 static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello,
                          bool is_takeover) {
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
         struct handshake_welcome welcome = { .is_guarded = true,
                                              .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
@@ -408,7 +407,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
         handshake_welcome_append(&text, &welcome);
         box = malloc(text.length + COMPANION_BOX_EXTRA);
         ASSERT(!buf_failed(&connections) && !buf_failed(&text) && box);
-        companion_box_seal(buf_slice(&text), hello->key, nonce, box);
+        companion_box_seal(buf_slice(&text), hello->key, box);
         put_to_store(plugin, COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
         free(box);
         buf_deinit(&connections);
@@ -417,7 +416,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
 
 /*
  * The store's MQTT client repeats a HELLO without PUBACK when it has reconnected, and then sends a
- * new one. Ignore the former: a nonce must not be used again under its key.
+ * new one. Ignore the former: the store has dropped its key.
  */
 static bool is_repeated(const struct model_plugin *plugin, const struct handshake_hello *hello) {
         return hello->run == plugin->run && hello->number <= plugin->n_hellos;

@@ -138,11 +138,9 @@ class Peer(Connection):
     def _take_frame(self, message):
         """Every frame can be decrypted, and none is missing."""
         assert (message.qos, message.retain, message.user) == (0, False, [])
-        number, text = companion.open_frame(message.payload, self.frame_key)
+        frame = companion.read_frame(companion.open_box(message.payload, self.frame_key))
         self.n_frames += 1
-        assert number == self.n_frames
-        frame = companion.read_frame(text)
-        frame.number = number
+        assert frame.number == self.n_frames
         self.frames.append(frame)
         self.records += frame.records
         if frame.records and self.ends_at_once:

@@ -497,14 +497,13 @@ void broker_welcome(struct broker *broker) {
 }
 
 struct message *broker_welcome_message(const struct broker *broker, struct slice text) {
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
         struct message welcome = { .topic = S(COMPANION_WELCOME) }, *copy;
         struct handshake_hello hello;
         uint8_t *box = malloc(text.length + COMPANION_BOX_EXTRA);
 
         cr_assert_not_null(box);
         cr_assert_eq(handshake_hello_read(broker->hello->payload, &hello), 0);
-        companion_box_seal(text, hello.key, nonce, box);
+        companion_box_seal(text, hello.key, box);
         welcome.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
         copy = message_copy(&welcome);
         cr_assert_not_null(copy);

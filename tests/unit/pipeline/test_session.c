@@ -99,11 +99,10 @@ static struct handshake_hello last_hello(void) {
 
 /* WELCOME with this text under this key. */
 static enum session_event_type receive_welcome_text(struct slice text, const uint8_t *key) {
-        static const uint8_t nonce[COMPANION_NONCE_SIZE];
         uint8_t box[256];
 
         cr_assert_leq(text.length + COMPANION_BOX_EXTRA, sizeof(box));
-        companion_box_seal(text, key, nonce, box);
+        companion_box_seal(text, key, box);
         return receive(COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
 }
 
@@ -121,7 +120,7 @@ static enum session_event_type receive_welcome(const struct handshake_welcome *w
 /* Frame `number`, whose records are n ends of connections from record `first` on. */
 static enum session_event_type receive_frame(uint64_t number, uint64_t first, size_t n) {
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 1 };
-        const struct frame_to_store header = { .first = first };
+        const struct frame_to_store header = { .number = number, .first = first };
         struct handshake_hello hello = last_hello();
         uint8_t key[COMPANION_KEY_SIZE], box[256];
         enum session_event_type type;
@@ -131,8 +130,8 @@ static enum session_event_type receive_frame(uint64_t number, uint64_t first, si
         while (n-- > 0)
                 frame_to_store_append_record(&text, &record);
         companion_frame_key(hello.key, key);
-        companion_frame_seal(buf_slice(&text), key, number, box);
-        type = receive(COMPANION_FRAME_TO_STORE, (struct slice){ box, text.length + COMPANION_FRAME_EXTRA });
+        companion_box_seal(buf_slice(&text), key, box);
+        type = receive(COMPANION_FRAME_TO_STORE, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
         buf_deinit(&text);
         return type;
 }

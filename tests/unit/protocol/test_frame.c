@@ -28,7 +28,7 @@
 /* 1. To the store */
 
 #define COUNTERS N1 N2 N7
-#define HEADER   "\x07" N7 BIG COUNTERS
+#define HEADER   "\x07" N2 N7 BIG COUNTERS
 
 static const struct {
         const char *name;
@@ -73,9 +73,9 @@ static const struct {
           { .kind = FRAME_DISCONNECTED, .connection = 2, .client_id = S("id"), .is_slow_watcher = true } },
 };
 
-static const struct frame_to_store header = { .first = 7,
-                                              .delivered = 0x0102030405060708,
-                                              .counters = { 1, 2, 7 } };
+static const struct frame_to_store header = {
+        .number = 2, .first = 7, .delivered = 0x0102030405060708, .counters = { 1, 2, 7 }
+};
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
         cr_expect_eq(!actual.data, !expected.data, "%s", name);
@@ -124,6 +124,7 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         for (size_t i = 0; i < N_ROWS(to_store); i++)
                 buf_append_slice(&buf, to_store[i].bytes);
         cr_assert_eq(frame_to_store_read(buf_slice(&buf), &frame), 0);
+        cr_expect_eq(frame.number, header.number);
         cr_expect_eq(frame.first, header.first);
         cr_expect_eq(frame.delivered, header.delivered);
         cr_expect_eq(frame.counters.n_too_many, 1);
@@ -158,9 +159,10 @@ static const struct {
         const char *name;
         struct slice bytes;
 } malformed_to_store[] = {
-        { "an earlier version", S("\x06" N1 N0 COUNTERS) },
-        { "a later version", S("\x08" N1 N0 COUNTERS) },
-        { "first is 0", S("\x07" N0 N0 COUNTERS) },
+        { "an earlier version", S("\x06" N1 N1 N0 COUNTERS) },
+        { "a later version", S("\x08" N1 N1 N0 COUNTERS) },
+        { "number is 0", S("\x07" N0 N1 N0 COUNTERS) },
+        { "first is 0", S("\x07" N1 N0 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
         { "an unknown flag of a request", S(HEADER "\x01\x40" N1 "\0\0"
@@ -191,7 +193,7 @@ static const struct {
                                                "\0\0"
                                                "\0\0" NONE "\xFF\xFF\xFF\xFF") },
         { "an unknown flag of an end", S(HEADER "\x02\x02" N1 "\0\0") },
-        { "a number of a record that exceeds 64 bits", S("\x07" MAX N0 N0 COUNTERS "\x02\0" N1 "\0\0") },
+        { "a number of a record that exceeds 64 bits", S("\x07" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
 };
 
 Test(frame, to_the_store_that_is_malformed_is_rejected) {
