@@ -56,12 +56,8 @@ static uint64_t read_positive(struct wire_reader *reader) {
 
 /* 2. A frame to the store */
 
-#define REQUEST_QOS            3
-#define REQUEST_USERNAME       4
-#define REQUEST_RESPONSE_TOPIC 8
-#define REQUEST_CORRELATION    16
-#define REQUEST_REPLIED        32
-#define REQUEST_FLAGS          63
+#define REQUEST_QOS     3
+#define REQUEST_REPLIED 4
 
 #define DISCONNECTED_SLOW_WATCHER 1
 
@@ -75,25 +71,17 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
         wire_append_number(buf, header->counters.n_dropped, 8);
 }
 
-static uint8_t request_flags(const struct frame_request *request) {
-        uint8_t flags = request->qos & REQUEST_QOS;
-
-        if (request->username.data)
-                flags |= REQUEST_USERNAME;
-        if (request->response_topic.data)
-                flags |= REQUEST_RESPONSE_TOPIC;
-        if (request->correlation_data.data)
-                flags |= REQUEST_CORRELATION;
-        if (request->is_replied_by_plugin)
-                flags |= REQUEST_REPLIED;
-        return flags;
+static void append_optional(struct buf *buf, struct slice text) {
+        wire_append_number(buf, text.data ? 1 : 0, 1);
+        if (text.data)
+                wire_append_text(buf, text);
 }
 
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record) {
         const struct frame_request *request = &record->request;
         bool is_request = record->kind == FRAME_REQUEST;
-        uint8_t flags = is_request ? request_flags(request)
-                                   : (record->is_slow_watcher ? DISCONNECTED_SLOW_WATCHER : 0);
+        uint64_t flags = is_request ? request->qos | (request->is_replied_by_plugin ? REQUEST_REPLIED : 0)
+                                    : (record->is_slow_watcher ? DISCONNECTED_SLOW_WATCHER : 0);
 
         wire_append_number(buf, record->kind, 1);
         wire_append_number(buf, flags, 1);
@@ -102,22 +90,15 @@ void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_r
         if (!is_request)
                 return;
 
-        wire_append_text(buf, request->username);
-        wire_append_text(buf, request->response_topic);
-        wire_append_text(buf, request->correlation_data);
+        append_optional(buf, request->username);
+        append_optional(buf, request->response_topic);
+        append_optional(buf, request->correlation_data);
         wire_append_blob(buf, request->properties);
         wire_append_blob(buf, request->payload);
 }
 
-/* An absent text is empty on the wire. */
-static struct slice read_optional(struct wire_reader *reader, bool is_present) {
-        struct slice text = wire_read_text(reader);
-
-        if (is_present)
-                return text;
-        if (text.length > 0)
-                reader->has_failed = true;
-        return (struct slice){ 0 };
+static struct slice read_optional(struct wire_reader *reader) {
+        return read_flags(reader, 1) ? wire_read_text(reader) : (struct slice){ 0 };
 }
 
 static struct frame_request read_request(struct wire_reader *reader, uint8_t flags) {
@@ -128,9 +109,9 @@ static struct frame_request read_request(struct wire_reader *reader, uint8_t fla
 
         if (request.qos > 2)
                 reader->has_failed = true;
-        request.username = read_optional(reader, flags & REQUEST_USERNAME);
-        request.response_topic = read_optional(reader, flags & REQUEST_RESPONSE_TOPIC);
-        request.correlation_data = read_optional(reader, flags & REQUEST_CORRELATION);
+        request.username = read_optional(reader);
+        request.response_topic = read_optional(reader);
+        request.correlation_data = read_optional(reader);
         request.properties = read_properties(reader);
         request.payload = wire_read_blob(reader);
         return request;
@@ -144,8 +125,8 @@ static int read_record_to_store(struct slice *records, struct frame_to_store_rec
         if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
                 return -EBADMSG;
 
-        flags = read_flags(&reader,
-                           record.kind == FRAME_REQUEST ? REQUEST_FLAGS : DISCONNECTED_SLOW_WATCHER);
+        flags = read_flags(&reader, record.kind == FRAME_REQUEST ? REQUEST_QOS | REQUEST_REPLIED
+                                                                 : DISCONNECTED_SLOW_WATCHER);
         record.connection = read_positive(&reader);
         record.client_id = wire_read_text(&reader);
         if (record.kind == FRAME_REQUEST)

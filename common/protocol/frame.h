@@ -36,14 +36,14 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *      1  flags                               1  flags: 1 slow watcher
  *      8  connection                          8  connection
  *   text  client id                        text  client id
- *   text  user name
- *   text  Response Topic
- *   text  Correlation Data
+ *   opt.  user name
+ *   opt.  Response Topic
+ *   opt.  Correlation Data
  *   blob  user properties
  *   blob  payload
  *
- * Flags of a request: 3 the QoS; 4 user name, 8 Response Topic, 16 Correlation Data is present (an
- * absent one is empty); 32 the plugin publishes the reply.
+ * Flags of a request: 3 the QoS; 4 the plugin publishes the reply. opt.: a byte 1 and a text, or a
+ * byte 0 if it is absent.
  */
 
 enum frame_to_store_kind {

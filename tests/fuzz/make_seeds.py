@@ -210,8 +210,8 @@ PROPERTIES = wire_blob(wire_text(b"__ts") + wire_text(b"1:2:x") + wire_text(b"")
 ONE = struct.pack("!Q", 1)
 FRAMES = numbered(
     b"\7" + ONE * 6,
-    b"\7" + ONE * 6 + b"\1\x3d" + ONE + wire_text(b"id") + wire_text(b"user") + wire_text(b"clients/c/r") + wire_text(b"1")
-    + PROPERTIES + wire_blob(b"payload") + b"\2\1" + ONE + wire_text(b"id"),
+    b"\7" + ONE * 6 + b"\1\5" + ONE + wire_text(b"id") + b"\1" + wire_text(b"user") + b"\1" + wire_text(b"clients/c/r")
+    + b"\0" + PROPERTIES + wire_blob(b"payload") + b"\2\1" + ONE + wire_text(b"id"),
     b"\7\1\5" + ONE + PROPERTIES + wire_blob(b"+OK\r\n") + b"\4\0" + ONE + ONE,
     b"\7\2\1" + ONE + bytes(4) + wire_blob(b"key") + wire_blob(ONE) + PROPERTIES + wire_blob(b"p") + b"\3\0" + ONE,
     b"\7\1\2" + ONE + wire_blob(b"") * 2, b"\7\3" + ONE * 2 + b"\1" + ONE + b"\3" + ONE, b"\7", b"",

@@ -176,6 +176,9 @@ class _Reader:
     def text(self):
         return self.take(self.unpack("H")[0])
 
+    def optional(self):
+        return self.text() if self.unpack("?")[0] else None
+
     def blob(self):
         return self.take(self.unpack("I")[0])
 
@@ -194,12 +197,11 @@ def _record(reader, number):
         record.is_slow_watcher = bool(flags & 1)
         return record
     assert kind == 1
-    username, topic, correlation = reader.text(), reader.text(), reader.text()
+    username, topic, record.correlation = reader.optional(), reader.optional(), reader.optional()
     record.qos = flags & 3
-    record.username = username.decode() if flags & 4 else None
-    record.response_topic = topic.decode() if flags & 8 else None
-    record.correlation = correlation if flags & 16 else None
-    record.is_replied_by_plugin = bool(flags & 32)
+    record.username = None if username is None else username.decode()
+    record.response_topic = None if topic is None else topic.decode()
+    record.is_replied_by_plugin = bool(flags & 4)
     record.user = _pairs(reader.blob())
     record.payload = reader.blob()
     return record

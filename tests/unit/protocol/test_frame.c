@@ -16,6 +16,8 @@
 #define MAX  "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define NONE "\0\0\0\0" /* an empty blob */
 
+#define ABSENT "\0\0\0" /* the optional parts of a request */
+
 /* Two properties: a=b, and two empty texts. */
 #define PROPERTIES                                                                                          \
         "\0\x01"                                                                                            \
@@ -36,10 +38,10 @@ static const struct {
         struct frame_to_store_record record;
 } to_store[] = {
         { "a request with all parts",
-          S("\x01\x3D" BIG "\0\x02id"
-            "\0\x01u"
-            "\0\x03r/t"
-            "\0\x02\xFF\0" PROPERTIES_BLOB "\0\0\0\x03\0\r\n"),
+          S("\x01\x05" BIG "\0\x02id"
+            "\x01\0\x01u"
+            "\x01\0\x03r/t"
+            "\x01\0\x02\xFF\0" PROPERTIES_BLOB "\0\0\0\x03\0\r\n"),
           { .kind = FRAME_REQUEST,
             .connection = 0x0102030405060708,
             .client_id = S("id"),
@@ -51,16 +53,13 @@ static const struct {
                          .properties = S(PROPERTIES),
                          .payload = S("\0\r\n") } } },
         { "a request whose optional parts are absent",
-          S("\x01\x02" N1 "\0\0"
-            "\0\0"
-            "\0\0"
-            "\0\0" NONE NONE),
+          S("\x01\x02" N1 "\0\0" ABSENT NONE NONE),
           { .kind = FRAME_REQUEST, .connection = 1, .client_id = S(""), .request = { .qos = 2 } } },
         { "a request whose optional parts are empty",
-          S("\x01\x1C" N1 "\0\0"
-            "\0\0"
-            "\0\0"
-            "\0\0" NONE NONE),
+          S("\x01\0" N1 "\0\0"
+            "\x01\0\0"
+            "\x01\0\0"
+            "\x01\0\0" NONE NONE),
           { .kind = FRAME_REQUEST,
             .connection = 1,
             .client_id = S(""),
@@ -165,33 +164,16 @@ static const struct {
         { "first is 0", S("\x07" N1 N0 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
-        { "an unknown flag of a request", S(HEADER "\x01\x40" N1 "\0\0"
-                                                   "\0\0"
-                                                   "\0\0"
-                                                   "\0\0" NONE NONE) },
-        { "QoS 3", S(HEADER "\x01\x03" N1 "\0\0"
-                            "\0\0"
-                            "\0\0"
-                            "\0\0" NONE NONE) },
-        { "connection 0", S(HEADER "\x01\x01" N0 "\0\0"
-                                   "\0\0"
-                                   "\0\0"
-                                   "\0\0" NONE NONE) },
-        { "an absent user name with text", S(HEADER "\x01\x01" N1 "\0\0"
-                                                    "\0\x01u"
-                                                    "\0\0"
-                                                    "\0\0" NONE NONE) },
-        { "a property without a value", S(HEADER "\x01\x01" N1 "\0\0"
-                                                 "\0\0"
-                                                 "\0\0"
-                                                 "\0\0"
-                                                 "\0\0\0\x03"
+        { "an unknown flag of a request", S(HEADER "\x01\x08" N1 "\0\0" ABSENT NONE NONE) },
+        { "QoS 3", S(HEADER "\x01\x03" N1 "\0\0" ABSENT NONE NONE) },
+        { "connection 0", S(HEADER "\x01\x01" N0 "\0\0" ABSENT NONE NONE) },
+        { "a user name that is neither absent nor present", S(HEADER "\x01\x01" N1 "\0\0"
+                                                                     "\x02\0\x01u"
+                                                                     "\0\0" NONE NONE) },
+        { "a property without a value", S(HEADER "\x01\x01" N1 "\0\0" ABSENT "\0\0\0\x03"
                                                  "\0\x01"
                                                  "a" NONE) },
-        { "a payload beyond the end", S(HEADER "\x01\x01" N1 "\0\0"
-                                               "\0\0"
-                                               "\0\0"
-                                               "\0\0" NONE "\xFF\xFF\xFF\xFF") },
+        { "a payload beyond the end", S(HEADER "\x01\x01" N1 "\0\0" ABSENT NONE "\xFF\xFF\xFF\xFF") },
         { "an unknown flag of an end", S(HEADER "\x02\x02" N1 "\0\0") },
         { "a number of a record that exceeds 64 bits", S("\x07" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
 };
