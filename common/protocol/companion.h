@@ -222,9 +222,9 @@ bool companion_client_id_is_random(struct slice client_id);
  * KICK: the plugin disconnects the client of this connection, and the broker publishes the client's
  * will. The store kicks a connection in these cases:
  *
- * - WELCOME lists the connection as tracked, without requests that have not ended, and the store
- *   has no registrations of the connection. The registrations ended while the store served another
- *   broker, or by a new policy.
+ * - WELCOME lists the connection as idle: it is tracked, and all its requests have ended. But the
+ *   store has no registrations of it: they ended while the store served another broker, or by a new
+ *   policy.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
  *

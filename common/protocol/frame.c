@@ -171,10 +171,8 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
 
 /* 3. A frame to the plugin */
 
-#define REPLY_TRACKED   1
-#define REPLY_UNTRACKED 2
-#define REPLY_MESSAGE   4
-#define REPLY_FLAGS     7
+#define REPLY_TRACKING 3
+#define REPLY_MESSAGE  4
 
 #define NOTIFICATION_LAST 1
 
@@ -182,22 +180,13 @@ void frame_to_plugin_append(struct buf *buf) {
         wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
 }
 
-static void append_kind(struct buf *buf, enum frame_to_plugin_kind kind, uint8_t flags) {
+static void append_kind(struct buf *buf, enum frame_to_plugin_kind kind, uint64_t flags) {
         wire_append_number(buf, kind, 1);
         wire_append_number(buf, flags, 1);
 }
 
 static void append_reply(struct buf *buf, const struct frame_reply *reply) {
-        uint8_t flags = 0;
-
-        if (reply->is_tracked)
-                flags |= REPLY_TRACKED;
-        if (reply->is_untracked)
-                flags |= REPLY_UNTRACKED;
-        if (reply->has_message)
-                flags |= REPLY_MESSAGE;
-
-        append_kind(buf, FRAME_REPLY, flags);
+        append_kind(buf, FRAME_REPLY, reply->tracking | (reply->has_message ? REPLY_MESSAGE : 0));
         wire_append_number(buf, reply->number, 8);
         wire_append_blob(buf, reply->properties);
         wire_append_blob(buf, reply->payload);
@@ -251,17 +240,14 @@ uint64_t frame_recipient(const struct frame_notification *notification, size_t i
 }
 
 static struct frame_reply read_reply(struct wire_reader *reader) {
-        uint8_t flags = read_flags(reader, REPLY_FLAGS);
-        struct frame_reply reply = {
-                .is_tracked = flags & REPLY_TRACKED,
-                .is_untracked = flags & REPLY_UNTRACKED,
-                .has_message = flags & REPLY_MESSAGE,
-        };
+        uint8_t flags = read_flags(reader, REPLY_TRACKING | REPLY_MESSAGE);
+        struct frame_reply reply = { .tracking = flags & REPLY_TRACKING,
+                                     .has_message = flags & REPLY_MESSAGE };
 
         reply.number = read_positive(reader);
         reply.properties = read_properties(reader);
         reply.payload = wire_read_blob(reader);
-        if ((reply.is_tracked && reply.is_untracked) ||
+        if (reply.tracking > FRAME_UNTRACKED ||
             (!reply.has_message && reply.properties.length + reply.payload.length > 0))
                 reader->has_failed = true;
         return reply;

@@ -116,8 +116,8 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
  *                                   blob  user properties
  *                                   blob  payload
  *
- * Flags of a reply: 1 the connection is tracked from now on, 2 it is not tracked any more (not
- * both); 4 the plugin publishes the message (otherwise the blobs are empty).
+ * Flags of a reply: 3 enum frame_tracking; 4 the plugin publishes the message (otherwise the blobs
+ * are empty).
  */
 
 enum frame_to_plugin_kind {
@@ -127,9 +127,12 @@ enum frame_to_plugin_kind {
         FRAME_END = 4,
 };
 
+/* Whether the connection of the request is tracked from now on. */
+enum frame_tracking { FRAME_TRACKING_UNCHANGED, FRAME_TRACKED, FRAME_UNTRACKED };
+
 struct frame_reply {
         uint64_t number; /* of the request; above 0 */
-        bool is_tracked, is_untracked;
+        enum frame_tracking tracking;
         bool has_message;
         struct slice properties; /* user properties, in their order; the plugin adds all other properties */
         struct slice payload;

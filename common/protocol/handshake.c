@@ -40,15 +40,10 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
 #define WELCOME_GUARDED  1
 #define WELCOME_TAKEOVER 2
 
-#define CONNECTION_TRACKED 1
-#define CONNECTION_PENDING 2
-#define CONNECTION_SIZE    9
+#define CONNECTION_IDLE 1
 
 void handshake_connection_append(struct buf *connections, const struct handshake_connection *connection) {
-        uint8_t flags = (uint8_t)((connection->is_tracked ? CONNECTION_TRACKED : 0) |
-                                  (connection->is_pending ? CONNECTION_PENDING : 0));
-
-        wire_append_number(connections, flags, 1);
+        wire_append_number(connections, connection->is_idle ? CONNECTION_IDLE : 0, 1);
         wire_append_number(connections, connection->number, 8);
 }
 
@@ -67,13 +62,10 @@ static int read_connection(struct slice *connections, struct handshake_connectio
         struct wire_reader reader = { .rest = *connections };
         uint64_t flags = wire_read_number(&reader, 1), number = wire_read_number(&reader, 8);
 
-        if (reader.has_failed || flags == 0 || flags > (CONNECTION_TRACKED | CONNECTION_PENDING) ||
-            number == 0)
+        if (reader.has_failed || flags > CONNECTION_IDLE || number == 0)
                 return -EBADMSG;
 
-        *ret_connection = (struct handshake_connection){ .number = number,
-                                                         .is_tracked = flags & CONNECTION_TRACKED,
-                                                         .is_pending = flags & CONNECTION_PENDING };
+        *ret_connection = (struct handshake_connection){ .number = number, .is_idle = flags };
         *connections = reader.rest;
         return 0;
 }

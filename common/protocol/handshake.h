@@ -42,7 +42,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *        2      8  broker run
  *       10      8  delivered
  *       18         then for each connection, in any order:
- *                  1  flags: 1 tracked, 2 pending; the others are 0, not both are 0
+ *                  1  flags: 1 idle; the others are 0
  *                  8  number, above 0
  */
 struct handshake_welcome {
@@ -62,11 +62,10 @@ struct handshake_welcome {
         struct slice connections; /* handshake_next_connection() */
 };
 
-/* A connection that is open, in WELCOME. */
+/* An open connection in WELCOME. It is tracked, or has requests that have not ended, or both. */
 struct handshake_connection {
         uint64_t number;
-        bool is_tracked;
-        bool is_pending; /* it has requests that have not ended */
+        bool is_idle; /* all its requests have ended: so it is tracked */
 };
 
 /* Append a connection to the bytes for handshake_welcome.connections. */

@@ -313,7 +313,7 @@ static void kick_stale(struct pipeline *pipeline, struct slice connections) {
         struct handshake_connection connection;
 
         while (handshake_next_connection(&connections, &connection))
-                if (connection.is_tracked && !connection.is_pending &&
+                if (connection.is_idle &&
                     !engine_registration_of_connection(pipeline->state->engine, connection.number))
                         frames_out_kick(&pipeline->frames_out, connection.number);
         frames_out_flush(&pipeline->frames_out);

@@ -10,12 +10,12 @@
 /* 1. Replies */
 
 /* The registrations of the request's connection, after the batch. */
-static void set_tracked(const struct pipeline *pipeline, const struct pending_reply *pending,
-                        struct frame_reply *reply) {
+static enum frame_tracking tracking(const struct pipeline *pipeline, const struct pending_reply *pending) {
         if (pending->verb != VERB_KEYNOTIFY)
-                return;
-        reply->is_tracked = engine_registration_of_connection(pipeline->state->engine, pending->connection);
-        reply->is_untracked = !reply->is_tracked;
+                return FRAME_TRACKING_UNCHANGED;
+        return engine_registration_of_connection(pipeline->state->engine, pending->connection)
+                       ? FRAME_TRACKED
+                       : FRAME_UNTRACKED;
 }
 
 /*
@@ -25,10 +25,9 @@ static void set_tracked(const struct pipeline *pipeline, const struct pending_re
 static void publish_in_frame(struct pipeline *pipeline, const struct pending_reply *pending,
                              const struct message *message) {
         struct frames_out *frames_out = &pipeline->frames_out;
-        struct frame_reply reply = { .number = pending->number };
+        struct frame_reply reply = { .number = pending->number, .tracking = tracking(pipeline, pending) };
         uint16_t id;
 
-        set_tracked(pipeline, pending, &reply);
         if (message && pending->is_replied_by_plugin &&
             frames_out_reply(frames_out, &reply, message) != -EMSGSIZE)
                 return;

@@ -28,6 +28,10 @@ void connection_free(struct plugin *plugin, struct connection *connection) {
         free(connection);
 }
 
+bool connection_is_reported(const struct connection *connection) {
+        return connection->is_tracked || connection->n_kept > 0;
+}
+
 void connections_deinit(struct plugin *plugin) {
         struct connections *connections = &plugin->connections;
         struct connection *connection, *next;
@@ -138,14 +142,10 @@ struct connection *connections_find(const struct connections *connections, uint6
 }
 
 void connections_append_welcome(const struct connections *connections, struct buf *bytes) {
-        for (const struct connection *c = connections->by_client; c; c = c->by_client.next) {
-                struct handshake_connection connection = { .number = c->number,
-                                                           .is_tracked = c->is_tracked,
-                                                           .is_pending = c->n_kept > 0 };
-
-                if (connection.is_tracked || connection.is_pending)
-                        handshake_connection_append(bytes, &connection);
-        }
+        for (const struct connection *c = connections->by_client; c; c = c->by_client.next)
+                if (connection_is_reported(c))
+                        handshake_connection_append(bytes, &(struct handshake_connection){
+                                                                   c->number, .is_idle = c->n_kept == 0 });
 }
 
 static void schedule_kick(struct connections *connections, struct connection *connection) {

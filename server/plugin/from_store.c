@@ -134,8 +134,9 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
 
         if (!record)
                 return 0;
-        if (reply->is_tracked || reply->is_untracked)
-                connections_track(&plugin->connections, record->connection, reply->is_tracked);
+        if (reply->tracking != FRAME_TRACKING_UNCHANGED)
+                connections_track(&plugin->connections, record->connection,
+                                  reply->tracking == FRAME_TRACKED);
         if (reply->has_message)
                 r = reply_publish(record, reply);
         if (r == -ENOMEM)

@@ -272,6 +272,12 @@ void connections_close(struct plugin *plugin, const struct mosquitto *client);
 /* Free a connection that has ended and has no records. */
 void connection_free(struct plugin *plugin, struct connection *connection);
 
+/*
+ * Whether WELCOME lists the connection, and its end is reported: it is tracked, or a request that
+ * has not ended may register.
+ */
+bool connection_is_reported(const struct connection *connection);
+
 /* Return NULL if no open connection has this number. */
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 

@@ -45,18 +45,13 @@ static void dequeue(struct records *records, struct record *record) {
                 DL_DELETE2(records->by_arrival, record, arrival_prev, arrival_next);
 }
 
-/* The store needs no report of the end if it has not seen a request that may have registered. */
-static bool is_end_needed(const struct connection *connection) {
-        return connection->is_tracked || connection->n_kept > 0;
-}
-
 /* Free a request, and the connection if its end waits only for this request. */
 static void request_drop(struct plugin *plugin, struct record *request) {
         struct connection *connection = request->connection;
 
         record_free(request);
         connection->n_kept--;
-        if (!connection->is_closed || is_end_needed(connection) || connection->end.number > 0)
+        if (!connection->is_closed || connection_is_reported(connection) || connection->end.number > 0)
                 return;
         dequeue(&plugin->records, &connection->end);
         connection_free(plugin, connection);
@@ -84,7 +79,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
 }
 
 void records_add_end(struct plugin *plugin, struct connection *connection) {
-        if (!is_end_needed(connection)) {
+        if (!connection_is_reported(connection)) {
                 connection_free(plugin, connection);
                 return;
         }

@@ -170,9 +170,8 @@ static void make_welcome(struct slice *input, struct buf *text) {
 
         for (size_t n = input_below(input, 4); n > 0; n--) {
                 struct handshake_connection connection = { .number = 1 + input_below(input, 4),
-                                                           .is_tracked = input_chance(input, 70) };
+                                                           .is_idle = input_chance(input, 70) };
 
-                connection.is_pending = !connection.is_tracked || input_chance(input, 30);
                 handshake_connection_append(&connections, &connection);
         }
         welcome.connections = buf_slice(&connections);

@@ -404,8 +404,7 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
         case FRAME_REPLY:
                 record.reply = (struct frame_reply){ .number = number ? number : 1,
                                                      .has_message = input_chance(input, 70),
-                                                     .is_tracked = input_chance(input, 50) };
-                record.reply.is_untracked = !record.reply.is_tracked && input_chance(input, 50);
+                                                     .tracking = input_below(input, 3) };
                 buf_append_format(text, "+%llu", (unsigned long long)record.reply.number);
                 if (record.reply.has_message)
                         record.reply.payload = buf_slice(text);

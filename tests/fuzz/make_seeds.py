@@ -184,7 +184,7 @@ CONTROL = numbered(
 HELLO = bytes([0, 8, 0, 0, 7, 8]) + b"instance"
 REQUEST = bytes([2, 12, 1, 0, 3, 0, 3, 0, 1, 1, 0, 3]) + b"abc" + bytes([1, 0, 0])
 # Frames of the store: a reply that tracks the connection, and an end; a notification; no record.
-REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 0, 2, 1, 0, 0, 0, 9])
+REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 1, 2, 1, 0, 0, 0, 9])
 NOTIFY = bytes([0, 9, 0, 0, 1, 3, 0, 1, 0, 1, 0, 0, 1]) + b"k"
 EMPTY = bytes([0, 9, 0, 0, 0])
 DROP = bytes([0, 7, 2, 0, 255])

@@ -287,8 +287,10 @@ static void check_reply(struct world *world, const struct frame_reply *reply) {
         const struct model_record *record = model_plugin_find(&world->broker.plugin, reply->number);
         struct message message = { .payload = reply->payload };
 
-        check_trace("  reply %" PRIu64 "%s%s%s %.*s", reply->number, reply->is_tracked ? " tracked" : "",
-                    reply->is_untracked ? " untracked" : "", reply->has_message ? "" : " without a message",
+        check_trace("  reply %" PRIu64 "%s%s%s %.*s", reply->number,
+                    reply->tracking == FRAME_TRACKED ? " tracked" : "",
+                    reply->tracking == FRAME_UNTRACKED ? " untracked" : "",
+                    reply->has_message ? "" : " without a message",
                     (int)(reply->payload.length > 2 ? reply->payload.length - 2 : 0),
                     (const char *)reply->payload.data);
         CHECK(record, "each reply belongs to a request that is kept");

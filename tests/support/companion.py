@@ -116,7 +116,7 @@ class Welcome:
     is_takeover: bool
     broker_run: int
     delivered: int
-    tracked: set  # numbers, as text
+    idle: set  # numbers, as text
     pending: set
 
 
@@ -124,8 +124,8 @@ def welcome(text):
     version, flags, run, delivered = struct.unpack_from("!BBQQ", text)
     assert version == VERSION and flags < 4
     connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
-    return Welcome(bool(flags & 1), bool(flags & 2), run, delivered, {str(number) for flags, number in connections if flags & 1},
-                   {str(number) for flags, number in connections if flags & 2})
+    return Welcome(bool(flags & 1), bool(flags & 2), run, delivered, {str(number) for flags, number in connections if flags},
+                   {str(number) for flags, number in connections if not flags})
 
 
 @dataclass

@@ -389,8 +389,7 @@ static void append_connections(const struct model_plugin *plugin, struct buf *co
                         handshake_connection_append(
                                 connections,
                                 &(struct handshake_connection){ .number = connection->number,
-                                                                .is_tracked = connection->is_tracked,
-                                                                .is_pending = connection->n_requests > 0 });
+                                                                .is_idle = connection->n_requests == 0 });
 }
 
 static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello,
@@ -467,8 +466,8 @@ static void receive_reply(struct model_plugin *plugin, const struct frame_reply 
 
         if (!record)
                 return;
-        if (reply->is_tracked || reply->is_untracked)
-                record->connection->is_tracked = reply->is_tracked;
+        if (reply->tracking != FRAME_TRACKING_UNCHANGED)
+                record->connection->is_tracked = reply->tracking == FRAME_TRACKED;
         if (reply->has_message)
                 publish_reply(plugin, &record->record.request, reply->properties, reply->payload);
         end_up_to(plugin, reply->number, true);

@@ -207,7 +207,7 @@ class Peer(Connection):
         self._messages = [message for message in self._messages if message.topic != SYS + "frame"]
         for message in early:
             self._take_frame(message)
-        return self.welcome.tracked
+        return self.welcome.idle
 
     def serve(self):
         assert self.subscribe(INVOKE) == 1

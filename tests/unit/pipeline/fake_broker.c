@@ -46,8 +46,9 @@ static void add_reply(struct broker *broker, const struct frame_reply *reply) {
         struct message message = { .payload = reply->payload, .qos = 1 };
 
         cr_assert_not_null(record, "a reply to a request that is not kept");
-        if (reply->is_tracked || reply->is_untracked)
-                add_number(broker, reply->is_tracked ? "tracked" : "untracked", record->record.connection);
+        if (reply->tracking != FRAME_TRACKING_UNCHANGED)
+                add_number(broker, reply->tracking == FRAME_TRACKED ? "tracked" : "untracked",
+                           record->record.connection);
         if (!reply->has_message)
                 return;
         message.topic = record->record.request.response_topic;

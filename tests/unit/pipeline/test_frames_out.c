@@ -100,7 +100,8 @@ Test(frames_out, has_the_records_in_their_order) {
         struct slice records;
 
         cr_expect_eq(notify(7, 2, 0), 0);
-        cr_expect_eq(frames_out_reply(&frames_out, &(struct frame_reply){ .number = 3, .is_tracked = true },
+        cr_expect_eq(frames_out_reply(&frames_out,
+                                      &(struct frame_reply){ .number = 3, .tracking = FRAME_TRACKED },
                                       &message),
                      0);
         frames_out_kick(&frames_out, 9);
@@ -124,7 +125,7 @@ Test(frames_out, has_the_records_in_their_order) {
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
         cr_expect_eq(record.reply.number, 3);
-        cr_expect(record.reply.is_tracked && !record.reply.is_untracked && record.reply.has_message);
+        cr_expect(record.reply.tracking == FRAME_TRACKED && record.reply.has_message);
         cr_expect(slice_equal(record.reply.payload, S("+OK\r\n")));
         cr_assert(frame_property_next(&record.reply.properties, &property));
         cr_expect(slice_equal(property.name, S("a")) && slice_equal(property.value, S("b")));
@@ -146,12 +147,13 @@ Test(frames_out, has_a_reply_without_a_message) {
         struct frame_to_plugin_record record;
         struct slice records;
 
-        frames_out_reply(&frames_out, &(struct frame_reply){ .number = 3, .is_untracked = true }, NULL);
+        frames_out_reply(&frames_out, &(struct frame_reply){ .number = 3, .tracking = FRAME_UNTRACKED },
+                         NULL);
         frames_out_flush(&frames_out);
         records = records_of(0);
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
-        cr_expect(record.reply.is_untracked && !record.reply.has_message);
+        cr_expect(record.reply.tracking == FRAME_UNTRACKED && !record.reply.has_message);
 }
 
 Test(frames_out, does_not_count_on_an_acknowledgement) {

@@ -47,9 +47,8 @@ static void say_welcome(const struct message *message) {
         buf_append_format(&said, "welcome %lu, delivered %lu%s:", (unsigned long)welcome.broker_run,
                           (unsigned long)welcome.delivered, welcome.is_takeover ? ", takeover" : "");
         while (handshake_next_connection(&welcome.connections, &connection))
-                buf_append_format(&said, " %lu%s%s", (unsigned long)connection.number,
-                                  connection.is_tracked ? " tracked" : "",
-                                  connection.is_pending ? " pending" : "");
+                buf_append_format(&said, " %lu%s", (unsigned long)connection.number,
+                                  connection.is_idle ? " idle" : " pending");
         buf_append_string(&said, "\n");
         free(text);
 }
@@ -216,8 +215,7 @@ static void add_reply(uint64_t number, const char *payload) {
 /* The reply says whether the connection is tracked. */
 static void set_tracked(uint64_t number, bool is_tracked) {
         const struct frame_reply reply = { .number = number,
-                                           .is_tracked = is_tracked,
-                                           .is_untracked = !is_tracked };
+                                           .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED };
 
         cr_assert_eq(frames_out_reply(&frames_out, &reply, NULL), 0);
 }
@@ -525,7 +523,7 @@ Test(model_plugin, welcome_lists_tracked_and_pending_connections) {
         request("c", 9, "3");
         end_up_to(2);
         say_hello();
-        expect_said("welcome 42, delivered 0: 9 pending 7 tracked\n");
+        expect_said("welcome 42, delivered 0: 9 pending 7 idle\n");
 }
 
 Test(model_plugin, another_instance_disconnects_tracked_clients) {

@@ -256,7 +256,7 @@ Test(session, waits_for_the_required_plugin) {
 
 Test(session, takes_welcome) {
         struct handshake_welcome welcome = { .is_guarded = true, .broker_run = BROKER_RUN, .delivered = 9 };
-        struct handshake_connection connection = { .number = 7, .is_tracked = true };
+        struct handshake_connection connection = { .number = 7, .is_idle = true };
         struct buf connections = { 0 };
 
         handshake_connection_append(&connections, &connection);

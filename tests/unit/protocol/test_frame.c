@@ -199,13 +199,13 @@ static const struct {
           S("\x01\x05" N7 PROPERTIES_BLOB "\0\0\0\x05+OK\r\n"),
           { .kind = FRAME_REPLY,
             .reply = { .number = 7,
-                       .is_tracked = true,
+                       .tracking = FRAME_TRACKED,
                        .has_message = true,
                        .properties = S(PROPERTIES),
                        .payload = S("+OK\r\n") } } },
         { "a reply without a message",
           S("\x01\x02" N7 NONE NONE),
-          { .kind = FRAME_REPLY, .reply = { .number = 7, .is_untracked = true } } },
+          { .kind = FRAME_REPLY, .reply = { .number = 7, .tracking = FRAME_UNTRACKED } } },
         { "an empty reply",
           S("\x01\x04" MAX NONE NONE),
           { .kind = FRAME_REPLY, .reply = { .number = UINT64_MAX, .has_message = true } } },
@@ -230,8 +230,7 @@ static const struct {
 
 static void expect_reply(const struct frame_reply *a, const struct frame_reply *e, const char *name) {
         cr_expect_eq(a->number, e->number, "%s", name);
-        cr_expect_eq(a->is_tracked, e->is_tracked, "%s", name);
-        cr_expect_eq(a->is_untracked, e->is_untracked, "%s", name);
+        cr_expect_eq(a->tracking, e->tracking, "%s", name);
         cr_expect_eq(a->has_message, e->has_message, "%s", name);
         cr_expect(slice_equal(a->properties, e->properties), "%s", name);
         cr_expect(slice_equal(a->payload, e->payload), "%s", name);

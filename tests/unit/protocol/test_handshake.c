@@ -64,9 +64,8 @@ Test(handshake, rejects_a_malformed_hello) {
 
 Test(handshake, reads_the_welcome_that_it_writes) {
         static const struct handshake_connection connections[] = {
-                { .number = 7, .is_tracked = true },
-                { .number = 0x0102030405060708, .is_tracked = true, .is_pending = true },
-                { .number = UINT64_MAX, .is_pending = true },
+                { .number = 7, .is_idle = true },
+                { .number = UINT64_MAX },
         };
         struct handshake_welcome welcome = { .is_takeover = true,
                                              .broker_run = 0x0102030405060708,
@@ -79,8 +78,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text),
-                              S("\x07\x02" RUN DELIVERED "\x01" N7 "\x03" RUN "\x02" DELIVERED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x07\x02" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(!parsed.is_guarded && parsed.is_takeover);
@@ -89,8 +87,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         for (size_t i = 0; i < N_ROWS(connections); i++) {
                 cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
-                cr_expect_eq(connection.is_tracked, connections[i].is_tracked, "row %zu", i);
-                cr_expect_eq(connection.is_pending, connections[i].is_pending, "row %zu", i);
+                cr_expect_eq(connection.is_idle, connections[i].is_idle, "row %zu", i);
         }
         cr_expect_not(handshake_next_connection(&parsed.connections, &connection));
         buf_deinit(&numbers);
@@ -115,8 +112,7 @@ static const struct {
         { "a cut in the head", S("\x07\0" RUN "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },
-        { "a connection without a flag", S(HEAD "\0" N7) },
-        { "a connection with an unknown flag", S(HEAD "\x04" N7) },
+        { "a connection with an unknown flag", S(HEAD "\x02" N7) },
 };
 
 Test(handshake, rejects_a_malformed_welcome) {
