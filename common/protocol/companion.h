@@ -194,7 +194,8 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * A frame to the plugin, at QoS 0 (struct frame_to_plugin_record). The plugin processes the records
- * in their order. If the plugin has no memory to receive a frame, it disconnects the store.
+ * in their order. If the plugin has no memory for a record, it ignores all later frames, and skips a
+ * number of its own frames, so that the store sends HELLO.
  *
  * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no
  * more. All records up to this request have ended. A reply without a message only says the latter: the store publishes the reply itself, or

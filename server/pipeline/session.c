@@ -204,10 +204,12 @@ static void receive_frame(struct session *session, const struct message *message
                 break;
         default:
                 log_limited(&session->frame_limit, LOG_WARNING,
-                            r == FRAMES_IN_MALFORMED ? "frame of the plugin ignored: it is malformed; the "
-                                                       "plugin sends its requests again"
-                                                     : "the broker has dropped a frame of the plugin, which "
-                                                       "sends its requests again");
+                            r == FRAMES_IN_MALFORMED
+                                    ? "frame of the plugin ignored: it is malformed; the "
+                                      "plugin sends its requests again"
+                                    : "the broker has dropped a frame of the plugin, or had "
+                                      "no memory for a frame of the store; the plugin sends "
+                                      "its requests again");
         }
         event->type = SESSION_EVENT_FRAME_MISSING;
 }

@@ -100,6 +100,7 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
                 return r;
 
         plugin->hello_client = sender;
+        plugin->has_frame_failed = false;
         plugin->is_other_version = false;
         plugin->n_untaken = 0;
         to_store_send(plugin, COMPANION_FRAMES_MAX);
@@ -199,6 +200,10 @@ static int process_records(struct plugin *plugin, struct slice records) {
         return 0;
 }
 
+/*
+ * If memory is short, skip the number of a frame to the store: the store sends HELLO, and repeats
+ * what was not processed.
+ */
 static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct slice records;
         int r;
@@ -206,19 +211,13 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
         r = frame_to_plugin_read((struct slice){ message->payload, message->payloadlen }, &records);
         if (r < 0)
                 return r;
-        r = process_records(plugin, records);
-        if (r == 0)
-                to_store_send(plugin, COMPANION_FRAMES_MAX);
-        return r;
-}
-
-/*
- * If memory is short, the store's connection ends: after the next HELLO, the store repeats all
- * that was not processed.
- */
-static void fail_store(struct plugin *plugin, const struct mosquitto *client) {
-        plugin->failed_client = client;
-        plugin->hello_client = NULL;
+        if (process_records(plugin, records) == -ENOMEM) {
+                plugin->has_frame_failed = true;
+                plugin->to_store.n_frames++;
+                plugin->to_store.is_frame_due = true;
+        }
+        to_store_send(plugin, COMPANION_FRAMES_MAX);
+        return 0;
 }
 
 /* 3. Messages */
@@ -231,13 +230,12 @@ static const char *const topics[] = { COMPANION_HELLO, COMPANION_FRAME_TO_PLUGIN
  */
 static bool is_accepted(const struct plugin_load *load, const struct mosquitto *sender, bool is_hello) {
         return mosquitto_client_id(sender) && acl_is_store(load, sender) &&
-               (is_hello || sender == load->plugin->hello_client);
+               (is_hello || (sender == load->plugin->hello_client && !load->plugin->has_frame_failed));
 }
 
 /*
- * Ignore a malformed message: the broker closes the connection on an error, so a store of another
- * version could not connect. Return an error if memory is short: the store then connects again, and
- * WELCOME tells it what the plugin has.
+ * Ignore a malformed message: most releases of mosquitto close the connection on an error, so a
+ * store of another version could not connect. Return an error if memory is short for WELCOME.
  */
 static int on_control(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;
@@ -252,10 +250,8 @@ static int on_control(int event, void *event_data, void *userdata) {
                 return MOSQ_ERR_SUCCESS;
 
         r = is_hello ? handle_hello(load->plugin, message) : handle_frame(load->plugin, message);
-        if (r == -ENOMEM) {
-                fail_store(load->plugin, message->client);
+        if (r == -ENOMEM)
                 return MOSQ_ERR_NOMEM;
-        }
         if (r < 0)
                 mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: malformed message ignored: topic=%s",
                                      message->topic);
@@ -281,19 +277,4 @@ int from_store_register(struct plugin_load *load) {
 void from_store_unregister(struct plugin_load *load) {
         for (size_t i = 0; i < ARRAY_LENGTH(topics); i++)
                 mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, topics[i]);
-}
-
-void from_store_kick_failed(struct plugin *plugin) {
-        if (!plugin->failed_client)
-                return;
-        plugin->failed_client = NULL;
-        if (plugin->store_client_id)
-                mosquitto_kick_client_by_clientid(plugin->store_client_id, true);
-}
-
-void from_store_forget(struct plugin *plugin, const struct mosquitto *client) {
-        if (plugin->hello_client == client)
-                plugin->hello_client = NULL;
-        if (plugin->failed_client == client)
-                plugin->failed_client = NULL;
 }

@@ -157,18 +157,13 @@ struct plugin {
 
         struct notification_position position;
         /*
-         * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or after
-         * a frame could not be processed for lack of memory: no frame is sent or accepted until the
-         * next HELLO.
+         * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or if
+         * memory was short for WELCOME: no frame is sent or accepted until the next HELLO.
          */
         const struct mosquitto *hello_client;
-        /*
-         * The store's connection, if memory was short for a message of it; not dereferenced. The
-         * next tick ends it.
-         */
-        const struct mosquitto *failed_client;
-        bool has_ticked;  /* the broker has sent a tick: some releases send none */
-        bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
+        bool has_frame_failed; /* memory was short for a frame of the store: none is accepted until HELLO */
+        bool has_ticked;       /* the broker has sent a tick: some releases send none */
+        bool is_log_seen;      /* a line of the broker's log has reached the plugin since the last HELLO */
         struct line_limit too_many_limit, unavailable_limit, dropped_limit;
 
         /* Options of any load: the last one counts. */
@@ -426,16 +421,6 @@ void authentication_forget(struct plugin *plugin, const struct mosquitto *client
 /* Register for the control topics. Returns 0 or -ENOMEM. */
 int from_store_register(struct plugin_load *load);
 void from_store_unregister(struct plugin_load *load);
-
-/*
- * Kick the store if memory was short for one of its messages since the last tick. Most
- * releases of mosquitto end the connection themselves, because the callback has failed. 2.0.15 to
- * 2.0.22 ignore the result of a callback for a control topic. Call at a tick.
- */
-void from_store_kick_failed(struct plugin *plugin);
-
-/* Call at the end of each connection: it may be that of hello_client or failed_client. */
-void from_store_forget(struct plugin *plugin, const struct mosquitto *client);
 
 /* replies.c */
 

@@ -77,7 +77,8 @@ static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
 
         (void)event;
         requests_drop_staged(load->plugin);
-        from_store_forget(load->plugin, disconnect->client);
+        if (disconnect->client == load->plugin->hello_client)
+                load->plugin->hello_client = NULL;
         authentication_forget(load->plugin, disconnect->client);
         connections_close(load->plugin, disconnect->client);
         return MOSQ_ERR_SUCCESS;
@@ -108,7 +109,6 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         (void)event;
         plugin->has_ticked = true;
         requests_drop_staged(plugin);
-        from_store_kick_failed(plugin);
         connections_kick_scheduled(plugin);
         plugin_check_deadlines(plugin);
         to_store_send(plugin, 1);

@@ -107,6 +107,10 @@ class PluginBroker(Broker):
         self.wait_for_log("reloading config", after=seen)
 
 
+class FrameMissing(Exception):
+    """The plugin has skipped the number of a frame, because memory was short for a frame of the store."""
+
+
 class Peer(Connection):
     """A fake statestored: a connection that speaks the companion protocol with the plugin.
 
@@ -136,10 +140,12 @@ class Peer(Connection):
             self._take_frame(self._messages.pop())
 
     def _take_frame(self, message):
-        """Every frame can be decrypted, and none is missing."""
+        """Every frame can be decrypted. None is missing, unless memory is short in the plugin."""
         assert (message.qos, message.retain, message.user) == (0, False, [])
         frame = companion.read_frame(companion.open_box(message.payload, self.frame_key))
         self.n_frames += 1
+        if frame.number == self.n_frames + 1:
+            raise FrameMissing
         assert frame.number == self.n_frames
         self.frames.append(frame)
         self.records += frame.records
@@ -190,7 +196,7 @@ class Peer(Connection):
         return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode(), self.run, self.n_hellos), **more)
 
     def hello(self, instance="instance-1"):
-        """Return the numbers of the tracked connections that are open."""
+        """Return the numbers of the open connections that are tracked and whose requests have ended."""
         self.n_hellos += 1
         key = os.urandom(companion.KEY_SIZE)
         self.frame_key = None
