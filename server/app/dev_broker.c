@@ -23,12 +23,13 @@
 
 struct dev_broker {
         struct child *child;
+        uv_timer_t restart_timer;
         struct endpoint endpoint;
         char host[INET_ADDRSTRLEN];
         char mosquitto[PATH_MAX];
         char plugin[PATH_MAX];
-        int reserved_fd; /* the socket that reserves the port; -1: none */
-        bool is_running;
+        int reserved_fd;  /* the socket that reserves the port, also while no broker runs; -1: none */
+        bool was_running; /* stays true during an outage */
         char last_error[CHILD_LINE_MAX];
 };
 
@@ -119,8 +120,10 @@ static int write_configuration(const struct server *server, const struct dev_bro
         return fd;
 }
 
-static int bind_any(int fd, uint16_t *ret_port) {
-        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+static int bind_port(int fd, uint16_t *ret_port) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_port = htons(*ret_port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         socklen_t length = sizeof(address);
         int one = 1;
 
@@ -134,9 +137,9 @@ static int bind_any(int fd, uint16_t *ret_port) {
 }
 
 /*
- * Reserve a free TCP port on 127.0.0.1 for a process that will listen there with SO_REUSEADDR.
- * Until the socket is closed, the kernel does not assign the port to processes that request any
- * port. Returns the socket or -errno.
+ * Reserve the TCP port *ret_port, or a free one if it is 0, on 127.0.0.1 for a process that will
+ * listen there with SO_REUSEADDR. Until the socket is closed, the kernel does not assign the port to
+ * processes that request any port. Returns the socket or -errno.
  */
 static int reserve_port(uint16_t *ret_port) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -145,17 +148,11 @@ static int reserve_port(uint16_t *ret_port) {
         if (fd < 0)
                 return -errno;
 
-        r = bind_any(fd, ret_port);
+        r = bind_port(fd, ret_port);
         if (r == 0)
                 return fd;
         close(fd);
         return r;
-}
-
-static void release_port(struct dev_broker *dev) {
-        if (dev->reserved_fd >= 0)
-                close(dev->reserved_fd);
-        dev->reserved_fd = -1;
 }
 
 static void on_line(void *userdata, const char *line) {
@@ -166,11 +163,10 @@ static void on_line(void *userdata, const char *line) {
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
                 snprintf(dev->last_error, sizeof(dev->last_error), "%s", line);
         /* mosquitto logs "mosquitto version X running" when it accepts connections */
-        if (dev->is_running || !strstr(line, " running"))
+        if (dev->was_running || !strstr(line, " running"))
                 return;
 
-        dev->is_running = true;
-        release_port(dev);
+        dev->was_running = true;
         if (!server->is_stopping && server_open_link(server) < 0)
                 server_stop(server, EXIT_FAILURE);
 }
@@ -180,7 +176,6 @@ static void on_ended(void *userdata) {
         struct dev_broker *dev = server->dev_broker;
 
         dev->child = child_stop(dev->child);
-        release_port(dev);
         if (server->is_stopping)
                 return;
 
@@ -193,6 +188,7 @@ static void on_ended(void *userdata) {
         server_stop(server, EXIT_FAILURE);
 }
 
+/* Returns 0 or -errno; the cause is logged. */
 static int start_child(struct server *server) {
         const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended, .userdata = server };
         struct dev_broker *dev = server->dev_broker;
@@ -200,19 +196,27 @@ static int start_child(struct server *server) {
         int conf_fd;
         int r;
 
-        dev->endpoint.port = server->config.port;
-        if (server->config.port == 0) {
-                dev->reserved_fd = reserve_port(&dev->endpoint.port);
-                if (dev->reserved_fd < 0)
-                        return dev->reserved_fd;
-        }
         conf_fd = write_configuration(server, dev);
-        if (conf_fd < 0)
-                return conf_fd;
-
-        r = child_start(&dev->child, &server->loop, arguments, conf_fd, &callbacks);
-        close(conf_fd);
+        r = conf_fd < 0 ? conf_fd : child_start(&dev->child, &server->loop, arguments, conf_fd, &callbacks);
+        if (conf_fd >= 0)
+                close(conf_fd);
+        if (r < 0)
+                log_error("cannot start mosquitto: %s", strerror(-r));
         return r;
+}
+
+static void start_again(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        if (start_child(server) < 0)
+                server_stop(server, EXIT_FAILURE);
+}
+
+void server_interrupt_dev_broker(struct server *server, int64_t duration_ms) {
+        struct dev_broker *dev = server->dev_broker;
+
+        dev->child = child_stop(dev->child);
+        uv_timer_start(&dev->restart_timer, start_again, (uint64_t)duration_ms, 0);
 }
 
 int server_start_dev_broker(struct server *server) {
@@ -223,7 +227,14 @@ int server_start_dev_broker(struct server *server) {
                 return -ENOMEM;
 
         server->dev_broker = dev;
-        dev->reserved_fd = -1;
+        uv_timer_init(&server->loop, &dev->restart_timer);
+        dev->restart_timer.data = server;
+        dev->endpoint.port = server->config.port;
+        dev->reserved_fd = reserve_port(&dev->endpoint.port);
+        if (dev->reserved_fd < 0 && dev->endpoint.port == 0) {
+                log_error("cannot start: no TCP port is free: %s", strerror(-dev->reserved_fd));
+                return dev->reserved_fd;
+        }
         snprintf(dev->host, sizeof(dev->host), "%s",
                  strcmp(server->config.dev_listen, "0.0.0.0") == 0 ? "127.0.0.1"
                                                                    : server->config.dev_listen);
@@ -239,10 +250,7 @@ int server_start_dev_broker(struct server *server) {
                 log_warning(
                         "--dev-listen %s: all clients that reach this machine may read and write every key",
                         server->config.dev_listen);
-        r = start_child(server);
-        if (r < 0)
-                log_error("cannot start mosquitto: %s", strerror(-r));
-        return r;
+        return start_child(server);
 }
 
 void server_stop_dev_broker(struct server *server) {
@@ -254,7 +262,8 @@ void server_free_dev_broker(struct server *server) {
         if (!server->dev_broker)
                 return;
 
-        release_port(server->dev_broker);
+        if (server->dev_broker->reserved_fd >= 0)
+                close(server->dev_broker->reserved_fd);
         free(server->dev_broker);
         server->dev_broker = NULL;
 }

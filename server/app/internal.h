@@ -75,6 +75,11 @@ struct server {
         struct dev_broker *dev_broker; /* NULL: none */
         struct http_server *http;      /* NULL: none */
         struct control *control;       /* NULL: none */
+        /* Of test control: asked for, and not begun. It begins when the link is down. */
+        struct {
+                enum outage_of of;
+                int64_t duration_ms; /* 0: none */
+        } next_outage;
 
         struct store_view view; /* what the HTTP pages show; view.disconnected is the text below */
         char disconnected[STATUS_MAX];
@@ -140,6 +145,9 @@ void server_warn_of_unguarded_client_id(struct server *server);
 
 /* link_callbacks.c: the callbacks of the link, and sending. */
 
+/* For test control. userdata is the server. */
+outage_function server_begin_outage;
+
 /* Start to connect. Returns 0, -ENOMEM, or -EINVAL (logged) if a setting or a file is unusable. */
 int server_open_link(struct server *server);
 
@@ -181,6 +189,9 @@ void server_start_watchdog(struct server *server);
  * broker ends. Returns 0 or -errno; the cause is logged.
  */
 int server_start_dev_broker(struct server *server);
+
+/* Stop the private broker as a crash would, and start it again on the same port after duration_ms. */
+void server_interrupt_dev_broker(struct server *server, int64_t duration_ms);
 void server_stop_dev_broker(struct server *server);
 void server_free_dev_broker(struct server *server);
 const struct endpoint *server_dev_broker_endpoint(const struct server *server);

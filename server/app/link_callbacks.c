@@ -42,6 +42,25 @@ static void server_on_down(void *userdata, const char *cause) {
         server->is_attempt_refused = false;
         pipeline_disconnected(server->pipeline);
         server_update_status(server);
+        if (server->next_outage.duration_ms > 0 && server->next_outage.of == OUTAGE_OF_BROKER)
+                server_interrupt_dev_broker(server, server->next_outage.duration_ms);
+        server->next_outage.duration_ms = 0;
+}
+
+int server_begin_outage(void *userdata, enum outage_of of, int64_t duration_ms) {
+        struct server *server = userdata;
+
+        if (of == OUTAGE_OF_BROKER && !server->dev_broker)
+                return -ENOTSUP;
+        if (server->next_outage.duration_ms > 0)
+                return -EBUSY;
+
+        log_info("test control: outage of the %s for %lld ms", of == OUTAGE_OF_BROKER ? "broker" : "store",
+                 (long long)duration_ms);
+        server->next_outage.of = of;
+        server->next_outage.duration_ms = duration_ms;
+        link_pause(server->link, (uint64_t)duration_ms);
+        return 0;
 }
 
 static void server_on_refused(void *userdata, const struct refusal *refusal) {

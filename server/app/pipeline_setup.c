@@ -42,7 +42,7 @@ static int open_control(struct server *server) {
         log_warning("--control: all clients of the broker can empty this store, move its clock, inject "
                     "faults, and read the requests of other clients with their keys and values, whatever "
                     "the policy grants; use it for tests only");
-        return control_new(&server->control, server->pipeline);
+        return control_new(&server->control, server->pipeline, server_begin_outage, server);
 }
 
 CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)

@@ -18,6 +18,7 @@
 
 #define WAIT_TIMEOUT_MS     5000
 #define WAIT_TIMEOUT_MAX_MS 600000
+#define OUTAGE_MAX_MS       3600000
 
 struct control_call {
         struct control *control;
@@ -213,6 +214,27 @@ static int expire(struct control_call *call) {
         if (r == -ENOENT)
                 return call_refuse(call, "there is no such key");
         return r == -ENODATA ? call_refuse(call, "the key has no deadline: it was set without PX") : r;
+}
+
+/* outage */
+
+static int begin_outage(struct control_call *call) {
+        bool of_broker = call->n_words > 0 && slice_equal_string(call->words[0], "broker");
+        int64_t duration_ms;
+        int r;
+
+        if (call->n_words != 2 || (!of_broker && !slice_equal_string(call->words[0], "store")) ||
+            parse_duration(call->words[1], &duration_ms) < 0 || duration_ms == 0 ||
+            duration_ms > OUTAGE_MAX_MS)
+                return call_refuse(
+                        call, "broker or store, and a duration from 1ms to 1h, was expected after outage");
+        r = call->control->begin_outage(call->control->outage_userdata,
+                                        of_broker ? OUTAGE_OF_BROKER : OUTAGE_OF_STORE, duration_ms);
+        if (r == -ENOTSUP)
+                return call_refuse(call,
+                                   "only statestored --dev can stop its broker: the store did not start "
+                                   "this one");
+        return r == -EBUSY ? call_refuse(call, "another outage is about to begin") : r;
 }
 
 /* fault */
@@ -457,6 +479,7 @@ static const struct {
         { .name = "seed", .execute = set_seed },
         { .name = "clock", .execute = set_clock },
         { .name = "expire", .execute = expire },
+        { .name = "outage", .execute = begin_outage },
         { .name = "fault", .execute = set_fault },
         { .name = "requests", .execute = list_requests },
         { .name = "notifications", .execute = list_notifications },
@@ -468,9 +491,9 @@ static int execute_command(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
-        return call_refuse(
-                call, "reset, seed, clock, expire, fault, requests, notifications, watchers or wait-for was "
-                      "expected");
+        return call_refuse(call,
+                           "reset, seed, clock, expire, outage, fault, requests, notifications, watchers or "
+                           "wait-for was expected");
 }
 
 /*

@@ -253,13 +253,16 @@ int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns
         return remaining_ns;
 }
 
-int control_new(struct control **ret_control, struct pipeline *pipeline) {
+int control_new(struct control **ret_control, struct pipeline *pipeline, outage_function *begin_outage,
+                void *userdata) {
         struct control *control = calloc(1, sizeof(*control));
 
         if (!control)
                 return -ENOMEM;
 
         control->pipeline = pipeline;
+        control->begin_outage = begin_outage;
+        control->outage_userdata = userdata;
         control->hooks = (struct hooks){
                 .control = control_execute,
                 .request = control_on_request,

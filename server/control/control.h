@@ -17,6 +17,7 @@
  *     seed TEXT                               set all keys of a text (records/seed.h)
  *     clock advance DURATION | freeze | resume | skew CLIENT DURATION
  *     expire KEY                              expire a key before its deadline
+ *     outage broker | store DURATION          see outage_function
  *     fault RULE... | list                    see control/faults.h
  *     fault clear [client ID] [key PATTERN]
  *     requests [SELECTION...] [after N]       see control/journal.h
@@ -31,8 +32,21 @@
  */
 struct control;
 
-/* Attach test control to the pipeline, which must outlive it. Returns 0 or -ENOMEM. */
-int control_new(struct control **ret_control, struct pipeline *pipeline);
+enum outage_of { OUTAGE_OF_BROKER, OUTAGE_OF_STORE };
+
+/*
+ * Begin an outage when the replies so far are with the broker: stop the broker and start it again
+ * after duration_ms, or disconnect the store from the broker for this time. Returns 0; -ENOTSUP if
+ * the store did not start the broker; -EBUSY if another outage has not begun yet.
+ */
+typedef int outage_function(void *userdata, enum outage_of of, int64_t duration_ms);
+
+/*
+ * Attach test control to the pipeline, which must outlive it. userdata is passed to begin_outage.
+ * Returns 0 or -ENOMEM.
+ */
+int control_new(struct control **ret_control, struct pipeline *pipeline, outage_function *begin_outage,
+                void *userdata);
 
 /*
  * Reply with an error to a message on TOPIC_CONTROL, for a store without test control: otherwise the

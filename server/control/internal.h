@@ -56,6 +56,8 @@ struct request_wait {
 
 struct control {
         struct pipeline *pipeline;
+        outage_function *begin_outage;
+        void *outage_userdata;
         struct hooks hooks;
         struct test_clock clock;
         struct now real; /* the real time of the current wake-up */

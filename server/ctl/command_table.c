@@ -200,6 +200,8 @@ static const char test_help[] =
         "                              refused, because their timestamps are ahead of the clock\n"
         "  clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
         "  expire KEY                  expire the key now; it must have been set with PX\n"
+        "  outage broker DURATION      stop the broker of statestored --dev, and start it again\n"
+        "  outage store DURATION       disconnect the store from the broker for a time\n"
         "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
         "                              kick; drop-notification, notify-twice\n"
@@ -225,10 +227,11 @@ static const char test_help[] =
 #define SELECTION_WORDS "client verb key"
 
 static const struct command_words test_words[] = {
-        { "", "reset seed clock expire fault requests notifications watchers wait-for" },
+        { "", "reset seed clock expire outage fault requests notifications watchers wait-for" },
         { "reset", "client key" },
         { "seed", "FILE" },
         { "clock", "advance freeze resume skew" },
+        { "outage", "broker store" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
                    "clear " SELECTION_WORDS " count probability seed" },
         { "requests", SELECTION_WORDS " after" },

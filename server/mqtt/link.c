@@ -43,9 +43,10 @@ struct link {
         size_t n_subscribed; /* SUBACKs received */
         bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        uv_timer_t timer;      /* the next attempt, or the timeout of closing */
-        uint64_t backoff_ms;   /* the next pause */
-        unsigned int n_faults; /* number of faults in succession: note_end() */
+        uv_timer_t timer;        /* the next attempt, or the timeout of closing */
+        uint64_t backoff_ms;     /* the next pause */
+        uint64_t asked_pause_ms; /* link_pause(): the next pause instead of the backoff; 0: none */
+        unsigned int n_faults;   /* number of faults in succession: note_end() */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published at QoS 1, not yet acknowledged */
         uint64_t n_outstanding_bytes;
@@ -94,9 +95,12 @@ static void finish_close(struct link *link) {
  * libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding,
  * its queue is empty.
  */
+static bool is_all_sent(const struct link *link) {
+        return link->n_outstanding <= link->send_maximum && !mqtt_client_wants_write(link->client);
+}
+
 static void close_if_all_is_sent(struct link *link) {
-        if (link->state == LINK_CLOSING && link->n_outstanding <= link->send_maximum &&
-            !mqtt_client_wants_write(link->client))
+        if (link->state == LINK_CLOSING && is_all_sent(link))
                 finish_close(link);
 }
 
@@ -137,11 +141,16 @@ static uint64_t jitter(uint64_t pause_ms) {
 }
 
 static void wait_and_retry(struct link *link) {
-        uint64_t pause_ms = link->backoff_ms;
+        uint64_t pause_ms = jitter(link->backoff_ms);
 
         link->state = LINK_WAITING;
-        link->backoff_ms = pause_ms * 2 < BACKOFF_MAX_MS ? pause_ms * 2 : BACKOFF_MAX_MS;
-        uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
+        link->backoff_ms = link->backoff_ms * 2 < BACKOFF_MAX_MS ? link->backoff_ms * 2 : BACKOFF_MAX_MS;
+        if (link->asked_pause_ms > 0) {
+                pause_ms = link->asked_pause_ms;
+                link->asked_pause_ms = 0;
+                link->backoff_ms = BACKOFF_MIN_MS;
+        }
+        uv_timer_start(&link->timer, attempt, pause_ms, 0);
 }
 
 /* libmosquitto has dropped, or drops when it connects, the messages at QoS 0 that are not written. */
@@ -361,6 +370,17 @@ static void discard_session(struct link *link) {
         reconnect_now(link, "reconnecting with a new session");
 }
 
+/* Disconnect as link_close() does, so that the broker has read all packets when down() is called. */
+static void disconnect_for_pause(struct link *link) {
+        if (link->asked_pause_ms == 0 || link->state != LINK_UP || !is_all_sent(link))
+                return;
+
+        mqtt_client_disconnect_gracefully(link->client, false);
+        forget_connection(link);
+        link->config.callbacks.down(link->config.callbacks.userdata, "disconnected for a pause");
+        wait_and_retry(link);
+}
+
 static void link_on_packets_written(void *userdata, bool has_read) {
         struct link *link = userdata;
         bool had_room = link_has_room(link);
@@ -375,6 +395,7 @@ static void link_on_packets_written(void *userdata, bool has_read) {
                 link->config.callbacks.packets_written(link->config.callbacks.userdata);
         close_if_all_is_sent(link);
         discard_session(link);
+        disconnect_for_pause(link);
 }
 
 /* 5. The interface. */
@@ -429,6 +450,10 @@ static void count_published(struct link *link, const struct message *message, in
         } else if (link->n_unwritten_bytes > 0 || mqtt_client_wants_write(link->client)) {
                 link->n_unwritten_bytes += n_bytes; /* until link_on_packets_written() */
         }
+}
+
+void link_pause(struct link *link, uint64_t pause_ms) {
+        link->asked_pause_ms = pause_ms;
 }
 
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id) {

@@ -107,6 +107,13 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
+ * When everything that was published is written, disconnect without ending the session, and start the
+ * next attempt after pause_ms, at least 1. If the connection ends before that, the pause begins then.
+ * down() is called at the beginning of the pause.
+ */
+void link_pause(struct link *link, uint64_t pause_ms);
+
+/*
  * Publish at the QoS of the message, 0 or 1. Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX (QoS 1);
  * -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT; -ENOMEM. After
  * an error the message is not sent.

@@ -6,6 +6,8 @@
  * real time. The store must continue whatever the fault rules do to other replies.
  */
 
+#include <errno.h>
+
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -61,6 +63,9 @@ static const char *const dictionary[] = {
         "[{\"key\":\"value\"}]",
         "{\"key\":\"a\",\"value\":\"b\"}",
         "36500d",
+        "outage",
+        "broker",
+        "store",
 };
 #define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
@@ -104,6 +109,12 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         world->n_sent++;
         *ret_id = ++world->last_id ? world->last_id : ++world->last_id;
         return 0;
+}
+
+static int begin_outage(void *userdata, enum outage_of of, int64_t duration_ms) {
+        (void)userdata;
+        ASSERT(duration_ms > 0);
+        return of == OUTAGE_OF_BROKER ? -ENOTSUP : 0;
 }
 
 __attribute__((noreturn)) static void fatal(void *userdata) {
@@ -226,7 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);
-        ASSERT(control_new(&world.control, world.pipeline) == 0);
+        ASSERT(control_new(&world.control, world.pipeline, begin_outage, NULL) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));
 
         for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)

@@ -197,6 +197,8 @@ def test_tests_that_share_a_double_do_not_disturb_each_other(double, control):
     ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
     ("clock", "skew", "a"),
     ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("reset", "key"), ("reset", "key", ""), ("reset", "verb", "SET"),
+    ("outage",), ("outage", "broker"), ("outage", "client", "1s"), ("outage", "store", "0s"), ("outage", "store", "3600001ms"),
+    ("outage", "store", "1s", "2s"),
     ("reset", "key", "a", "key", "b"), ("fault", "clear", "x"), ("fault", "clear", "verb", "SET"), ("seed",),
     ("seed", "{"), ("seed", "", ""), ("RESET",), ("expire",), ("expire", "missing"), ("expire", "a", "b"), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
     ("fault", "delay", "0s"), ("fault", "error", ""), ("fault", "error", "a\nb"), ("fault", "quota", "count", "0"),

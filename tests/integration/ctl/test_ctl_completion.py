@@ -100,7 +100,7 @@ def zsh_action(*words):
 
 def test_zsh_proposes_the_words_of_test():
     assert set(zsh_action("test", "").strip("()").split()) == bash_proposes("test", "")
-    for word in "clock", "fault", "requests", "wait-for":
+    for word in "clock", "outage", "fault", "requests", "wait-for":
         assert set(zsh_action("test", word, "").strip("()").split()) == bash_proposes("test", word, "")
     assert zsh_action("test", "seed", "") == "_files"
 
@@ -113,6 +113,7 @@ def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
 
         assert bash_proposes("test", "") == refused("unknown") - {"or", "was", "expected"}
         assert refused("fault", "unknown") - {"or", "was", "expected"} <= bash_proposes("test", "fault", "")
+        assert bash_proposes("test", "outage", "") == {"broker", "store"} <= refused("outage")
         for words in ["fault", "quota"], ["requests"], ["wait-for"]:
             assert refused(*words, "unknown", "x") - {"or", "was", "expected"} <= bash_proposes("test", *words, "")
         assert double.stop() == 0

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <criterion/criterion.h>
+#include <errno.h>
 
+#include "base/array.h"
 #include "control/control.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
+
+static struct outage_note {
+        enum outage_of of;
+        int64_t duration_ms;
+        int result;
+} outage;
+
+static int note_outage(void *userdata, enum outage_of of, int64_t duration_ms) {
+        (void)userdata;
+        outage.of = of;
+        outage.duration_ms = duration_ms;
+        return outage.result;
+}
 
 /* Create a pipeline with --control; free it with tear_down(). */
 static struct control *set_up(struct broker *broker) {
         struct control *control;
 
         broker_init(broker, broker_config());
-        cr_assert_eq(control_new(&control, broker->pipeline), 0);
+        cr_assert_eq(control_new(&control, broker->pipeline, note_outage, NULL), 0);
         control_now(control, broker->now);
         return control;
 }
@@ -155,6 +170,37 @@ Test(control, pattern_that_takes_too_long_is_refused) {
                 cr_assert_eq(broker.n_sent, 1);
                 cr_expect(slice_starts_with(broker_sent_message(&broker, 0)->payload,
                                             slice_from_string(refused)));
+        }
+        tear_down(&broker, control);
+}
+
+Test(control, outage_is_begun_or_refused) {
+        static const struct {
+                struct slice words[WORDS_MAX];
+                struct outage_note note;
+                const char *reply;
+        } cases[] = {
+                { { S("outage"), S("broker"), S("1h") }, { OUTAGE_OF_BROKER, 3600000, 0 }, "control:+OK " },
+                { { S("outage"), S("store"), S("1ms") }, { OUTAGE_OF_STORE, 1, 0 }, "control:+OK " },
+                { { S("outage"), S("broker"), S("1s") },
+                  { OUTAGE_OF_BROKER, 1000, -ENOTSUP },
+                  "control:-ERR only statestored --dev can stop its broker: the store did not start this "
+                  "one " },
+                { { S("outage"), S("store"), S("1s") },
+                  { OUTAGE_OF_STORE, 1000, -EBUSY },
+                  "control:-ERR another outage is about to begin " },
+        };
+        struct control *control;
+        struct broker broker;
+
+        control = set_up(&broker);
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                outage = (struct outage_note){ .result = cases[i].note.result };
+                broker_forget(&broker);
+                ask_words(&broker, cases[i].words);
+                cr_expect_str_eq(broker_sent(&broker), cases[i].reply);
+                cr_expect_eq(outage.of, cases[i].note.of);
+                cr_expect_eq(outage.duration_ms, cases[i].note.duration_ms);
         }
         tear_down(&broker, control);
 }

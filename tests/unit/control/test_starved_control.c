@@ -59,7 +59,7 @@ static void world_init(struct world *world) {
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
         cr_assert_eq(broker_state(&state, &engine, world->real), 0);
         cr_assert_eq(pipeline_new(&world->pipeline, &config, state, NULL), 0);
-        cr_assert_eq(control_new(&world->control, world->pipeline), 0);
+        cr_assert_eq(control_new(&world->control, world->pipeline, NULL, NULL), 0);
         pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
         finish_work(world);
 }
@@ -271,7 +271,7 @@ Test(starved_control, is_created_completely_or_not_at_all) {
 
         broker_init(&broker, broker_config());
         memory_starve(1, 1);
-        cr_expect_eq(control_new(&control, broker.pipeline), -ENOMEM);
+        cr_expect_eq(control_new(&control, broker.pipeline, NULL, NULL), -ENOMEM);
         memory_stop_failing();
         cr_expect_null(control);
         cr_expect(broker_replies_with(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));
