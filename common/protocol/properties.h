@@ -6,6 +6,8 @@
 #define PROPERTY_FENCE              "__ft"
 #define PROPERTY_SOURCE_ID          "__srcId"
 #define PROPERTY_VERSION            "__protVer"
+#define PROPERTY_DETAILS            "details"
+#define PROPERTY_EXPIRES_IN         "expires_in_ms"
 #define PROPERTY_STATUS             "__stat"
 #define PROPERTY_STATUS_TEXT        "__stMsg"
 #define PROPERTY_FAULT_NAME         "__propName"

@@ -40,6 +40,7 @@ static const struct fault_text {
 
 void encoder_deinit(struct encoder *encoder) {
         buf_deinit(&encoder->payload);
+        buf_deinit(&encoder->token);
 }
 
 /* Set the fields that all messages of the store have in common. */
@@ -58,14 +59,17 @@ static void encoder_add_property(struct message *message, struct slice name, str
         message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
 }
 
+static enum hlc_style hlc_style_of(const struct encoder *encoder) {
+        return encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED;
+}
+
 static void encoder_add_version(struct encoder *encoder, struct message *message, struct version version) {
         struct hlc hlc = { version.wall_ms, version.counter, encoder->node_id };
         size_t length;
 
         ASSERT(hlc.node.length <= NODE_ID_MAX);
 
-        length = hlc_format_numbers(encoder->version, hlc,
-                                    encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
+        length = hlc_format_numbers(encoder->version, hlc, hlc_style_of(encoder));
         memcpy(encoder->version + length, hlc.node.data, hlc.node.length);
         length += hlc.node.length;
         encoder->version[length] = '\0';
@@ -109,12 +113,33 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
         return outcome_payload(encoder, reply->outcome);
 }
 
+static void add_details(struct encoder *encoder, const struct reply *reply, struct message *message) {
+        struct hlc token;
+        size_t length;
+
+        encoder_add_property(message, SLICE_LITERAL(PROPERTY_DETAILS), SLICE_LITERAL("1"));
+        if (reply->expires_in_ms > 0) {
+                length = format_uint64(encoder->expires_in_ms, (uint64_t)reply->expires_in_ms, 1);
+                encoder->expires_in_ms[length] = '\0';
+                encoder_add_property(message, SLICE_LITERAL(PROPERTY_EXPIRES_IN),
+                                     slice_from_string(encoder->expires_in_ms));
+        }
+        if (entry_fence(reply->entry, &token)) {
+                hlc_append(&encoder->token, token, hlc_style_of(encoder));
+                encoder_add_property(message, SLICE_LITERAL(PROPERTY_FENCE),
+                                     slice_from_string(buf_text(&encoder->token)));
+        }
+}
+
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
         buf_reset(&encoder->payload);
+        buf_reset(&encoder->token);
         encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
         if (reply->has_version)
                 encoder_add_version(encoder, ret_message, reply->version);
-        return buf_failed(&encoder->payload) ? -ENOMEM : 0;
+        if (reply->has_details)
+                add_details(encoder, reply, ret_message);
+        return buf_failed(&encoder->payload) || buf_failed(&encoder->token) ? -ENOMEM : 0;
 }
 
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload,
@@ -191,6 +216,10 @@ struct packet_limits encoder_packet_limits(const struct encoder *encoder, uint64
                 .reply_bytes = n_bytes + 3 /* Property Length */ + 5 /* Message Expiry Interval */ +
                                TEXT_PROPERTY_BYTES("") /* Correlation Data */ +
                                USER_PROPERTY_BYTES(PROPERTY_STATUS, STATUS_OK),
+                .details_bytes =
+                        USER_PROPERTY_BYTES(PROPERTY_DETAILS, "1") +
+                        USER_PROPERTY_BYTES(PROPERTY_EXPIRES_IN, "9223372036855") +
+                        USER_PROPERTY_BYTES(PROPERTY_FENCE, "9223372036854775807:18446744073709551615:"),
         };
 }
 

@@ -25,11 +25,9 @@ const char *request_fault_label(enum request_fault fault) {
 void invocation_properties(const struct decoder *decoder,
                            struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
         const struct slice names[INVOCATION_PROPERTIES_MAX] = {
-                SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                SLICE_LITERAL(PROPERTY_FENCE),
-                SLICE_LITERAL(PROPERTY_SOURCE_ID),
-                SLICE_LITERAL(PROPERTY_VERSION),
-                slice_from_string(decoder->persistence_name),
+                SLICE_LITERAL(PROPERTY_TIMESTAMP), SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID), SLICE_LITERAL(PROPERTY_VERSION),
+                SLICE_LITERAL(PROPERTY_DETAILS),   slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));
@@ -217,6 +215,8 @@ static void decode(const struct decoder *decoder, const struct message *message,
                         .user = sender.username,
                         .timestamp_text = message_property(message, PROPERTY_TIMESTAMP),
                         .fence_text = message_property(message, PROPERTY_FENCE),
+                        .wants_details = slice_equal(message_property(message, PROPERTY_DETAILS),
+                                                     SLICE_LITERAL("1")),
                         .wants_persistence =
                                 decoder->persistence_name &&
                                 slice_equal(message_property(message, decoder->persistence_name),

@@ -94,5 +94,5 @@ struct slice invocation_sender(const struct message *message);
  * Return the names of all user properties that invocation_decode() reads. An absent name ends the
  * array. The MQTT client can drop other user properties of received messages.
  */
-#define INVOCATION_PROPERTIES_MAX 6
+#define INVOCATION_PROPERTIES_MAX 7
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

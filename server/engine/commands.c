@@ -12,6 +12,9 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
+/* The longest node id of a token whose text always fits into a user property. */
+#define TOKEN_NODE_MAX (UINT16_MAX - HLC_NUMBERS_MAX)
+
 static void reply_outcome(struct request_step *step, enum outcome outcome) {
         step->reply->outcome = outcome;
 }
@@ -241,23 +244,50 @@ static void execute_set(struct request_step *step) {
         step->reply->execution = entry ? EXECUTION_ORDINARY : EXECUTION_INSERTION;
 }
 
+/*
+ * Return whether the value fits into the reply to a GET, with the details if the client asks for
+ * them. The padded text of the token must fit into a user property: it can be longer than the text
+ * that the client sent, and an imported token has any length.
+ */
+static bool fits_reply(const struct request_step *step, const struct entry *entry) {
+        const struct packet_limits *limits = &step->engine->config.packets;
+        uint64_t limit = max_payload_bytes(limits, step->request);
+        uint64_t n_bytes = resp3_blob_length(entry_value(entry).length);
+        struct hlc token = { 0 };
+
+        if (step->request->wants_details) {
+                entry_fence(entry, &token);
+                n_bytes += limits->details_bytes + token.node.length;
+        }
+        return token.node.length <= TOKEN_NODE_MAX && (limit == 0 || n_bytes <= limit);
+}
+
+static void add_details(const struct request_step *step, struct entry *entry) {
+        int64_t deadline_ns = keyspace_deadline(&step->engine->keyspace, entry);
+        int64_t left_ns = deadline_ns - step->now.mono_ns; /* above 0: the entry has not expired */
+
+        step->reply->has_details = true;
+        if (deadline_ns != DEADLINE_NEVER)
+                step->reply->expires_in_ms = (left_ns - 1) / NS_PER_MS + 1;
+}
+
 static void execute_get(struct request_step *step) {
         struct entry *entry = look_up(step);
-        uint64_t limit;
 
         if (!entry) {
                 reply_outcome(step, OUTCOME_NO_VALUE);
                 return;
         }
 
-        limit = max_payload_bytes(&step->engine->config.packets, step->request);
-        if (limit > 0 && resp3_blob_length(entry_value(entry).length) > limit) {
+        if (!fits_reply(step, entry)) {
                 reply_outcome(step, OUTCOME_REPLY_TOO_LARGE);
                 return;
         }
 
         reply_version(step, OUTCOME_VALUE, entry_version(entry));
         step->reply->entry = entry_ref(entry);
+        if (step->request->wants_details)
+                add_details(step, entry);
 }
 
 /* Delete the key if it has the expected value. expected NULL: any value. */

@@ -28,6 +28,8 @@ struct reply {
         bool has_version;
         struct version version;
         struct entry *entry;    /* PAYLOAD_ENTRY */
+        bool has_details;       /* GET: also encode expires_in_ms and the entry's fencing token */
+        int64_t expires_in_ms;  /* rounded up; 0: the key does not expire */
         struct scan_page *page; /* PAYLOAD_PAGE */
 };
 

@@ -35,7 +35,8 @@ struct packet_limits {
          */
         uint64_t notification_bytes;
 
-        uint64_t reply_bytes; /* of a reply, without payload, response topic and correlation data */
+        uint64_t reply_bytes;   /* of a reply, without payload, response topic and correlation data */
+        uint64_t details_bytes; /* of the details in a reply to GET, without the node id of the token */
 };
 
 struct engine_config {

@@ -25,6 +25,8 @@ struct request {
         bool has_px;                  /* SET */
         int64_t px_ms;                /* time until the key expires; at least 1 */
 
+        bool wants_details; /* GET: the reply has the time until the key expires, and its fencing token */
+
         bool wants_persistence; /* SET: the client asks for storage on disk; see PERSIST_CUSTOM */
 
         bool stop; /* KEYNOTIFY STOP: end the registration */

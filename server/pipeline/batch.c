@@ -55,12 +55,15 @@ static size_t entry_bytes(const struct entry *entry) {
 
 static size_t reply_bytes(const struct pending_reply *pending) {
         const struct reply *reply = &pending->reply;
+        struct hlc token;
         size_t n_bytes = pending->response_topic.length + pending->correlation_data.length +
                          pending->fault_value.length;
 
         switch (outcomes[reply->outcome].built_from) {
         case PAYLOAD_ENTRY:
                 n_bytes += entry_value(reply->entry).length;
+                if (reply->has_details && entry_fence(reply->entry, &token))
+                        n_bytes += token.node.length;
                 break;
         case PAYLOAD_PAGE:
                 for (size_t i = 0; i < reply->page->n_entries; i++)

@@ -34,6 +34,22 @@ static void check_timestamp(const struct message *message, bool has_version, str
                        hlc.counter == version.counter && slice_equal(hlc.node, SLICE_LITERAL("StateStore")));
 }
 
+static void check_details(const struct message *message, const struct reply *reply) {
+        struct slice expires_in = message_property(message, PROPERTY_EXPIRES_IN);
+        struct hlc token, expected;
+        uint64_t number = 0;
+
+        ASSERT(slice_equal(message_property(message, PROPERTY_DETAILS),
+                           reply->has_details ? SLICE_LITERAL("1") : (struct slice){ 0 }));
+        ASSERT(!expires_in.data || (parse_uint64(expires_in, &number) == 0 && number > 0));
+        ASSERT(number == (uint64_t)reply->expires_in_ms);
+        if (reply->has_details && entry_fence(reply->entry, &expected))
+                ASSERT(hlc_parse(message_property(message, PROPERTY_FENCE), &token) == 0 &&
+                       hlc_compare(token, expected) == 0);
+        else
+                ASSERT(!message_property(message, PROPERTY_FENCE).data);
+}
+
 static void check_reply_written(const struct reply *reply) {
         struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = SLICE_LITERAL("StateStore") };
         struct message message;
@@ -44,6 +60,7 @@ static void check_reply_written(const struct reply *reply) {
         ASSERT(encoder_reply(&encoder, reply, &message) == 0);
         ASSERT(slice_equal(message_property(&message, PROPERTY_STATUS), SLICE_LITERAL("200")));
         check_timestamp(&message, reply->has_version, reply->version);
+        check_details(&message, reply);
         for (rest = message.payload; n_items > 0; n_items--) {
                 ASSERT(resp3_read(&rest, &item) == 0);
                 if (item.type == RESP3_ARRAY)
@@ -151,6 +168,8 @@ static void compare_reply(const struct reply *reply, const struct model_effects 
         ASSERT((reply->page != NULL) == (reply->outcome == OUTCOME_PAGE));
         if (reply->entry)
                 ASSERT(slice_equal(entry_value(reply->entry), expected->value));
+        ASSERT(reply->has_details == expected->has_details &&
+               reply->expires_in_ms == expected->expires_in_ms);
         check_reply_written(reply);
 }
 

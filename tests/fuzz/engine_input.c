@@ -120,6 +120,8 @@ void engine_take_request(struct slice *input, const struct input_context *around
                 request->value = engine_values[input_below(input, N_VALUES)];
         if (request->verb == VERB_SET)
                 take_set(input, request);
+        if (request->verb == VERB_GET)
+                request->wants_details = input_chance(input, 50);
         if (request->verb == VERB_KEYNOTIFY)
                 request->stop = input_chance(input, 30);
         if (request->verb == VERB_SCAN) {

@@ -193,8 +193,12 @@ static void do_get(struct model *model, const struct request *request, struct no
         if (is_expired(key, now))
                 key = NULL;
         model_reply(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
-        if (key)
-                effects->value = key->value;
+        if (!key)
+                return;
+        effects->value = key->value;
+        effects->has_details = request->wants_details;
+        if (request->wants_details && key->deadline_ns < INT64_MAX)
+                effects->expires_in_ms = (key->deadline_ns - now.mono_ns + 999999) / 1000000;
 }
 
 static void execute(struct model *model, const struct request *request, struct now now,

@@ -68,7 +68,9 @@ struct model_effects {
         bool has_version;
         struct version version;
         struct slice value; /* OUTCOME_VALUE */
-        size_t n_changes;   /* of watched keys */
+        bool has_details;
+        int64_t expires_in_ms; /* 0: never */
+        size_t n_changes;      /* of watched keys */
         struct model_change changes[MODEL_KEYS_MAX + 1];
 };
 

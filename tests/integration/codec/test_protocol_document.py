@@ -122,6 +122,9 @@ class Exchange:
         user = dict(message.user)
         assert len(user) == len(message.user) and user.keys() == properties.keys(), self.block
         for name, value in properties.items():
+            if name == "expires_in_ms":
+                assert 0 < int(user[name]) <= int(value)
+                continue
             assert self.versions.is_same(value, user[name]), f"{self.block}: {name} is {user[name]}"
 
 

@@ -155,6 +155,38 @@ Test(encoder, encodes_versions_with_the_node_id_of_the_store) {
         }
 }
 
+Test(encoder, encodes_lifetime_and_token_as_details) {
+        const struct hlc token = { 1696374425000, 3, S("client-1") };
+        struct reply reply = { .outcome = OUTCOME_VALUE, .has_details = true, .expires_in_ms = 2999 };
+        struct message message;
+
+        cr_assert_eq(entry_new(&reply.entry, S("k"), S("v"), (struct version){ 1, 2 }, &token), 0);
+        for (int i = 0; i < 2; i++) {
+                encoder.dialect = i == 0 ? DIALECT_SDK : DIALECT_DOCUMENT;
+                cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
+                cr_expect(has_property(&message, "details", S("1")));
+                cr_expect(has_property(&message, "expires_in_ms", S("2999")));
+                cr_expect(has_property(&message, "__ft",
+                                       i == 0 ? S("001696374425000:00003:client-1")
+                                              : S("1696374425000:3:client-1")));
+        }
+        reply.has_details = false;
+        cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
+        cr_expect_eq(message.n_user_properties, 3);
+        reply_deinit(&reply);
+}
+
+Test(encoder, omits_a_lifetime_and_a_token_that_the_key_does_not_have) {
+        struct reply reply = { .outcome = OUTCOME_VALUE, .has_details = true };
+        struct message message;
+
+        cr_assert_eq(entry_new(&reply.entry, S("k"), S("v"), (struct version){ 1, 2 }, NULL), 0);
+        cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
+        cr_expect(has_property(&message, "details", S("1")));
+        cr_expect_eq(message.n_user_properties, 4);
+        reply_deinit(&reply);
+}
+
 Test(encoder, omits_an_absent_version) {
         struct reply versioned = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
         struct reply reply = { .outcome = OUTCOME_NO_VALUE, .version = { 1, 2 } };

@@ -297,6 +297,19 @@ Test(persistence, is_requested_by_a_user_property) {
         }
 }
 
+Test(invocation, asks_for_details_by_a_user_property) {
+        static const struct slice values[] = { S("1"), S("0"), S(""), S("11"), S("true") };
+
+        for (size_t i = 0; i < N_ROWS(values); i++) {
+                struct message message = message_of(PAYLOAD_GET);
+                struct invocation invocation;
+
+                add(&message, S("details"), values[i]);
+                cr_expect_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+                cr_expect_eq(invocation.request.wants_details, i == 0, "row %zu", i);
+        }
+}
+
 static bool is_read(const struct decoder *decoder, const char *name) {
         struct slice names[INVOCATION_PROPERTIES_MAX];
 
@@ -308,7 +321,7 @@ static bool is_read(const struct decoder *decoder, const char *name) {
 }
 
 Test(invocation, names_the_properties_that_it_reads) {
-        static const char *const read[] = { "__ts", "__ft", "__srcId", "__protVer" };
+        static const char *const read[] = { "__ts", "__ft", "__srcId", "__protVer", "details" };
         struct decoder plain = { 0 }, persistent = { .persistence_name = "keep" };
 
         for (size_t i = 0; i < N_ROWS(read); i++) {

@@ -51,13 +51,20 @@ static uint64_t notification_size(size_t client_length, size_t key_length) {
         return size;
 }
 
-/* Return the size of a reply to GET without its payload, response topic and correlation data. */
-static uint64_t reply_size(size_t topic_length, size_t correlation_length) {
-        struct reply reply = { .outcome = OUTCOME_VALUE, .has_version = true, .version = LONGEST };
+/*
+ * Return the size of a reply to GET without its payload, response topic and correlation data.
+ * token: in the details; NULL: no details.
+ */
+static uint64_t reply_size(size_t topic_length, size_t correlation_length, const struct hlc *token) {
+        struct reply reply = { .outcome = OUTCOME_VALUE,
+                               .has_version = true,
+                               .version = LONGEST,
+                               .has_details = token,
+                               .expires_in_ms = INT64_MAX / 1000000 + 1 };
         struct message message;
         uint64_t size;
 
-        cr_assert_eq(entry_new(&reply.entry, zeros_of(1), zeros_of(VALUE_BYTES), LONGEST, NULL), 0);
+        cr_assert_eq(entry_new(&reply.entry, zeros_of(1), zeros_of(VALUE_BYTES), LONGEST, token), 0);
         cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
         message.topic = zeros_of(topic_length);
         message.correlation_data = zeros_of(correlation_length);
@@ -70,6 +77,8 @@ static uint64_t reply_size(size_t topic_length, size_t correlation_length) {
 static const enum dialect dialects[] = { DIALECT_SDK, DIALECT_DOCUMENT };
 
 Test(packet_limits, are_the_sizes_of_the_largest_packets) {
+        const struct hlc token = { INT64_MAX, UINT64_MAX, SLICE_LITERAL("client-1") };
+
         for (size_t i = 0; i < N_ROWS(dialects); i++) {
                 struct packet_limits limits;
 
@@ -78,7 +87,9 @@ Test(packet_limits, are_the_sizes_of_the_largest_packets) {
                 cr_expect_eq(limits.max_bytes, 7);
                 cr_expect_eq(notification_size(ORDINARY_CLIENT_ID_MAX, 1000),
                              limits.notification_bytes + 2 * 1000 + resp3_blob_length(VALUE_BYTES));
-                cr_expect_eq(reply_size(TOPIC_LENGTH_MAX, UINT16_MAX), limits.reply_bytes);
+                cr_expect_eq(reply_size(TOPIC_LENGTH_MAX, UINT16_MAX, NULL), limits.reply_bytes);
+                cr_expect_eq(reply_size(TOPIC_LENGTH_MAX, UINT16_MAX, &token),
+                             limits.reply_bytes + limits.details_bytes + token.node.length);
         }
 }
 
@@ -92,8 +103,8 @@ Test(packet_limits, are_no_smaller_than_other_packets) {
                 limits = encoder_packet_limits(&encoder, 7);
                 size = notification_size(ORDINARY_CLIENT_ID_MAX, 1) - 2 - resp3_blob_length(VALUE_BYTES);
                 cr_expect(size <= limits.notification_bytes && size + 1 >= limits.notification_bytes);
-                cr_expect_eq(reply_size(0, UINT16_MAX), limits.reply_bytes);
-                size = reply_size(1, 16);
+                cr_expect_eq(reply_size(0, UINT16_MAX, NULL), limits.reply_bytes);
+                size = reply_size(1, 16, NULL);
                 cr_expect(size <= limits.reply_bytes && size + 2 >= limits.reply_bytes);
         }
 }

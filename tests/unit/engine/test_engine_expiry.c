@@ -36,6 +36,26 @@ Test(expiry, happens_at_the_exact_nanosecond) {
         }
 }
 
+/* PROTOCOL.md "Details of a key": rounded up, so never 0 for a key that expires. */
+Test(expiry, is_in_the_details_of_a_get) {
+        ask(&world, SET("k", "v", PX(3000)));
+        ask(&world, SET("endless", "v"));
+
+        cr_expect_eq(ask(&world, GET("k", .wants_details = true))->expires_in_ms, 3000);
+        pass_ns(&world, 1);
+        cr_expect_eq(ask(&world, GET("k", .wants_details = true))->expires_in_ms, 3000);
+        pass_ns(&world, 999999);
+        cr_expect_eq(ask(&world, GET("k", .wants_details = true))->expires_in_ms, 2999);
+        pass_ns(&world, INT64_C(2999000000) - 1);
+        cr_expect_eq(ask(&world, GET("k", .wants_details = true))->expires_in_ms, 1);
+        cr_expect_not(ask(&world, GET("k"))->has_details);
+        pass_ns(&world, 1);
+        cr_expect_not(ask(&world, GET("k", .wants_details = true))->has_details);
+
+        cr_expect(ask(&world, GET("endless", .wants_details = true))->has_details);
+        cr_expect_eq(ask(&world, GET("endless", .wants_details = true))->expires_in_ms, 0);
+}
+
 static const struct {
         const char *name;
         int64_t px_ms;

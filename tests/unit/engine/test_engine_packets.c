@@ -84,6 +84,32 @@ Test(packets, limit_the_reply_to_a_get_with_topic_and_correlation) {
                 asked(&world, GET("k", .response_topic = S(FITS FITS FITS), .is_own = true), OUTCOME_VALUE));
 }
 
+Test(packets, limit_the_details_of_a_get_with_the_token) {
+        struct packet_limits limits = { .max_bytes = 99, .reply_bytes = 40, .details_bytes = 12 };
+
+        engine_set_packet_limits(world.engine, limits);
+        ask(&world, SET("k", FITS, FENCE(1, 0, "0123456789")));
+        cr_expect(asked(&world, GET("k", .wants_details = true), OUTCOME_VALUE));
+        cr_expect(asked(&world, GET("k", .wants_details = true, .response_topic = S("t")),
+                        OUTCOME_REPLY_TOO_LARGE));
+        cr_expect(asked(&world, GET("k", .response_topic = S("t")), OUTCOME_VALUE));
+}
+
+/* Padded, or imported, a token may be longer than a user property. */
+Test(packets, limit_the_token_in_the_details_of_a_get) {
+        static uint8_t node[UINT16_MAX];
+        struct request set = SET("k", "v", .has_fence = true);
+
+        engine_set_packet_limits(world.engine, (struct packet_limits){ 0 });
+        set.fence = (struct hlc){ 1, 0, { node, UINT16_MAX - HLC_NUMBERS_MAX } };
+        ask(&world, set);
+        cr_expect(asked(&world, GET("k", .wants_details = true), OUTCOME_VALUE));
+        set.fence = (struct hlc){ 2, 0, { node, UINT16_MAX - HLC_NUMBERS_MAX + 1 } };
+        ask(&world, set);
+        cr_expect(asked(&world, GET("k", .wants_details = true), OUTCOME_REPLY_TOO_LARGE));
+        cr_expect(asked(&world, GET("k"), OUTCOME_VALUE));
+}
+
 Test(packets, are_unlimited_by_default) {
         engine_set_packet_limits(world.engine, (struct packet_limits){ 0 });
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_DONE));
