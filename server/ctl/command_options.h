@@ -67,6 +67,8 @@ struct command_options {
         int64_t lease_ms; /* of a lock */
         const char *name; /* of a candidate; NULL: not given */
         bool watch;
+        bool is_long;
+        bool sort;
 
         bool help;
         bool version;

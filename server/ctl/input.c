@@ -80,7 +80,7 @@ enum exit_code input_import(const char *name, const struct importer *importer) {
         CLEANUP(seed_deinit) struct seed seed;
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
         enum exit_code code = EXIT_DONE, finished = EXIT_DONE;
-        uint64_t n_imported = 0, n_expired = 0;
+        uint64_t n_imported = 0, n_expired = 0, n_without_details = 0;
         int r = seed_open(&seed, name);
 
         if (r < 0) {
@@ -97,6 +97,7 @@ enum exit_code input_import(const char *name, const struct importer *importer) {
                 }
                 code = importer->import(importer->userdata, &record, now_ms);
                 n_imported++;
+                n_without_details += !record.has_details;
         }
         if (importer->finish)
                 finished = importer->finish(importer->userdata);
@@ -108,5 +109,10 @@ enum exit_code input_import(const char *name, const struct importer *importer) {
                          n_imported == 1 ? "key was" : "keys were");
                 return EXIT_USAGE;
         }
+        if (n_without_details > 0)
+                complain("%s: %" PRIu64
+                         " key%s without \"deadline\" and \"token\": such keys never expire, and any "
+                         "client may write them",
+                         LOG_STRING(name), n_without_details, n_without_details == 1 ? "" : "s");
         return print_counts(n_imported, n_expired);
 }

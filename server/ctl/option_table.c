@@ -195,6 +195,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_LOCK    (OPTION_FOR(COMMAND_LOCK) | OPTION_FOR(COMMAND_ELECT))
 #define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_SCAN))
+#define FOR_LISTS   (OPTION_FOR(COMMAND_SCAN) | OPTION_FOR(COMMAND_EXPORT))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
@@ -245,6 +246,9 @@ const struct option ctl_options[] = {
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
             OPTION_FOR(COMMAND_ELECT), option_set_text, name),
         SWITCH("--watch", 0, "print each new leader, until interrupted", OPTION_FOR(COMMAND_LEADER), watch),
+        SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version",
+               OPTION_FOR(COMMAND_SCAN), is_long),
+        SWITCH("--sort", 0, "sort by key; reads all keys before it prints the first", FOR_LISTS, sort),
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
             data_dir),

@@ -102,12 +102,26 @@ static void print_value(struct command_run *run) {
                 fprintf(stderr, "version %s\n", LOG_TEXT(session_reply_version(&run->reply)));
 }
 
+void json_add_details(struct buf *line, const struct session_reply *reply) {
+        struct key_details details;
+
+        if (!session_reply_details(reply, &details))
+                return;
+        if (details.expires_in_ms > 0)
+                json_add_uint(line, "expires_in_ms", details.expires_in_ms);
+        else
+                json_add_bytes(line, "expires_in_ms", (struct slice){ 0 }, false);
+        json_add_bytes(line, "token", details.token, false);
+}
+
 static enum exit_code get_key(struct command_run *run) {
         struct session_request request = request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
-        enum exit_code code = session_ask(run->session, &request, &run->reply);
+        enum exit_code code;
 
+        request.wants_details = run->options->json;
+        code = session_ask(run->session, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (item->type != RESP3_BLOB && item->type != RESP3_NULL)
@@ -118,6 +132,7 @@ static enum exit_code get_key(struct command_run *run) {
                 json_add_bytes(&run->output, "key", run->key, hex);
                 json_add_bytes(&run->output, "value", item->text, hex);
                 json_add_bytes(&run->output, "version", session_reply_version(&run->reply), false);
+                json_add_details(&run->output, &run->reply);
                 json_end(&run->output);
                 output_write(&run->output);
         } else if (item->type == RESP3_BLOB) {

@@ -2,12 +2,19 @@
 
 /* The commands for many keys: scan, and export and import through the broker. */
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
 #include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
 #include "ctl/input.h"
 #include "ctl/run.h"
+#include "protocol/hlc.h"
 
 /* The output is written when it exceeds this number of bytes. */
 #define OUTPUT_BUFFERED_MAX 65536
@@ -21,6 +28,11 @@ typedef enum exit_code key_function(struct command_run *run, struct slice key);
 static void flush_output(struct command_run *run) {
         output_write(&run->output);
         buf_reset(&run->output);
+}
+
+static void flush_long_output(struct command_run *run) {
+        if (run->output.length >= OUTPUT_BUFFERED_MAX)
+                flush_output(run);
 }
 
 /*
@@ -41,8 +53,7 @@ static enum exit_code read_page(struct command_run *run, const struct session_re
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB)
                         return session_print_unexpected_reply(page);
                 code = function(run, item.text);
-                if (run->output.length >= OUTPUT_BUFFERED_MAX)
-                        flush_output(run);
+                flush_long_output(run);
         }
         flush_output(run);
         if (code != EXIT_DONE || output_has_failed())
@@ -77,7 +88,7 @@ static enum exit_code scan(struct command_run *run, const char *pattern, key_fun
         return code;
 }
 
-static const char *pattern_of(const struct command_run *run) {
+const char *pattern_of(const struct command_run *run) {
         return run->options->n_words > 0 ? run->options->words[0] : "*";
 }
 
@@ -92,7 +103,9 @@ static void append_json_key(struct buf *line, struct slice key) {
         buf_append_string(line, "}");
 }
 
-static enum exit_code print_key(struct command_run *run, struct slice key) {
+/* 1. scan */
+
+static void append_key(struct command_run *run, struct slice key) {
         const struct command_options *options = run->options;
 
         if (options->hex) {
@@ -104,12 +117,12 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
         } else {
                 append_printable(&run->output, key, false);
         }
-        buf_append_string(&run->output, "\n");
-        return EXIT_DONE;
 }
 
-enum exit_code command_scan(struct command_run *run) {
-        return scan(run, pattern_of(run), print_key);
+static enum exit_code print_key(struct command_run *run, struct slice key) {
+        append_key(run, key);
+        buf_append_string(&run->output, "\n");
+        return EXIT_DONE;
 }
 
 static enum exit_code add_key(struct command_run *run, struct slice key) {
@@ -124,32 +137,143 @@ enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
         return scan(run, pattern, add_key);
 }
 
-static enum exit_code export_key(struct command_run *run, struct slice key) {
-        CLEANUP(key_record_deinit) struct key_record record = { .deadline_ms = KEY_RECORD_NO_DEADLINE };
-        struct session_request request = { 0 };
+static int compare_keys(const void *a, const void *b) {
+        return slice_compare(buf_slice(a), buf_slice(b));
+}
+
+/* scan() with the pattern of the command; with --sort, in the order of the keys. */
+static enum exit_code scan_for_command(struct command_run *run, key_function *function) {
+        enum exit_code code;
+
+        if (!run->options->sort)
+                return scan(run, pattern_of(run), function);
+
+        code = scan_add_keys(run, pattern_of(run));
+        if (run->n_keys > 0)
+                qsort(run->keys, run->n_keys, sizeof(*run->keys), compare_keys);
+        for (size_t i = 0; i < run->n_keys && code == EXIT_DONE && !output_has_failed(); i++) {
+                code = function(run, buf_slice(&run->keys[i]));
+                flush_long_output(run);
+        }
+        flush_output(run);
+        return code;
+}
+
+/*
+ * Read a key with its details, and append it to run->output with print. A key that was deleted since
+ * it was listed is left out.
+ */
+static enum exit_code read_key(struct command_run *run, struct slice key, key_function *print) {
+        struct session_request request = { .wants_details = true };
         enum exit_code code;
 
         session_request_add_string(&request, "GET");
         session_request_add(&request, key);
         code = session_ask(run->session, &request, &run->reply);
-        if (code != EXIT_DONE)
+        if (code != EXIT_DONE || run->reply.item.type == RESP3_NULL)
                 return code;
-        if (run->reply.item.type == RESP3_NULL)
-                return EXIT_DONE; /* deleted since it was listed */
-        if (run->reply.item.type != RESP3_BLOB)
-                return session_print_unexpected_reply(&run->reply);
+        return run->reply.item.type == RESP3_BLOB ? print(run, key)
+                                                  : session_print_unexpected_reply(&run->reply);
+}
+
+/* 59.9s, 59m59s, 1000h59m */
+static void append_lifetime(struct buf *line, uint64_t lifetime_ms) {
+        uint64_t s = lifetime_ms / 1000;
+
+        if (s < 60)
+                buf_append_format(line, "%.1fs", (double)lifetime_ms / 1000);
+        else if (s < 3600)
+                buf_append_format(line, "%" PRIu64 "m%02" PRIu64 "s", s / 60, s % 60);
+        else
+                buf_append_format(line, "%" PRIu64 "h%02" PRIu64 "m", s / 3600, s / 60 % 60);
+}
+
+/* Append the wall clock of a version in UTC, or the version as it is if it has none. */
+static void append_time(struct buf *line, struct slice version) {
+        struct hlc hlc = { .wall_ms = -1 };
+        char text[64];
+        struct tm utc;
+        time_t s;
+
+        hlc_parse(version, &hlc);
+        s = hlc.wall_ms / MS_PER_S;
+        if (hlc.wall_ms < 0 || !gmtime_r(&s, &utc)) {
+                append_printable(line, version, false);
+                return;
+        }
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        buf_append_format(line, "%s.%03dZ", text, (int)(hlc.wall_ms % MS_PER_S));
+}
+
+static void append_long_json(struct command_run *run, struct slice key) {
+        struct buf *line = &run->output;
+
+        json_begin(line);
+        json_add_bytes(line, "key", key, run->options->hex);
+        json_add_uint(line, "size", run->reply.item.text.length);
+        json_add_details(line, &run->reply);
+        json_add_bytes(line, "version", session_reply_version(&run->reply), false);
+        json_end(line);
+}
+
+static enum exit_code append_long(struct command_run *run, struct slice key) {
+        struct buf *line = &run->output;
+        struct key_details details;
+        const char *none = session_reply_details(&run->reply, &details) ? "-" : "?";
+
+        if (run->options->json) {
+                append_long_json(run, key);
+                return EXIT_DONE;
+        }
+        append_key(run, key);
+        buf_append_format(line, "\t%zu\t", run->reply.item.text.length);
+        if (details.expires_in_ms > 0)
+                append_lifetime(line, details.expires_in_ms);
+        else
+                buf_append_string(line, none);
+        buf_append_string(line, "\t");
+        append_printable(line, details.token.data ? details.token : slice_from_string(none), false);
+        buf_append_string(line, "\t");
+        append_time(line, session_reply_version(&run->reply));
+        buf_append_string(line, "\n");
+        return EXIT_DONE;
+}
+
+static enum exit_code print_long(struct command_run *run, struct slice key) {
+        return read_key(run, key, append_long);
+}
+
+enum exit_code command_scan(struct command_run *run) {
+        return scan_for_command(run, run->options->is_long ? print_long : print_key);
+}
+
+/* 2. export and import */
+
+static enum exit_code append_record(struct command_run *run, struct slice key) {
+        CLEANUP(key_record_deinit) struct key_record record = { .deadline_ms = KEY_RECORD_NO_DEADLINE };
+        struct key_details details;
 
         buf_append_slice(&record.key, key);
         buf_append_slice(&record.value, run->reply.item.text);
         buf_append_slice(&record.version, session_reply_version(&run->reply));
-        if (buf_failed(&record.key) || buf_failed(&record.value) || buf_failed(&record.version))
+        record.has_details = session_reply_details(&run->reply, &details);
+        buf_append_slice(&record.token, details.token);
+        if (details.expires_in_ms > 0 &&
+            __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &record.deadline_ms))
+                record.deadline_ms = KEY_RECORD_NO_DEADLINE;
+        if (buf_failed(&record.key) || buf_failed(&record.value) || buf_failed(&record.version) ||
+            buf_failed(&record.token))
                 return complain_of_memory();
         key_record_write(&record, &run->output);
         return EXIT_DONE;
 }
 
+static enum exit_code export_key(struct command_run *run, struct slice key) {
+        return read_key(run, key, append_record);
+}
+
 enum exit_code command_export(struct command_run *run) {
-        return scan(run, pattern_of(run), export_key);
+        return scan_for_command(run, export_key);
 }
 
 static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {

@@ -41,13 +41,11 @@ struct session {
 };
 
 static const struct slice reply_properties[] = {
-        SLICE_LITERAL(PROPERTY_TIMESTAMP),
-        SLICE_LITERAL(PROPERTY_SOURCE_ID),
-        SLICE_LITERAL(PROPERTY_STATUS),
-        SLICE_LITERAL(PROPERTY_STATUS_TEXT),
-        SLICE_LITERAL(PROPERTY_FAULT_NAME),
-        SLICE_LITERAL(PROPERTY_FAULT_VALUE),
-        { 0 },
+        SLICE_LITERAL(PROPERTY_TIMESTAMP),   SLICE_LITERAL(PROPERTY_DETAILS),
+        SLICE_LITERAL(PROPERTY_EXPIRES_IN),  SLICE_LITERAL(PROPERTY_FENCE),
+        SLICE_LITERAL(PROPERTY_SOURCE_ID),   SLICE_LITERAL(PROPERTY_STATUS),
+        SLICE_LITERAL(PROPERTY_STATUS_TEXT), SLICE_LITERAL(PROPERTY_FAULT_NAME),
+        SLICE_LITERAL(PROPERTY_FAULT_VALUE), { 0 },
 };
 
 /* 1. Callbacks of the connection */
@@ -153,6 +151,8 @@ static int make_properties(struct session *session, const struct session_request
                 session_add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
                 session_add_property(&message, "aio-persistence", "true");
+        if (request->wants_details)
+                session_add_property(&message, PROPERTY_DETAILS, "1");
         return mqtt_properties_new(ret_properties, &message);
 }
 
@@ -230,6 +230,14 @@ void session_reply_deinit(struct session_reply *reply) {
 
 struct slice session_reply_version(const struct session_reply *reply) {
         return message_property(reply->message, PROPERTY_TIMESTAMP);
+}
+
+bool session_reply_details(const struct session_reply *reply, struct key_details *ret_details) {
+        struct slice expires_in = message_property(reply->message, PROPERTY_EXPIRES_IN);
+
+        *ret_details = (struct key_details){ .token = message_property(reply->message, PROPERTY_FENCE) };
+        return message_property(reply->message, PROPERTY_DETAILS).data &&
+               (!expires_in.data || parse_uint64(expires_in, &ret_details->expires_in_ms) == 0);
 }
 
 /* Print an error text of the store, with the request. */

@@ -47,6 +47,7 @@ struct session_request {
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
+        bool wants_details;            /* of GET: see session_reply_details() */
         bool has_no_timestamp;         /* do not advance the store's clock; SET must have a timestamp */
         int64_t timeout_ms;            /* 0: that of the options */
         const char *topic;             /* NULL: the invoke topic of the store */
@@ -83,6 +84,15 @@ void session_reply_deinit(struct session_reply *reply);
 
 /* The version property; absent if there is none. */
 struct slice session_reply_version(const struct session_reply *reply);
+
+/* PROTOCOL.md "Details of a key". The token points into the reply. */
+struct key_details {
+        uint64_t expires_in_ms; /* 0: never */
+        struct slice token;     /* absent: none */
+};
+
+/* Return false if the reply has no details: the store does not know them, or there is no key. */
+bool session_reply_details(const struct session_reply *reply, struct key_details *ret_details);
 
 /*
  * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT

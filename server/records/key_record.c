@@ -18,9 +18,9 @@ void key_record_deinit(struct key_record *record) {
         buf_deinit(&record->token);
 }
 
-static void write_text(struct buf *line, const char *name, const struct buf *text) {
-        if (text->length > 0)
-                json_add_bytes(line, name, buf_slice(text), false);
+static void write_text(struct buf *line, const char *name, const struct buf *text, bool or_null) {
+        if (text->length > 0 || or_null)
+                json_add_bytes(line, name, text->length > 0 ? buf_slice(text) : (struct slice){ 0 }, false);
 }
 
 void key_record_write(const struct key_record *record, struct buf *line) {
@@ -28,10 +28,12 @@ void key_record_write(const struct key_record *record, struct buf *line) {
         json_add_bytes(line, "key", buf_slice(&record->key), false);
         json_add_bytes(line, "value",
                        record->value.length > 0 ? buf_slice(&record->value) : SLICE_LITERAL(""), false);
-        write_text(line, "version", &record->version);
+        write_text(line, "version", &record->version, false);
         if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
                 json_add_uint(line, "deadline", (uint64_t)record->deadline_ms);
-        write_text(line, "token", &record->token);
+        else if (record->has_details)
+                json_add_bytes(line, "deadline", (struct slice){ 0 }, false);
+        write_text(line, "token", &record->token, record->has_details);
         json_end(line);
 }
 
@@ -55,12 +57,13 @@ static bool record_read_bytes(const json_t *object, const char *name, struct buf
                                                             json_string_length(text) }) == 0;
 }
 
-/* Return true also if the member is absent; bytes are then empty. */
+/* Return true also if the member is absent or null; bytes are then empty. */
 static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) {
+        const json_t *text = json_object_get(object, name);
         struct hlc hlc;
 
         buf_reset(bytes);
-        if (!json_object_get(object, name))
+        if (!text || json_is_null(text))
                 return true;
         return record_read_bytes(object, name, bytes) && hlc_parse(buf_slice(bytes), &hlc) == 0;
 }
@@ -69,7 +72,7 @@ static bool read_deadline(const json_t *object, int64_t *ret_deadline_ms) {
         const json_t *deadline = json_object_get(object, "deadline");
 
         *ret_deadline_ms = KEY_RECORD_NO_DEADLINE;
-        if (!deadline)
+        if (!deadline || json_is_null(deadline))
                 return true;
 
         *ret_deadline_ms = json_integer_value(deadline);
@@ -89,6 +92,7 @@ static const char *read_members(const json_t *object, struct key_record *record)
                 return "\"token\" is not wallClock:counter:nodeId";
         if (!read_deadline(object, &record->deadline_ms))
                 return "\"deadline\" is not a number of milliseconds";
+        record->has_details = json_object_get(object, "deadline") || json_object_get(object, "token");
         return NULL;
 }
 

@@ -11,7 +11,7 @@
  *
  * If a key or a value is not valid UTF-8, its member is "key_base64" or "value_base64". The
  * deadline is wall clock time in milliseconds since the Unix epoch. The version, the deadline and
- * the fencing token are optional.
+ * the fencing token are optional. A deadline or token that is null says that the key has none.
  */
 struct key_record {
         struct buf key;
@@ -19,6 +19,7 @@ struct key_record {
         struct buf version;  /* text of an HLC; empty: none */
         struct buf token;    /* text of an HLC; empty: none */
         int64_t deadline_ms; /* KEY_RECORD_NO_DEADLINE: none */
+        bool has_details;    /* the line has a deadline or a token, which may be null */
 };
 
 #define KEY_RECORD_NO_DEADLINE INT64_MAX

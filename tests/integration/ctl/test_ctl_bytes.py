@@ -65,7 +65,8 @@ def test_hex_applies_to_keys_and_values(ctl, client, key):
 def test_json_shows_key_value_and_version(ctl, client, key):
     version = client.request("SET", key, 'say "hö"\n\\\x01\x7f').prop("__ts")
 
-    assert ctl.json("get", key) == {"key": key, "value": 'say "hö"\n\\\x01\x7f', "version": version}
+    assert ctl.json("get", key) == {"key": key, "value": 'say "hö"\n\\\x01\x7f', "version": version,
+                                    "expires_in_ms": None, "token": None}
     assert ctl.ok("get", key, "--json").count(b"\n") == 1
 
 

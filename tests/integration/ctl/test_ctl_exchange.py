@@ -176,6 +176,13 @@ def test_json_shows_a_scanned_key_that_is_not_utf_8_as_base64(site):
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [{"key_base64": "/w=="}, "é"]
 
 
+@pytest.mark.parametrize("user", [[], [("details", "1"), ("expires_in_ms", "soon")]], ids=["unknown", "malformed"])
+def test_details_that_the_store_does_not_tell_are_left_out(site, user):
+    ended = ask_fake(site, b"$5\r\nvalue\r\n", [("__stat", "200"), *user], "get", "key", "--json")
+
+    assert json.loads(ended.stdout) == {"key": "key", "value": "value", "version": None}
+
+
 def test_an_error_cannot_control_the_terminal(site):
     ended = ask_fake(site, b"-ERR " + ESCAPE_SEQUENCE + b"\r\n", [("__stat", "200")], "get", "key")
 

@@ -14,7 +14,7 @@ import pytest
 from support import stored
 from support.ctl import environment
 from support.hlc import Hlc, wall_ms
-from support.process import CTL, PATIENCE
+from support.process import CTL, PATIENCE, wait_until
 from support.stepped_clock import SteppedClock
 
 FENCE = "001696374425000:00000:Client1"
@@ -68,7 +68,7 @@ def test_an_export_of_a_directory_is_complete(directory):
     assert exported["bytes"]["value_base64"] == "AP8="
     assert exported["locked"]["token"] == FENCE
     assert exported["locked"]["deadline"] > 0
-    assert "deadline" not in exported["text"] and "token" not in exported["text"]
+    assert exported["text"]["deadline"] is exported["text"]["token"] is None
 
 
 def test_an_imported_directory_exports_the_same_lines(directory, tmp_path):
@@ -82,8 +82,8 @@ def test_an_imported_directory_exports_the_same_lines(directory, tmp_path):
     before, after = lines(exported), lines(ctl("export", "--data-dir", tmp_path / "other"))
     for old, new in zip(before, after):
         # Opening a directory moves a deadline by less than 4 ms, and only to a later time.
-        assert ("deadline" in old) == ("deadline" in new)
-        assert 0 <= new.pop("deadline", 0) - old.pop("deadline", 0) < 8
+        deadline, moved = old.pop("deadline"), new.pop("deadline")
+        assert deadline == moved or 0 <= moved - deadline < 8
     assert after == before
     assert ctl("check", tmp_path / "other").returncode == 0
 
@@ -139,7 +139,7 @@ def test_a_deadline_beyond_the_range_of_the_clock_is_omitted(tmp_path):
 
     assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=line).stdout == b"1 key imported\n"
     assert [line["key"] for line in lines(ctl("export", "--data-dir", tmp_path / "data"))] == ["far"]
-    assert "deadline" not in lines(ctl("export", "--data-dir", tmp_path / "data"))[0]
+    assert lines(ctl("export", "--data-dir", tmp_path / "data"))[0]["deadline"] is None
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,60 @@ def test_export_and_import_through_the_broker(site):
     assert result.stdout == b"2 keys imported\n", result.stderr
     assert client.request("GET", "a/1").payload == b"$2\r\n\0\xff\r\n"
     assert client.request("GET", "a/2").payload == b"$3\r\ntwo\r\n"
+
+
+def test_a_lock_does_not_become_permanent_by_export_and_import(site):
+    site.start_store()
+    client = site.connect()
+    ctl("set", "lock", "me", "--px", "3s", site=site)
+    ctl("set", "long", "me", "--px", "1h", "--fence", FENCE, site=site)
+    ctl("set", "text", "value", site=site)
+    exported = ctl("export", "--sort", site=site)
+    lock, long, text = lines(exported)
+    assert (lock["token"], long["token"]) == (None, FENCE)
+    assert text["deadline"] is text["token"] is None
+
+    wait_until(lambda: wall_ms() > lock["deadline"], "the lock's lifetime is over")
+    for key in "lock", "text":
+        client.request("DEL", key)
+    client.request("DEL", "long", ft=FENCE)
+    result = ctl("import", "-", site=site, stdin=exported.stdout)
+
+    assert result.stdout == b"2 keys imported, 1 left out: their deadline has passed\n"
+    assert result.stderr == b""
+    assert client.request("GET", "lock").payload == b"$-1\r\n"
+    reply = client.request("GET", "long", user=[("details", "1")])
+    assert 0 < int(reply.prop("expires_in_ms")) < HOUR
+    assert client.request("SET", "long", "you").payload.startswith(b"-ERR a fencing token is required")
+    assert client.request("GET", "text", user=[("details", "1")]).prop("expires_in_ms") is None
+
+
+@pytest.mark.parametrize("text, note", [
+    (jsonl({"key": "k", "value": "v"}, {"key": "l", "value": "v", "deadline": None}, {"key": "m", "value": "v", "token": FENCE}),
+     '-: 1 key without "deadline" and "token": such keys never expire, and any client may write them'),
+    (b'[{"a": "1", "b": "2"}]', '-: 2 keys without "deadline" and "token"'),
+], ids=["lines", "list"])
+def test_an_import_warns_once_of_lines_without_deadline_and_token(site, tmp_path, text, note):
+    site.start_store()
+
+    for result in ctl("import", "-", site=site, stdin=text), ctl("import", "-", "--data-dir", tmp_path / "data", stdin=text):
+        assert result.returncode == 0
+        assert result.stderr.decode().startswith(f"statestorectl: {note}") and result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("offline", [False, True], ids=["broker", "directory"])
+def test_an_export_is_sorted_by_key(site, data, offline):
+    site.start_store("--data-dir", data)
+    keys = [f"{letter}{i}" for letter in ("a", "ä", "B") for i in range(20)]
+    client = site.connect()
+    client.request_all([("SET", key, "v") for key in keys])
+    if offline:
+        site.store.stop()
+
+    result = ctl("export", "--sort", "[aB]*", *(["--data-dir", data] if offline else []), site=site)
+
+    exported = [json.loads(line)["key"] for line in result.stdout.splitlines()]
+    assert exported == sorted(key for key in keys if key[0] in "aB")
 
 
 def test_an_import_accepts_the_lists_that_a_store_accepts_with_seed(site, tmp_path):
@@ -413,7 +467,7 @@ def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):
 @pytest.mark.parametrize("name", ["CONFIG", "PASSWORD_FILE", "TLS_CA_FILE"])
 def test_broker_options_are_not_used_with_a_data_directory(directory, tmp_path, name):
     elsewhere = {f"STATESTORE_{name}": str(tmp_path / "not-to-be-read")}
-    (tmp_path / "lines").write_bytes(jsonl({"key": "k", "value": "v"}))
+    (tmp_path / "lines").write_bytes(jsonl({"key": "k", "value": "v", "deadline": None}))
 
     for arguments in (["check", directory], ["backup", directory, tmp_path / "copy.db"],
                       ["export", "--data-dir", directory], ["import", tmp_path / "lines", "--data-dir", tmp_path / "new"]):

@@ -3,7 +3,9 @@
 
 import json
 import os
+import re
 import subprocess
+import time
 
 import pytest
 
@@ -155,6 +157,42 @@ def test_scan_escapes_characters_that_make_a_key_look_like_another_one(ctl, clie
 
     escaped = "".join(f"\\x{byte:02X}" for byte in f"{character}ü".encode())
     assert set(ctl.ok("scan", f"{key}-*").decode().split("\n")) == {f"{key}-ü", f"{key}-{escaped}", ""}
+
+
+TOKEN = "001696374425000:00000:client-1"
+
+
+def test_scan_long_shows_the_details_of_each_key(ctl, client, key):
+    versions = [client.request("SET", f"{key}/{name}", "value", *options, ft=token).ts
+                for name, options, token in (("a", [], None), ("b", ["PX", 7200000], TOKEN), ("c", ["PX", 50000], None))]
+    times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(version.wall_ms // 1000)) + f".{version.wall_ms % 1000:03}Z"
+             for version in versions]
+
+    lines = [line.split("\t") for line in ctl.ok("scan", "--long", "--sort", f"{key}/*").decode().splitlines()]
+
+    assert [line[:2] for line in lines] == [[f"{key}/{name}", "5"] for name in "abc"]
+    assert lines[0][2] == "-"
+    assert re.fullmatch(r"1h5\dm", lines[1][2]) or lines[1][2] == "2h00m"
+    assert re.fullmatch(r"\d\d?\.\ds", lines[2][2])
+    assert [line[3] for line in lines] == ["-", TOKEN, "-"]
+    assert [line[4] for line in lines] == times
+
+
+def test_json_shows_the_details_of_a_key(ctl, client, key):
+    version = client.request("SET", key, "value", "PX", 50000, ft=TOKEN).prop("__ts")
+
+    for shown, member in (ctl.json("get", key), {"value": "value"}), (ctl.json("scan", key, "--long"), {"size": 5}):
+        assert 0 < shown.pop("expires_in_ms") <= 50000
+        assert shown == {"key": key, "version": version, "token": TOKEN, **member}
+    assert bytes.fromhex(ctl.ok("scan", "-l", key, "--hex").decode().split("\t")[0]) == key.encode()
+
+
+def test_scan_sorts_by_the_bytes_of_the_keys(ctl, client, key):
+    keys = [f"{key}/{name}" for name in ("b", "a", "Z", "ä", "aa", "")] + [f"{key}/{i}" for i in range(1500)]
+    client.request_all(("SET", each, "") for each in keys)
+
+    assert ctl.ok("scan", f"{key}/*", "--sort").splitlines() == sorted(each.encode() for each in keys)
+    assert ctl.ok("scan", f"{key}/none", "--sort") == b""
 
 
 # ping

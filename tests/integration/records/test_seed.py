@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from support.ctl import Ctl
+from support.ctl import DONE, Ctl
 from support.process import BUILD, PATIENCE
 
 
@@ -113,9 +113,9 @@ def test_all_commands_accept_the_same_files(site, seed, tmp_path, text):
     assert seeded == {"a": b"$1\r\n1\r\n", "b": b'$9\r\n{"x":[2]}\r\n'}
     for arguments in ["import", seed], ["import", "-"], ["test", "seed", seed], ["test", "seed", "-"]:
         ctl.ok("test", "reset")
-        ctl.ok(*arguments, stdin=text.encode())
+        assert ctl.run(*arguments, stdin=text.encode()).returncode == DONE
         assert contents() == seeded, arguments
 
-    ctl.ok("import", seed, "--data-dir", tmp_path / "data")
+    assert ctl.run("import", seed, "--data-dir", tmp_path / "data").returncode == DONE
     exported = ctl.ok("export", "--data-dir", tmp_path / "data").splitlines()
     assert {line["key"]: line["value"] for line in map(json.loads, exported)} == {"a": "1", "b": '{"x":[2]}'}

@@ -18,6 +18,9 @@ static const struct {
         { "bytes", S("{\"key_base64\":\"/w==\",\"value_base64\":\"/v8=\"}\n") },
         { "all members", S("{\"key\":\"a\",\"value\":\"b\",\"version\":\"1:2:n\",\"deadline\":3,"
                            "\"token\":\"4:5:m\"}\n") },
+        { "neither deadline nor token",
+          S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":null,\"token\":null}\n") },
+        { "a deadline only", S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":null}\n") },
 };
 
 Test(record, round_trip) {

@@ -45,7 +45,8 @@ static const struct {
             "{\"key\":\"c\",\"value\":\"7\"}\n{\"key\":\"d\",\"value\":\"\"}\n") },
         { "a NUL in a value", S("[{\"a\":\"x\\u0000y\"}]"), S("{\"key\":\"a\",\"value\":\"x\\u0000y\"}\n") },
         { "records in a list", S("[{\"key\":\"a\",\"value\":\"b\",\"deadline\":3},\n{\"c\":\"d\"}]"),
-          S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3}\n{\"key\":\"c\",\"value\":\"d\"}\n") },
+          S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":null}\n{\"key\":\"c\",\"value\":\"d\"}"
+            "\n") },
         { "a key named key", S("[{\"key\":\"a\"}]"), S("{\"key\":\"key\",\"value\":\"a\"}\n") },
 };
 
