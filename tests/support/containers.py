@@ -114,9 +114,15 @@ class Container(Process):
     def send_signal(self, number):
         os.kill(self.pid(), number)
 
+    def _entered(self):
+        """Return pid() when ENTER has ended. Before that, a command in the container could update an access time, and the
+        root could not be mounted read-only meanwhile: EBUSY."""
+        pid = self.pid()
+        return pid if pid and os.readlink(f"/proc/{pid}/root") != "/" else None
+
     def run(self, *argv):
         """Run a command in the container, as `docker exec` does."""
-        pid = wait_until(self.pid, f"{self.name} has a process")
+        pid = wait_until(self._entered, f"{self.name} runs its program")
         return subprocess.run(
             ["nsenter", "--target", str(pid), "--mount", "--net", "--pid", "env", "-i", *map(str, self._as_user(argv))],
             capture_output=True, text=True, timeout=PATIENCE)
