@@ -198,8 +198,8 @@ bool companion_client_id_is_random(struct slice client_id);
  * number of its own frames, so that the store sends HELLO.
  *
  * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no
- * more. All records up to this request have ended. A reply without a message only says the latter: the store publishes the reply itself, or
- * there is none.
+ * more. All records up to this request have ended. A reply without a message only says the latter:
+ * the store publishes the reply itself, or there is none.
  *
  * NOTIFICATION, of one change to many connections. For each connection in the record, the plugin
  * publishes the notification to the client of this connection only, at QoS 1, with or without a

@@ -175,7 +175,7 @@ static bool is_log_line_denied(const struct plugin_load *load, const struct mosq
 
 /*
  * Whether the client reads a notification to itself. The plugin hands notifications to the broker
- * without an access check (deliver.c). But at a reconnect mosquitto checks what waits in the
+ * without an access check (notifications.c). But at a reconnect mosquitto checks what waits in the
  * session, and discards what the client may not read. So the plugin grants it, whatever acl_file
  * says. Only the store and the plugin publish there.
  */

@@ -148,7 +148,7 @@ void connections_append_welcome(const struct connections *connections, struct bu
                                                                    c->number, .is_idle = c->n_kept == 0 });
 }
 
-static void schedule_kick(struct connections *connections, struct connection *connection) {
+void connections_schedule_kick(struct connections *connections, struct connection *connection) {
         if (!connection->scheduled_prev)
                 DL_APPEND2(connections->scheduled, connection, scheduled_prev, scheduled_next);
 }
@@ -156,7 +156,7 @@ static void schedule_kick(struct connections *connections, struct connection *co
 static void kick_if_slow(struct connections *connections, struct connection *connection) {
         connection->is_slow_watcher = connection->is_tracked && connection->is_dropping;
         if (connection->is_slow_watcher)
-                schedule_kick(connections, connection);
+                connections_schedule_kick(connections, connection);
 }
 
 void connections_track(struct connections *connections, struct connection *connection, bool is_tracked) {
@@ -168,7 +168,7 @@ void connections_track(struct connections *connections, struct connection *conne
 void connections_untrack_all(struct connections *connections, const struct mosquitto *sender) {
         for (struct connection *c = connections->by_client; c; c = c->by_client.next) {
                 if (c->is_tracked && c->client != sender)
-                        schedule_kick(connections, c);
+                        connections_schedule_kick(connections, c);
                 c->is_tracked = false;
         }
 }
@@ -181,11 +181,6 @@ void connections_note_drop(struct connections *connections, struct slice client_
                 return;
         connection->is_dropping = true;
         kick_if_slow(connections, connection);
-}
-
-void connections_refuse(struct connections *connections, struct connection *connection) {
-        connection->is_refused = true;
-        schedule_kick(connections, connection);
 }
 
 void connections_kick_scheduled(struct plugin *plugin) {

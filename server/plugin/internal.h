@@ -50,7 +50,7 @@ struct record {
         struct record *next_numbered;
         struct connection *connection; /* stays until the end of its last record */
         uint64_t number;               /* 0: it waits */
-        int64_t arrived_ns;            /* CLOCK_MONOTONIC */
+        int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
         bool is_request;
         struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
 };
@@ -71,7 +71,6 @@ struct connection {
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
         bool is_slow_watcher; /* the plugin has disconnected the client, because it is tracked and dropping */
-        bool is_refused;      /* the client has sent a request that ends its connection */
         struct record end;    /* so that reporting the end needs no memory */
         struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];
@@ -167,8 +166,8 @@ struct plugin {
         struct line_limit too_many_limit, unavailable_limit, dropped_limit;
 
         /* Options of any load: the last one counts. */
-        int64_t wait_ns; /* 0: requests wait without a limit */
-        size_t queue_bytes_max;
+        uint64_t wait_s; /* 0: requests wait without a limit */
+        uint64_t queue_bytes_max;
         char *reply_prefix; /* NULL: none beside "clients/" */
 };
 
@@ -295,7 +294,7 @@ void connections_note_drop(struct connections *connections, struct slice client_
 void connections_untrack_all(struct connections *connections, const struct mosquitto *sender);
 
 /* Kick the client at the next tick, after the PUBACK of its present message. */
-void connections_refuse(struct connections *connections, struct connection *connection);
+void connections_schedule_kick(struct connections *connections, struct connection *connection);
 
 /*
  * Kick the scheduled clients. Call at a tick: a client's connection must not end during a callback
@@ -330,9 +329,8 @@ void requests_drop_staged(struct plugin *plugin);
 /* Free all records, and the connections of closed ones. */
 void records_deinit(struct plugin *plugin);
 
-/* Allocate a request of the connection. encoded is copied. Returns NULL if out of memory. */
+/* Allocate a request of the connection; free() it. encoded is copied. Returns NULL if out of memory. */
 struct record *record_new(struct connection *connection, struct slice encoded);
-void record_free(struct record *record);
 
 /* Decode a request that the plugin has encoded. */
 struct frame_request record_request(const struct record *record);
@@ -450,17 +448,7 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
 /* The sequence of the last change that is published completely. */
 uint64_t notifications_delivered(const struct plugin *plugin);
 
-/* properties.c: lists of MQTT properties */
-
-/*
- * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), as the manual of
- * these readers says, and 2.1 with the broker's allocator. In 2.0.21 and 2.0.22 the readers of the
- * broker also add the value's bytes to its memory count, and free() does not subtract them. But
- * unpatched builds of these two do not export the readers; then the plugin uses those of
- * libmosquitto (meson.build), which count nothing in the broker.
- */
-void property_value_free(void *value);
-void cleanup_property_value(void *pointer_to_value);
+/* publish.c: to clients */
 
 /* A reply or a notification. */
 struct publication {

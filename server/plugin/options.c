@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/time_units.h"
 #include "plugin/internal.h"
 
 /* Upper limits that keep calculations in range: a year, and the address space of small machines. */
@@ -43,22 +42,16 @@ static int set_undecided(struct plugin_load *load, const char *value) {
         return 0;
 }
 
-static int set_wait(struct plugin_load *load, const char *value) {
-        uint64_t seconds;
+static int set_number(uint64_t *option, const char *value, uint64_t max) {
+        return parse_uint64(slice_from_string(value), option) < 0 || *option > max ? -EINVAL : 0;
+}
 
-        if (parse_uint64(slice_from_string(value), &seconds) < 0 || seconds > WAIT_S_MAX)
-                return -EINVAL;
-        load->plugin->wait_ns = (int64_t)seconds * NS_PER_S;
-        return 0;
+static int set_wait(struct plugin_load *load, const char *value) {
+        return set_number(&load->plugin->wait_s, value, WAIT_S_MAX);
 }
 
 static int set_queue_bytes(struct plugin_load *load, const char *value) {
-        uint64_t n_bytes;
-
-        if (parse_uint64(slice_from_string(value), &n_bytes) < 0 || n_bytes > QUEUE_BYTES_MAX)
-                return -EINVAL;
-        load->plugin->queue_bytes_max = (size_t)n_bytes;
-        return 0;
+        return set_number(&load->plugin->queue_bytes_max, value, QUEUE_BYTES_MAX);
 }
 
 static int set_reply_prefix(struct plugin_load *load, const char *value) {

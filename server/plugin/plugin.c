@@ -197,7 +197,7 @@ static int plugin_init(struct plugin *plugin) {
         if (r < 0)
                 return r;
 
-        *plugin = (struct plugin){ .wait_ns = COMPANION_WAIT_S_DEFAULT * NS_PER_S,
+        *plugin = (struct plugin){ .wait_s = COMPANION_WAIT_S_DEFAULT,
                                    .queue_bytes_max = COMPANION_QUEUE_BYTES_DEFAULT };
         random_fill(&plugin->broker_run, sizeof(plugin->broker_run));
         connections_init(&plugin->connections);

@@ -6,11 +6,8 @@
 
 #include "base/assert.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "plugin/internal.h"
-
-static struct record *record_of(struct fair_item *item) {
-        return (struct record *)item;
-}
 
 struct record *record_new(struct connection *connection, struct slice encoded) {
         struct record *record = malloc(sizeof(*record) + encoded.length);
@@ -23,10 +20,6 @@ struct record *record_new(struct connection *connection, struct slice encoded) {
                                    .encoded = { (uint8_t *)(record + 1), encoded.length } };
         memcpy(record + 1, encoded.data, encoded.length);
         return record;
-}
-
-void record_free(struct record *record) {
-        free(record);
 }
 
 struct frame_request record_request(const struct record *record) {
@@ -49,7 +42,7 @@ static void dequeue(struct records *records, struct record *record) {
 static void request_drop(struct plugin *plugin, struct record *request) {
         struct connection *connection = request->connection;
 
-        record_free(request);
+        free(request);
         connection->n_kept--;
         if (!connection->is_closed || connection_is_reported(connection) || connection->end.number > 0)
                 return;
@@ -62,16 +55,18 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         struct connection *connection = record->connection;
         size_t n_bytes = sizeof(*record) + record->encoded.length;
 
-        if (!fair_queues_has_room(&records->queues, connection->queue, n_bytes, plugin->queue_bytes_max)) {
+        if (!fair_queues_has_room(&records->queues, connection->queue, n_bytes,
+                                  (size_t)plugin->queue_bytes_max)) {
                 plugin->to_store.counters.n_too_many++;
                 log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
                            connection->client_id);
                 reply_publish_error(record, COMPANION_ERROR_TOO_MANY);
-                record_free(record);
+                free(record);
                 return;
         }
 
-        record->arrived_ns = system_clock_mono_ns();
+        record->expires_ns =
+                plugin->wait_s > 0 ? system_clock_mono_ns() + (int64_t)plugin->wait_s * NS_PER_S : INT64_MAX;
         fair_queues_add(&records->queues, connection->queue, &record->waiting, n_bytes);
         DL_APPEND2(records->by_arrival, record, arrival_prev, arrival_next);
         connection->n_kept++;
@@ -90,7 +85,7 @@ void records_add_end(struct plugin *plugin, struct connection *connection) {
 }
 
 struct record *records_next(const struct records *records) {
-        return record_of(fair_queues_first(&records->queues));
+        return (struct record *)fair_queues_first(&records->queues);
 }
 
 void records_number(struct records *records) {
@@ -137,8 +132,7 @@ int records_end(struct plugin *plugin, uint64_t number) {
 void records_expire(struct plugin *plugin, int64_t now_ns) {
         struct record *record;
 
-        while ((record = plugin->records.by_arrival) && plugin->wait_ns > 0 &&
-               now_ns - record->arrived_ns >= plugin->wait_ns) {
+        while ((record = plugin->records.by_arrival) && now_ns >= record->expires_ns) {
                 plugin->to_store.counters.n_unavailable++;
                 log_client(&plugin->unavailable_limit, "request refused: the state store is not available",
                            record->connection->client_id);

@@ -16,6 +16,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -39,6 +40,26 @@
 
 /* Log after so many requests that the broker delivered without a READ check of the store. */
 #define UNTAKEN_MAX 3
+
+/*
+ * mosquitto_property_read_*() searches the list from the given element on, and returns the element
+ * that it has read. All callers pass an element of the wanted kind, so the returned element is NULL
+ * only if memory is short.
+ *
+ * 2.0 allocates the value with malloc(), as the manual of these readers says, and 2.1 with the
+ * broker's allocator. In 2.0.21 and 2.0.22 the readers of the broker also add the value's bytes to
+ * its memory count, and free() does not subtract them. But unpatched builds of these two do not
+ * export the readers; then the plugin uses those of libmosquitto (meson.build), which count nothing
+ * in the broker.
+ */
+static void property_value_free(void *value) {
+        if (broker_is_2_1())
+                mosquitto_free(value);
+        else
+                free(value);
+}
+
+CLEANUP_FUNCTION(cleanup_property_value, char *, property_value_free)
 
 /* The parts of a request's properties, read in one pass. */
 struct request_properties {
@@ -171,8 +192,8 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
  * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick,
  * after the PUBACK. Without the PUBACK, a bridge would repeat the request after each reconnect, and
  * never forward another message. If the broker sends no ticks (mosquitto before 2.0.15 with
- * per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one line for
- * each connection.
+ * per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one line
+ * until the tick.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {
@@ -180,14 +201,14 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
 
         if (connections_open(plugin, client, client_id, &connection) < 0)
                 return MOSQ_ERR_NOMEM;
-        if (!connection->is_refused)
+        if (!connection->scheduled_prev)
                 mosquitto_log_printf(MOSQ_LOG_NOTICE,
                                      "statestore: request refused: forbidden response topic: client_id=%s",
                                      LOG_TEXT(slice_from_string(client_id)));
         if (!plugin->has_ticked)
                 return MOSQ_ERR_PROTOCOL;
 
-        connections_refuse(&plugin->connections, connection);
+        connections_schedule_kick(&plugin->connections, connection);
         return MOSQ_ERR_ACL_DENIED;
 }
 
@@ -234,7 +255,7 @@ static void count_untaken(struct plugin *plugin) {
 void requests_drop_staged(struct plugin *plugin) {
         if (!plugin->staged)
                 return;
-        record_free(plugin->staged);
+        free(plugin->staged);
         plugin->staged = NULL;
         count_untaken(plugin);
 }

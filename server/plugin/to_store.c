@@ -67,24 +67,17 @@ int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handsha
 
 /* 2. Frames */
 
-static bool has_records(const struct plugin *plugin) {
-        return plugin->to_store.unsent || records_next(&plugin->records);
-}
-
-static void append_end(struct buf *buf, const struct connection *connection) {
-        struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED,
-                                                .connection = connection->number,
-                                                .client_id = slice_from_string(connection->client_id),
-                                                .is_slow_watcher = connection->is_slow_watcher };
-
-        frame_to_store_append_record(buf, &record);
-}
-
 static void append_record(struct buf *buf, const struct record *record) {
+        const struct connection *connection = record->connection;
+        struct frame_to_store_record end = { .kind = FRAME_DISCONNECTED,
+                                             .connection = connection->number,
+                                             .client_id = slice_from_string(connection->client_id),
+                                             .is_slow_watcher = connection->is_slow_watcher };
+
         if (record->is_request)
                 buf_append_slice(buf, record->encoded);
         else
-                append_end(buf, record->connection);
+                frame_to_store_append_record(buf, &end);
 }
 
 /*
@@ -93,18 +86,20 @@ static void append_record(struct buf *buf, const struct record *record) {
  */
 static struct record *append_records(struct plugin *plugin, struct buf *buf) {
         struct to_store *to_store = &plugin->to_store;
-        struct record *record, *last = NULL;
+        struct record *record = to_store->unsent, *last = NULL;
 
-        for (size_t n = 0; n < to_store->n_records_max && has_records(plugin); n++) {
-                record = to_store->unsent ? to_store->unsent : records_next(&plugin->records);
-                if (last && buf->length + record->encoded.length > COMPANION_FRAME_BYTES_MAX)
+        for (size_t n = 0; n < to_store->n_records_max; n++) {
+                if (!record)
+                        record = records_next(&plugin->records);
+                if (!record || (last && buf->length + record->encoded.length > COMPANION_FRAME_BYTES_MAX))
                         break;
-                if (record == to_store->unsent)
-                        to_store->unsent = record->next_numbered;
-                else
+                if (record->number == 0)
                         records_number(&plugin->records);
+                if (!to_store->unsent)
+                        to_store->unsent = record;
                 append_record(buf, record);
                 last = record;
+                record = record->next_numbered;
         }
         return last;
 }
@@ -116,10 +111,9 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
 static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
-        struct records *records = &plugin->records;
         struct frame_to_store header = {
                 .number = to_store->n_frames + 1,
-                .first = to_store->unsent ? to_store->unsent->number : records->last_number + 1,
+                .first = to_store->unsent ? to_store->unsent->number : plugin->records.last_number + 1,
                 .delivered = notifications_delivered(plugin),
                 .counters = to_store->counters,
         };
@@ -129,17 +123,14 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         frame_to_store_append(&frame, &header);
         last = has_room ? append_records(plugin, &frame) : NULL;
         r = publish_to_store(plugin, COMPANION_FRAME_TO_STORE, &frame, to_store->key);
-        if (r < 0) {
-                for (to_store->unsent = records->first_numbered;
-                     to_store->unsent && to_store->unsent->number < header.first;)
-                        to_store->unsent = to_store->unsent->next_numbered;
+        if (r < 0)
                 return r;
-        }
 
         to_store->n_frames++;
         to_store->is_frame_due = false;
         if (!last)
                 return 0;
+        to_store->unsent = last->next_numbered;
         if (to_store->n_outstanding == 0)
                 to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
         to_store->outstanding[to_store->n_outstanding++] = last->number;
@@ -151,7 +142,8 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
 
         if (!plugin->hello_client)
                 return;
-        while (to_store->n_outstanding < n_outstanding_max && has_records(plugin))
+        while (to_store->n_outstanding < n_outstanding_max &&
+               (to_store->unsent || records_next(&plugin->records)))
                 if (send_frame_to_store(plugin, true) < 0)
                         return;
         if (to_store->is_frame_due)
@@ -213,8 +205,8 @@ static void check_timeout(struct plugin *plugin, int64_t now_ns) {
 int64_t plugin_deadline_ns(const struct plugin *plugin) {
         int64_t deadline_ns = INT64_MAX;
 
-        if (plugin->records.by_arrival && plugin->wait_ns > 0)
-                deadline_ns = plugin->records.by_arrival->arrived_ns + plugin->wait_ns;
+        if (plugin->records.by_arrival)
+                deadline_ns = plugin->records.by_arrival->expires_ns;
         if (is_timeout_set(plugin) && plugin->to_store.timeout_ns < deadline_ns)
                 deadline_ns = plugin->to_store.timeout_ns;
         return deadline_ns;

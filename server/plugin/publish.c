@@ -1,26 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * mosquitto_property_read_*() searches the list from the given element on, and returns the element
- * that it has read. All callers pass an element of the wanted kind, so the returned element is NULL
- * only if memory is short.
- */
-
 #include <errno.h>
 
 #include "base/cleanup.h"
 #include "plugin/internal.h"
-
-void property_value_free(void *value) {
-        if (broker_is_2_1())
-                mosquitto_free(value);
-        else
-                free(value);
-}
-
-void cleanup_property_value(void *pointer_to_value) {
-        property_value_free(*(void **)pointer_to_value);
-}
 
 /* mosquitto takes NUL-terminated texts, and copies them. */
 static int add_user_property(mosquitto_property **list, struct buf *text,
