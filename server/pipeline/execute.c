@@ -99,11 +99,14 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         pending->n_preceding_changes = batch->effects.n_changes;
 }
 
-/* Returns false if the request was dropped. */
-static bool execute_decoded(struct pipeline *pipeline, struct pending_reply *address,
-                            const struct invocation *invocation, struct now now) {
+/* Execute a decoded request. Returns false if it was dropped. */
+static bool execute_invocation(struct pipeline *pipeline, struct pending_reply *address,
+                               struct invocation *invocation, struct now now) {
         const struct request *request = &invocation->request;
+        const struct hooks *hooks = pipeline->hooks;
 
+        if (hooks)
+                address->hook_number = hooks->request(hooks->userdata, invocation, now);
         switch (invocation->result) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
@@ -128,16 +131,6 @@ static bool execute_decoded(struct pipeline *pipeline, struct pending_reply *add
         else
                 execute_and_reply(pipeline, address, invocation, now);
         return true;
-}
-
-/* Execute a decoded request. Returns false if it was dropped. */
-static bool execute_invocation(struct pipeline *pipeline, struct pending_reply *address,
-                               struct invocation *invocation, struct now now) {
-        const struct hooks *hooks = pipeline->hooks;
-
-        if (hooks)
-                address->hook_number = hooks->request(hooks->userdata, invocation, now);
-        return execute_decoded(pipeline, address, invocation, now);
 }
 
 static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
@@ -191,10 +184,6 @@ static void execute_presence(struct pipeline *pipeline, const struct message *me
                 cycle_step(pipeline, &disconnected, now);
 }
 
-static void execute_control(struct pipeline *pipeline, const struct message *message, struct now now) {
-        pipeline->hooks->control(pipeline->hooks->userdata, message, now);
-}
-
 /*
  * A message or a record was executed: count its cost towards the limits of the batch and of the
  * quantum. The clock is read once: the end of this execution is the start of the next.
@@ -220,7 +209,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
         if (kind == MESSAGE_REQUEST)
                 is_request = execute_request(pipeline, message, arrived_ns, now);
         else if (kind == MESSAGE_CONTROL)
-                execute_control(pipeline, message, now);
+                pipeline->hooks->control(pipeline->hooks->userdata, message, now);
         else
                 execute_presence(pipeline, message, now);
         end_execution(pipeline, arrived_ns, is_request);
@@ -424,11 +413,9 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         enum message_kind kind = kind_of(pipeline, message);
         int r = 0;
 
-        if (kind == MESSAGE_OTHER && receive_of_plugin(pipeline, message, now)) {
-                /* the caller's next event executes the records of a frame, if there is a storage */
-        } else {
+        /* With a storage, the caller's next event executes the records of a frame. */
+        if (kind != MESSAGE_OTHER || !receive_of_plugin(pipeline, message, now))
                 r = admit(pipeline, message, kind, now);
-        }
         if (r < 0)
                 count_refused_by_inbox(pipeline, message, r);
         /*

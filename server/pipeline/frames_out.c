@@ -23,6 +23,7 @@ static void reset(struct frames_out *frames_out) {
 
 void frames_out_start(struct frames_out *frames_out) {
         reset(frames_out);
+        buf_reset(&frames_out->properties);
         frames_out->has_failed = false;
 }
 
@@ -150,7 +151,6 @@ int frames_out_reply(struct frames_out *frames_out, const struct frame_reply *re
                      const struct message *message) {
         struct frame_to_plugin_record record = { .kind = FRAME_REPLY, .reply = *reply };
 
-        buf_reset(&frames_out->properties);
         record.reply.has_message = message;
         if (message) {
                 record.reply.properties = encode_properties(frames_out, message);
@@ -184,14 +184,12 @@ size_t frames_out_n_recipients_max(const struct frames_out *frames_out, struct s
 }
 
 void frames_out_kick(struct frames_out *frames_out, uint64_t connection) {
-        buf_reset(&frames_out->properties);
         (void)add(frames_out,
                   &(struct frame_to_plugin_record){ .kind = FRAME_KICK, .connection = connection },
                   (struct record_cost){ 0 });
 }
 
 void frames_out_end(struct frames_out *frames_out, uint64_t number, uint64_t execution_ns) {
-        buf_reset(&frames_out->properties);
         (void)add(frames_out,
                   &(struct frame_to_plugin_record){ .kind = FRAME_END, .end = { number, execution_ns } },
                   (struct record_cost){ 0 });
