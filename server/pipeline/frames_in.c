@@ -30,8 +30,8 @@ static void free_oldest(struct frames_in *frames_in) {
         free(frame);
 }
 
-/* Read the next record, and free the frames that have none left. */
-static void read_next(struct frames_in *frames_in) {
+/* Then read the next record, and free the frames that have none left. */
+void frames_in_drop(struct frames_in *frames_in) {
         struct frame_in *frame;
 
         while ((frame = frames_in->oldest)) {
@@ -49,10 +49,6 @@ static void read_next(struct frames_in *frames_in) {
 
 const struct record_in *frames_in_first(const struct frames_in *frames_in) {
         return frames_in->oldest ? &frames_in->next : NULL;
-}
-
-void frames_in_drop(struct frames_in *frames_in) {
-        read_next(frames_in);
 }
 
 void frames_in_deinit(struct frames_in *frames_in) {
@@ -79,7 +75,7 @@ static void append(struct frames_in *frames_in, struct frame_in *frame) {
         frames_in->last = frame;
         frames_in->n_bytes += frame->n_bytes;
         if (was_empty)
-                read_next(frames_in);
+                frames_in_drop(frames_in); /* only reads the first one */
 }
 
 int frames_in_receive(struct frames_in *frames_in, struct slice box, int64_t arrived_ns) {

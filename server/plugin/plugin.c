@@ -142,8 +142,6 @@ static const struct {
         { MOSQ_EVT_RELOAD, plugin_on_reload },
 };
 
-#define N_EVENTS ARRAY_LENGTH(events)
-
 /*
  * 2.1 reports the end of a connection as DISCONNECT if the session also ends, else as
  * CLIENT_OFFLINE. The data of both events have the same layout. 2.0 reports each end as DISCONNECT
@@ -166,7 +164,7 @@ static int register_all(struct plugin_load *load) {
         r = register_offline(load);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < N_EVENTS; i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(events); i++) {
                 r = broker_errno(mosquitto_callback_register(load->id, events[i].event, events[i].callback,
                                                              NULL, load));
                 if (r < 0)
@@ -184,7 +182,7 @@ static void unregister_all(struct plugin_load *load) {
         from_store_unregister(load);
         authentication_unregister(load);
         acl_unregister(load);
-        for (size_t i = 0; i < N_EVENTS; i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
                 mosquitto_callback_unregister(load->id, events[i].event, events[i].callback, NULL);
         if (is_2_1)
                 mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL);

@@ -213,13 +213,8 @@ int64_t plugin_deadline_ns(const struct plugin *plugin) {
 }
 
 void plugin_check_deadlines(struct plugin *plugin) {
-        int64_t deadline_ns = plugin_deadline_ns(plugin), now_ns;
+        int64_t now_ns = system_clock_mono_ns();
 
-        if (deadline_ns == INT64_MAX)
-                return;
-        now_ns = system_clock_mono_ns();
-        if (now_ns < deadline_ns)
-                return;
         records_expire(plugin, now_ns);
         check_timeout(plugin, now_ns);
 }
