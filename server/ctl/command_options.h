@@ -67,6 +67,8 @@ struct command_options {
         int64_t lease_ms; /* of a lock */
         const char *name; /* of a candidate; NULL: not given */
         bool watch;
+        bool initial;
+        uint64_t count; /* of lines; 0: no limit */
         bool is_long;
         bool sort;
 

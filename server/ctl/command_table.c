@@ -75,12 +75,14 @@ static const char watch_help[] =
         "them exactly.\n"
         "\n"
         "  statestorectl watch lock\n"
-        "  statestorectl watch lock | head -n 1     wait for the next change\n"
+        "  statestorectl watch lock --count 1       wait for the next change\n"
+        "  statestorectl watch door --initial       the present value, then each change\n"
         "  statestorectl watch a b --json | jq .\n"
         "\n"
         "After a disconnect, watch connects and registers again. It also registers at intervals of twice\n"
         "--timeout, because a restarted store may have no registrations. Changes until it has registered\n"
-        "again are missed; stderr says why. The plugin disconnects watch if it reads too slowly, for\n"
+        "again are missed; stderr says why. With --initial, watch then prints the present values that\n"
+        "differ from those printed last. The plugin disconnects watch if it reads too slowly, for\n"
         "example because its output is not read. Two running watches need different client ids: each\n"
         "would end the connection of the other. Exit status 0 when interrupted.\n";
 

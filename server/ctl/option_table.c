@@ -171,6 +171,12 @@ static int set_lease(void *target, const struct option *option, const char *valu
         return option_set_duration(target, option, value, LEASE_MIN_MS, DURATION_MAX_MS);
 }
 
+static int set_count(void *target, const struct option *option, const char *value) {
+        int r = option_set_number(target, option, value);
+
+        return r < 0 || ((struct command_options *)target)->count > 0 ? r : -EINVAL;
+}
+
 static int set_nex(void *target, const struct option *option, const char *value) {
         struct command_options *options = target;
 
@@ -246,6 +252,9 @@ const struct option ctl_options[] = {
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
             OPTION_FOR(COMMAND_ELECT), option_set_text, name),
         SWITCH("--watch", 0, "print each new leader, until interrupted", OPTION_FOR(COMMAND_LEADER), watch),
+        SWITCH("--initial", 0, "print the present value first", OPTION_FOR(COMMAND_WATCH), initial),
+        OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", OPTION_FOR(COMMAND_WATCH),
+            set_count, count),
         SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version",
                OPTION_FOR(COMMAND_SCAN), is_long),
         SWITCH("--sort", 0, "sort by key; reads all keys before it prints the first", FOR_LISTS, sort),

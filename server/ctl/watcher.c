@@ -158,7 +158,6 @@ const volatile sig_atomic_t *watcher_catch_signals(void) {
 
 enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
         enum watcher_state state = watcher_connect(watcher);
-        bool never = false;
 
         if (state == WATCHER_REGISTERED)
                 state = watcher_register(watcher);
@@ -166,9 +165,10 @@ enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
                 complain("%s", broker_connection_problem(session_connection(watcher->session)));
                 return EXIT_NO_REPLY;
         }
-        if (state == WATCHER_REGISTERED)
+        if (state == WATCHER_REGISTERED && !watcher->is_done)
                 complain("%s", start_note);
-        while (state != WATCHER_ENDED)
-                state = watcher_wait(watcher, &never, RENEWAL_TIMEOUTS * watcher->options->timeout_ms);
+        while (state != WATCHER_ENDED && !watcher->is_done)
+                state = watcher_wait(watcher, &watcher->is_done,
+                                     RENEWAL_TIMEOUTS * watcher->options->timeout_ms);
         return watcher->is_interrupted ? EXIT_DONE : watcher->exit_code;
 }

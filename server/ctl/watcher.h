@@ -22,6 +22,8 @@ struct watcher {
         enum watcher_state (*registered)(void *userdata);
         void *userdata;
 
+        bool is_done; /* set by a callback: ends watcher_run() */
+
         int64_t timeout_ms;       /* of requests; initially that of the options */
         enum exit_code exit_code; /* in WATCHER_ENDED, unless is_interrupted */
         bool is_interrupted;      /* in WATCHER_ENDED */
@@ -63,8 +65,8 @@ enum watcher_state watcher_ask(struct watcher *watcher, struct session_request *
                                struct session_reply *reply);
 
 /*
- * Connect, register, and receive notifications until SIGINT or SIGTERM, or until the reader of
- * stdout closes it. Prints start_note after the first registration. Returns the exit status.
+ * Connect, register, and receive notifications until SIGINT or SIGTERM, until the reader of stdout
+ * closes it, or until is_done. Prints start_note after the first registration. Returns the exit status.
  * *interrupted is set by watcher_catch_signals().
  */
 enum exit_code watcher_run(struct watcher *watcher, const char *start_note);

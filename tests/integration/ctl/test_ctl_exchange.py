@@ -10,8 +10,9 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from support import resp
 from support.broker import Broker, free_port
-from support.client import INVOKE
+from support.client import INVOKE, notify_topic
 from support.ctl import ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, Ctl
 from support.process import PATIENCE, wait_until
 
@@ -119,14 +120,34 @@ class FakeStore:
         assert self._subscribed.wait(PATIENCE)
 
     def _reply(self, client, _data, request):
+        client.publish(request.properties.ResponseTopic, self.payload, 1, properties=self._properties(request))
+
+    def _properties(self, request):
         properties = Properties(PacketTypes.PUBLISH)
         properties.CorrelationData = request.properties.CorrelationData
         properties.UserProperty = self.user
-        client.publish(request.properties.ResponseTopic, self.payload, 1, properties=properties)
+        return properties
 
     def close(self):
         self._paho.disconnect()
         self._paho.loop_stop()
+
+
+class LateStore(FakeStore):
+    """Sends the notification of a newer value before the reply to a GET, and another one afterwards."""
+
+    def _reply(self, client, data, request):
+        def notify(version, value):
+            properties = Properties(PacketTypes.PUBLISH)
+            properties.UserProperty = [("__ts", f"{version}:0:StateStore")]
+            client.publish(notify_topic("watch-1", "key"), resp.request("NOTIFY", "SET", "VALUE", value), 1, properties=properties)
+
+        if b"GET" not in request.payload:
+            client.publish(request.properties.ResponseTopic, b"+OK\r\n", 1, properties=self._properties(request))
+            return
+        notify(2, "new")
+        super()._reply(client, data, request)
+        notify(3, "newer")
 
 
 def ask_fake(site, payload, user, *arguments):
@@ -159,6 +180,17 @@ def test_a_malformed_reply_is_an_error(site, arguments, payload):
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
     assert "unexpected reply" in ended.stderr.decode()
+
+
+@pytest.mark.parametrize("payload", [b"$3\r\nold\r\n", b"$-1\r\n"], ids=["old value", "not found"])
+def test_watch_initial_ignores_a_reply_that_is_older_than_a_notification(site, payload):
+    store = LateStore(site.broker.port, payload, [("__stat", "200"), ("__ts", "1:0:StateStore")])
+    try:
+        ended = Ctl(site.broker.port).run("watch", "key", "--initial", "--count", "2", "--client-id", "watch-1")
+    finally:
+        store.close()
+
+    assert ended.stdout == b"SET\t2:0:StateStore\tkey\tnew\nSET\t3:0:StateStore\tkey\tnewer\n"
 
 
 def test_a_status_that_is_not_200_is_an_error(site):

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, environment
+from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, USAGE, environment
 from support.process import PATIENCE, wait_until
 
 
@@ -114,6 +114,69 @@ def test_watch_accepts_a_key_of_any_bytes(ctl, client, watch, tmp_path):
     assert base64.b64decode(json.loads(watching.line())["key_base64"]) == BINARY
 
 
+def test_watch_says_that_it_takes_no_patterns(ctl, client, key, watch):
+    for name in f"{key}*", f"{key}/?", f"{key}[a]", f"{key}/+/b", f"{key}/#":
+        watching = Watch(ctl, name).wait_for_note(f'"{name}": watch takes no patterns; it watches the key with this name')
+        watching.wait_for_note("watching 1 key")
+        client.request("SET", f"{key}/a", "value")
+        client.request("SET", name, "value")
+        assert watching.event()[2] == name.encode()
+        assert watching.stop() == DONE
+
+    client.request("SET", f"{key}+#", "value")
+    assert ctl.ok("watch", f"{key}+#", "--count", "1", "--initial").startswith(b"SET\t")
+
+
+def test_watch_ends_after_a_number_of_lines(ctl, client, key, watch):
+    watching = watch(ctl, key, "--count", "3")
+
+    for value in "abcd":
+        client.request("SET", key, value)
+
+    assert [watching.event()[3] for _ in range(3)] == [b"a", b"b", b"c"]
+    assert watching.child.wait(PATIENCE) == DONE
+    assert watching.child.stdout.read() == b""
+    for count in "0", "-1", "one":
+        assert ctl.run("watch", key, "--count", count).returncode == USAGE
+
+
+def test_watch_initial_prints_the_present_values_first(ctl, client, key, watch):
+    client.request("SET", key, "before")
+    client.request("SET", f"{key}2", BINARY)
+    watching = watch(ctl, key, f"{key}/none", f"{key}2", key, "--initial")
+    client.request("SET", f"{key}/none", "later")
+    client.request("DEL", key)
+
+    lines = [watching.event() for _ in range(4)]
+
+    assert [line[0] for line in lines] == [b"SET", b"SET", b"SET", b"DELETE"]
+    assert [line[2] for line in lines] == [name.encode() for name in (key, f"{key}2", f"{key}/none", key)]
+    assert (lines[0][3], lines[0][1]) == (b"before", lines[3][1])
+
+
+def test_watch_initial_has_neither_a_gap_nor_a_duplicate(ctl, client, key):
+    """The key changes all the time, so notifications arrive before, between and after the replies."""
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            versions.append(client.request("SET", key, "value").prop("__ts"))
+
+    versions = [client.request("SET", key, "value").prop("__ts")]
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        seen = [ctl.run("watch", key, "--initial", "--json", "--count", "20").stdout.splitlines() for _ in range(10)]
+    finally:
+        stop.set()
+        thread.join()
+
+    for lines in seen:
+        printed = [json.loads(line)["version"] for line in lines]
+        first = versions.index(printed[0])
+        assert printed == versions[first:first + 20]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_watch_exits_with_0(ctl, key, watch, number):
     assert watch(ctl, key).stop(number) == DONE
@@ -131,6 +194,29 @@ def test_watch_registers_again_after_a_restart_of_the_broker(site, site_ctl, wat
     client.request("SET", "one", "value")
     client.request("SET", "two", "value")
     assert [watching.event()[2] for _ in range(2)] == [b"one", b"two"]
+    assert watching.stop() == DONE
+
+
+def test_watch_initial_reads_again_what_changed_while_it_was_not_registered(site, site_ctl, watch):
+    client = site.connect()
+    versions = [client.request("SET", name, "before").prop("__ts").encode() for name in ("same", "changed", "gone")]
+    watching = watch(site_ctl, "same", "changed", "gone", "new", "--initial")
+    assert [watching.event()[1] for _ in range(3)] == versions
+
+    watching.child.send_signal(signal.SIGSTOP)
+    site.broker.kill()
+    site.broker.start_again()
+    wait_until(lambda: site_ctl.run("ping", "--timeout", "1s").returncode == DONE, "the store is connected")
+    client = site.connect()
+    client.request("SET", "changed", "after")
+    client.request("DEL", "gone")
+    client.request("SET", "new", "after")
+    watching.child.send_signal(signal.SIGCONT)
+    watching.wait_for_note("registered again")
+
+    assert [watching.event()[::2] for _ in range(3)] == [[b"SET", b"changed"], [b"DELETE", b"gone"], [b"SET", b"new"]]
+    client.request("SET", "gone", "again")
+    assert watching.event()[2:] == [b"gone", b"again"]
     assert watching.stop() == DONE
 
 
