@@ -11,6 +11,13 @@
 #include "base/regular_file.h"
 #include "mqtt/properties.h"
 
+/*
+ * mosquitto_tls_set() takes a client certificate only together with a file or a directory of
+ * authorities. MOSQ_OPT_TLS_USE_OS_CERTS already trusts those of the system, so it does no harm if
+ * this directory does not exist.
+ */
+#define SYSTEM_CA_DIRECTORY "/etc/ssl/certs"
+
 static int cannot_read(struct credentials_fault *ret_fault, const char *kind, const char *name,
                        const char *cause) {
         snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot read %s%.300s: %s", kind,
@@ -33,6 +40,7 @@ int credentials_check_tls_files(const struct credentials *credentials, struct cr
 }
 
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client) {
+        const char *directory = credentials->tls_ca_file ? NULL : SYSTEM_CA_DIRECTORY;
         int r = MOSQ_ERR_SUCCESS;
 
         if (!credentials->tls)
@@ -41,8 +49,8 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
         if (!credentials->tls_ca_file)
                 r = mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
         if (r == MOSQ_ERR_SUCCESS && (credentials->tls_ca_file || credentials->tls_certificate))
-                r = mosquitto_tls_set(client, credentials->tls_ca_file, NULL, credentials->tls_certificate,
-                                      credentials->tls_key, NULL);
+                r = mosquitto_tls_set(client, credentials->tls_ca_file, directory,
+                                      credentials->tls_certificate, credentials->tls_key, NULL);
         if (r == MOSQ_ERR_SUCCESS && credentials->tls_alpn)
                 r = mosquitto_string_option(client, MOSQ_OPT_TLS_ALPN, credentials->tls_alpn);
         return mqtt_error(r);

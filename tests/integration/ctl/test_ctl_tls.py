@@ -109,6 +109,9 @@ def test_the_broker_identifies_the_client_by_its_certificate(site, good, tmp_pat
     assert refused.returncode == 3
     assert refused.stderr.endswith("; does the broker use TLS on this port, and accept --tls-certificate?\n")
     assert ctl(site, *trust, "--tls-certificate", ours.certificate, "--tls-key", ours.key, "ping").returncode == 0
+    system = {"STATESTORE_TLS": "on", "SSL_CERT_FILE": str(good.certificate)}
+    presented = ctl(site, "--tls-certificate", ours.certificate, "--tls-key", ours.key, "ping", **system)
+    assert presented.returncode == 0, presented.stderr
 
 
 @pytest.mark.parametrize("words, said", [

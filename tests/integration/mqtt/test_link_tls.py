@@ -182,6 +182,15 @@ def test_the_authorities_of_the_system_are_trusted_by_default(tls_site, certific
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
+def test_a_certificate_is_presented_to_a_broker_that_the_systems_authorities_certify(tls_site, certificates):
+    site = tls_site(certificates.server, "require_certificate true")
+
+    site.start_store("--host", HOST, "--tls", "on", *present(certificates.client),
+                     environment={"SSL_CERT_FILE": certificates.good.certificate})
+
+    assert site.connect().request("GET", "key").payload == b"$-1\r\n"
+
+
 def test_ipv4_and_ipv6_addresses_of_a_name_are_tried(tls_site, certificates):
     """localhost is ::1 first, and the broker listens on IPv4 only."""
     site = tls_site()
