@@ -141,3 +141,13 @@ test('the store refuses the writes of a former holder', async ({ store, other })
   await expect(store.set('counter', '3')).rejects.toThrow('required')
   expect(await store.get('counter')).toBe('2')
 })
+
+test.for([[undefined], [null], [{ x: 1 }], [Buffer.from('x')]])('%o is not stored as text', async ([wrong], { store }) => {
+  await expect(store.set('key', wrong)).rejects.toThrow(TypeError)
+  await expect(store.get(wrong)).rejects.toThrow(TypeError)
+  expect(await store.get('key')).toBe(null)
+})
+
+test('a lifetime that is not positive is refused', async ({ store }) => {
+  for (const expires of [0, -1]) await expect(store.set('key', 'value', { expires })).rejects.toThrow(Refused)
+})

@@ -31,9 +31,10 @@ export class NoReply extends StateStoreError {}
 /** The lock is not held: it was released, or its lease could not be renewed. */
 export class LockLost extends StateStoreError {}
 
-/** @param {unknown[]} words */
-const encode = (words) =>
-  [`*${words.length}\r\n`, ...words.map((word) => `$${Buffer.byteLength(`${word}`)}\r\n${word}\r\n`)].join('')
+function encode(words) {
+  if (words.some((word) => !/string|number/.test(typeof word))) throw new TypeError('a string or a number was expected')
+  return [`*${words.length}\r\n`, ...words.map((word) => `$${Buffer.byteLength(`${word}`)}\r\n${word}\r\n`)].join('')
+}
 
 /** Return a string, a number, or null for an absent value. Throw an error reply. @param {string} payload */
 function decode(payload) {
@@ -203,7 +204,7 @@ export class StateStore {
   /** Set a key, which expires after `expires` seconds. Return the new version, or null if the condition is not met: NX (the
    *  key does not exist) or NEX (it does not exist, or has this value). @param {string} key @param {SetOptions} options */
   async set(key, value, { condition, expires, fence, timeout } = {}) {
-    const px = expires === undefined ? [] : ['PX', Math.max(1, Math.round(expires * 1000))]
+    const px = expires === undefined ? [] : ['PX', Math.ceil(expires * 1000)]
     const reply = await this.ask(['SET', key, value, ...(condition ? [condition] : []), ...px], { fence, timeout })
     return reply.value === 'OK' ? reply.version : null
   }
@@ -262,8 +263,7 @@ export class StateStore {
 
   /** Return whether this was the last watch of its key. */
   _forget(/** @type {Watch} */ watch) {
-    this.#watches.delete(watch)
-    return [...this.#watches].every(({ key }) => key !== watch.key)
+    return this.#watches.delete(watch) && [...this.#watches].every(({ key }) => key !== watch.key)
   }
 
   /** Connect, each time with a new client of MQTT.js: an old one would send outdated requests. */

@@ -57,6 +57,8 @@ class Value(NamedTuple):
 
 
 def encode(words) -> bytes:
+    if wrong := [word for word in words if not isinstance(word, (bytes, str, int, float))]:
+        raise TypeError(f"bytes, a string or a number was expected, not {wrong[0]!r}")
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
@@ -103,7 +105,6 @@ class Watch(_Closes):
             if isinstance(change, Exception):
                 raise change
             return change
-        return None
 
     def __iter__(self) -> Iterator[Value]:
         return iter(self.next, None)
@@ -177,17 +178,19 @@ class Lock(_Closes):
 
 
 class StateStore(_Closes):
-    """Connects to mqtt://[USER:PASSWORD@]HOST[:PORT], with `tls` over TLS: ssl.create_default_context(). A request without a
-    reply within `timeout` seconds raises NoReply, which names the problem of the connection."""
+    """Connects to mqtt[s]://[USER:PASSWORD@]HOST[:PORT]. mqtts, or a context in `tls`: over TLS. A request without a reply
+    within `timeout` seconds raises NoReply, which names the problem of the connection."""
     def __init__(self, url: str, client_id: str | None = None, *, tls: ssl.SSLContext | None = None, timeout: float = 10.0):
         self.client_id, self.timeout = client_id or f"python-{uuid.uuid4().hex[:12]}", timeout
-        self._url, self._tls = urlsplit(url), tls
+        self._url = urlsplit(url)
+        if self._url.scheme not in ("mqtt", "mqtts") or not self._url.hostname:
+            raise ValueError("mqtt[s]://[USER:PASSWORD@]HOST[:PORT] was expected")
+        self._tls = tls or (ssl.create_default_context() if self._url.scheme == "mqtts" else None)
         self._replies = f"clients/{self.client_id}/replies"  # mosquitto-acl.conf of statestored grants this topic
         self._notify = f"clients/{SERVICE}/{self.client_id.encode().hex().upper()}/command/notify/"
         self._lock = threading.RLock()  # of the next three
         self._mqtt: mqtt.Client | None = None  # while connected and subscribed
-        self._pending: dict[bytes, tuple] = {}  # message, future of the reply
-        self._watches: set[Watch] = set()
+        self._pending, self._watches = {}, set()  # pending, by correlation data: message, future of the reply
         self._closing, self._ended, self._problem = threading.Event(), threading.Event(), "not connected"
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -196,7 +199,7 @@ class StateStore(_Closes):
             fence: str | None = None, timeout: float | None = None) -> str | None:
         """Set a key, which expires after `expires` seconds. Return the new version, or None if the condition is not met: "NX"
         (the key does not exist) or "NEX" (it does not exist, or has this value)."""
-        words = [*([condition] if condition else []), *(["PX", max(1, round(expires * 1000))] if expires is not None else [])]
+        words = [*([condition] if condition else []), *(["PX", ceil(expires * 1000)] if expires is not None else [])]
         reply = self.ask("SET", key, value, *words, fence=fence, timeout=timeout)
         return reply.version if reply.value == b"OK" else None
 
@@ -257,10 +260,8 @@ class StateStore(_Closes):
             client.on_socket_open = lambda _, __, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
             client.on_disconnect = lambda *_: self._ended.set()
-            if self._url.username:
-                client.username_pw_set(unquote(self._url.username), unquote(self._url.password or ""))
-            if self._tls:
-                client.tls_set_context(self._tls)
+            self._url.username and client.username_pw_set(unquote(self._url.username), unquote(self._url.password or ""))
+            self._tls and client.tls_set_context(self._tls)
             try:
                 client.connect(self._url.hostname, self._url.port or (8883 if self._tls else 1883), keepalive=20)
                 client.loop_start()
@@ -281,7 +282,7 @@ class StateStore(_Closes):
         if reasons[0].value >= 0x80:  # the second may be refused: the plugin delivers notifications without it
             return
         with self._lock:
-            self._mqtt = client
+            self._mqtt, self._problem = client, "connected"
             for message, _ in list(self._pending.values()):
                 client.publish(*message)
             for watch in self._watches:
@@ -292,8 +293,7 @@ class StateStore(_Closes):
         with self._lock:
             _, reply = self._pending.pop(getattr(message.properties, "CorrelationData", None), (None, None))
             watches = [watch for watch in self._watches if message.topic == self._notify + watch.key.hex().upper()]
-        if reply:
-            reply.set_result((message.payload, version))
+        reply and reply.set_result((message.payload, version))
         for watch in watches:
             value = message.payload.removeprefix(NOTIFY_SET)
             watch._offer(Value(decode(value) if value != message.payload else None, version))

@@ -183,3 +183,38 @@ def test_the_store_refuses_the_writes_of_a_former_holder(store, other):
         with pytest.raises(Refused, match="required"):
             store.set("counter", "3")
     assert store.get("counter") == b"2"
+
+
+@pytest.mark.parametrize("wrong", [None, {"x": 1}, ["x"]])
+def test_a_value_that_is_neither_text_nor_number_is_not_stored(store, wrong):
+    with pytest.raises(TypeError):
+        store.set("key", wrong)
+    with pytest.raises(TypeError):
+        store.get(wrong)
+    assert store.get("key") is None
+
+
+@pytest.mark.parametrize("expires", [0, -1])
+def test_a_lifetime_that_is_not_positive_is_refused(store, expires):
+    with pytest.raises(Refused):
+        store.set("key", "value", expires=expires)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:1883", "mqtt://", "http://127.0.0.1"])
+def test_a_wrong_url_raises(url):
+    with pytest.raises(ValueError, match="mqtt"):
+        StateStore(url)
+
+
+def test_a_url_of_tls_does_not_connect_without_tls(statestore_url):
+    with StateStore(statestore_url.replace("mqtt:", "mqtts:"), timeout=3) as store:
+        with pytest.raises(NoReply, match="EOF|SSL|reset|not connected"):
+            store.get("key")
+
+
+def test_the_error_of_a_missing_reply_does_not_blame_the_connection(store, control):
+    store.get("key")
+    control("fault", "no-answer", "client", store.client_id)
+    store.timeout = 0.5
+    with pytest.raises(NoReply, match=": connected$"):
+        store.get("key")
