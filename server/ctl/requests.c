@@ -324,9 +324,14 @@ enum exit_code command_test(struct command_run *run) {
         if (strcmp(options->words[0], "wait-for") == 0)
                 request.timeout_ms = WAIT_MAX_MS + options->timeout_ms;
 
-        code = session_ask(run->session, &request, &run->reply);
-        if (code == EXIT_NO_REPLY)
+        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK) {
+                complain("%s", broker_connection_problem(session_connection(run->session)));
                 complain("only a store that runs with --control replies to this request");
+                return EXIT_NO_REPLY;
+        }
+        if (is_seed)
+                run->reply.key = slice_from_string(options->words[1]); /* an error names the file */
+        code = session_read_reply(&run->reply);
         if (code != EXIT_DONE)
                 return code;
 

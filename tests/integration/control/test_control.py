@@ -248,6 +248,9 @@ def test_statestorectl_sends_every_control_request(double, control, client, tmp_
     assert ctl("seed", str(seed))[:2] == (0, "OK\n")
     assert value_of(client, "machine") == b"A"
     assert ctl("seed", str(tmp_path / "missing"))[0] == 2
+    seed.write_text('{"key": "k", "value": "v"}\nbad\n')
+    code, _, errors = ctl("seed", str(seed))
+    assert code == 4 and f'"{seed}": -ERR seed:2: ' in errors
     assert ctl("clock", "advance", "1h")[:2] == (0, "OK\n")
     assert ctl("clock", "skew", "client-1", "-90s")[:2] == (0, "OK\n")
     assert "after advance" in ctl("clock", "advance", "-1s")[2]
