@@ -4,6 +4,12 @@
 
 BEGIN { FS = "\t" }
 
+# Return the words of a placeholder such as on|off, separated by blanks.
+function alternatives(placeholder) {
+        gsub(/\|/, " ", placeholder)
+        return placeholder
+}
+
 $1 == "command" { commands = commands " " $2; synopsis[$2] = $3 }
 
 $1 == "words" { proposed[$2] = proposed[$2] "                        '" $3 "') words='" $4 "' ;;\n" }
@@ -18,6 +24,8 @@ $1 == "option" {
         if ($4 != "" && $4 !~ /^\[=/) {
                 flag = "--" $2 ($3 == "" ? "" : "|-" $3)
                 with_value = with_value (with_value == "" ? "" : "|") flag
+                if ($4 ~ /\|/)
+                        choices = choices "        " flag ") COMPREPLY=($(compgen -W '" alternatives($4) "' -- \"$current\")); return ;;\n"
                 if ($4 ~ /^(FILE|DIR)$/)
                         with_file = with_file (with_file == "" ? "" : "|") flag
         }
@@ -40,6 +48,7 @@ END {
         print ""
         print "        case $previous in"
         print "        " with_file ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;"
+        printf "%s", choices
         print "        " with_value ") return ;;"
         print "        esac"
         print ""
@@ -52,7 +61,7 @@ END {
         print ""
         print "        if [[ $current == -* ]]; then"
         print "                COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))"
-        print "        elif [[ -z $command ]]; then"
+        print "        elif [[ -z $command || $command == help ]]; then"
         print "                COMPREPLY=($(compgen -W '" substr(commands, 2) "' -- \"$current\"))"
         print "        else"
         print "                case $command in"

@@ -10,7 +10,18 @@ function values(placeholder) {
                 return "_files"
         if (placeholder ~ /DIR/)
                 return "_directories"
+        if (placeholder ~ /\|/) {
+                gsub(/\|/, " ", placeholder)
+                return "(" placeholder ")"
+        }
         return placeholder == "HOST" ? "_hosts" : " "
+}
+
+# Return the names of the commands, separated by blanks.
+function all_names(    i, text) {
+        for (i = 1; i <= n_commands; i++)
+                text = text " " names[i]
+        return substr(text, 2)
 }
 
 # Escape text for a single-quoted argument of _arguments.
@@ -78,6 +89,7 @@ END {
                         print "                '*:" quoted(synopsis[name]) ":" values(synopsis[name]) "'"
                 print "                ) ;;"
         }
+        print "                help) own=(':COMMAND:(" all_names() ")') ;;"
         print "                esac"
         print "                _arguments \"${common[@]}\" \"${own[@]}\""
         print "                ;;"
