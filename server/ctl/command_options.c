@@ -38,14 +38,47 @@ static enum options_result usage_error(const struct command_options *options, co
         return OPTIONS_INVALID;
 }
 
-/* Print an error about an option that does not exist, with the option that other tools call so. */
-static enum options_result complain_of_option(const struct command_options *options, const char *name) {
-        static const char *const names[][2] = { { "--ttl", "--px" }, { "--ex", "--px" } };
-        char text[64] = "no such option";
+/*
+ * What other tools call the commands and options of this one: redis-cli, etcdctl, nats, consul and
+ * the clients of mosquitto.
+ */
+static const char *const synonyms[][2] = {
+        { "put", "set" },
+        { "create", "set" },
+        { "delete", "del" },
+        { "remove", "del" },
+        { "rm", "del" },
+        { "ls", "scan" },
+        { "list", "scan" },
+        { "keys", "scan" },
+        { "sub", "watch" },
+        { "subscribe", "watch" },
+        { "version", "--version" },
+        { "--ttl", "--px" },
+        { "--ex", "--px" },
+        { "-p", "--port" },
+        { "-i", "--client-id" },
+        { "-P", "--password-file" },
+        { "--password", "--password-file" },
+        { "--username", "--user" },
+        { "--endpoints", "--host" },
+        { "--cafile", "--tls-ca-file" },
+        { "--cacert", "--tls-ca-file" },
+        { "--cert", "--tls-certificate" },
+        { "--key", "--tls-key" },
+};
 
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-                if (strcmp(name, names[i][0]) == 0)
-                        snprintf(text, sizeof(text), "no such option; did you mean %s?", names[i][1]);
+/* Print an error about a command or an option that does not exist. kind: "command" or "option". */
+static enum options_result complain_of_name(const struct command_options *options, const char *kind,
+                                            const char *name) {
+        bool is_letter = name[0] == '-' && name[1] != '-';
+        char text[96];
+
+        snprintf(text, sizeof(text), "no such %s%s", kind,
+                 is_letter ? "; write -- before a word that begins with -" : "");
+        for (size_t i = 0; i < ARRAY_LENGTH(synonyms); i++)
+                if (strcmp(name, synonyms[i][0]) == 0)
+                        snprintf(text, sizeof(text), "no such %s; did you mean %s?", kind, synonyms[i][1]);
         return usage_error(options, name, text);
 }
 
@@ -106,7 +139,7 @@ static enum options_result take_option(struct parser *parser, const struct argum
         snprintf(name, sizeof(name), "%.*s", (int)(argument->name.length < 60 ? argument->name.length : 60),
                  (const char *)argument->name.data);
         if (!argument->option)
-                return complain_of_option(options, name);
+                return complain_of_name(options, "option", name);
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
         return command_options_set(options, argument->option, name, argument->value);
@@ -336,7 +369,7 @@ static enum options_result command_options_complete(struct parser *parser) {
                 return options->n_words == 0
                                ? usage_error(options, "no command",
                                              "get, set, scan, watch, stat or another was expected")
-                               : usage_error(options, options->words[0], "no such command");
+                               : complain_of_name(options, "command", options->words[0]);
 
         result = check_options(parser) ?: check_words(options) ?: check_pattern(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
