@@ -50,6 +50,9 @@ struct broker_connection {
         broker_connection_fail(connection, before "the broker at %s" after,                                 \
                                endpoint_text(broker_connection_endpoint(connection)).text, ##__VA_ARGS__)
 
+/* mosquitto 2.0.11 closes the connection of such a client without DISCONNECT. */
+#define CLIENT_ID_ADVICE "; does another client connect with the same --client-id?"
+
 #define LOCATION_ADVICE "; is it running there? See --host and --port"
 
 struct duration_text duration_text(int64_t duration_ms) {
@@ -177,7 +180,8 @@ static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconne
                 BROKER_FAIL(connection, "", " has ended the connection: %s%s",
                             mosquitto_reason_string(reason), disconnect_advice(reason));
         else if (reason == MOSQ_ERR_CONN_LOST && was_ready)
-                BROKER_FAIL(connection, "lost the connection to ", "");
+                BROKER_FAIL(connection, "lost the connection to ", "%s",
+                            connection->config.has_given_client_id ? CLIENT_ID_ADVICE : "");
         else
                 BROKER_FAIL(connection, "lost the connection to ", ": %s", text);
 }

@@ -27,7 +27,8 @@ struct broker_connection_config {
         struct mqtt_brokers brokers;
         struct credentials credentials;
         const char *client_id;
-        int64_t timeout_ms; /* for broker_connection_open(), all brokers together */
+        bool has_given_client_id; /* not a random one: another client may have the same */
+        int64_t timeout_ms;       /* for broker_connection_open(), all brokers together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */

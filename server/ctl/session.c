@@ -346,6 +346,7 @@ broker_connection_config_from_options(const struct command_options *options) {
                 .brokers = { .endpoints = options->endpoints, .n_endpoints = options->n_endpoints },
                 .credentials = options->credentials,
                 .client_id = options->client_id,
+                .has_given_client_id = options->client_id != options->client_id_buffer,
                 .timeout_ms = options->timeout_ms,
                 .hangup_fd = -1,
                 .interrupt_fd = -1,

@@ -255,6 +255,15 @@ def test_watch_says_why_the_broker_ended_the_connection(make_site):
     assert b"Administrative action" in ended.stderr and b"too slowly" in ended.stderr
 
 
+def test_watch_says_that_another_client_may_have_its_client_id(ctl, key, watch):
+    """mosquitto 2.0.11 closes the connection without a reason, later versions name it."""
+    watching = watch(ctl, key, "--client-id", f"watcher-of-{key}")
+
+    ctl.ok("ping", "--client-id", f"watcher-of-{key}")
+
+    watching.wait_for_note("--client-id")
+
+
 def test_watch_ends_when_its_output_is_closed(ctl, key, watch):
     reader, writer = os.pipe()
     watching = watch(ctl, key, stdout=writer)
