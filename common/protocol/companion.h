@@ -96,9 +96,10 @@
  *     | -- WELCOME ---------------------------------------->  |
  *     | -- frame 1: request 41 ---------------------------->  |
  *
- * After the end of the store's process: the same, with HELLO of the next process. A store with data
- * remembers what it has committed. A store without data has a new instance: the plugin disconnects
- * the tracked clients, and the store executes the kept records on its empty state.
+ * After the end of the store's process, the next process sends HELLO, and the plugin sends all kept
+ * records again. A store with data remembers what it has committed. A store without data has a new
+ * instance: the plugin disconnects the tracked clients, and the store executes the kept records on
+ * its empty state.
  *
  * After the end of the broker's process: all kept records are lost, and all connections have ended.
  * Clients send requests without a PUBACK again, and repeat or time out the others.
@@ -177,9 +178,8 @@ bool companion_client_id_is_random(struct slice client_id);
  * most one store serves.
  *
  * If the instance id has changed, the plugin disconnects the tracked clients: their registrations
- * are lost, and their client libraries register again when they reconnect. It also drops the
- * notifications that it has not published, and resets the sequence of the last delivered change to
- * 0.
+ * are lost, and their client libraries register again when they reconnect. It also resets its
+ * position: no change of the new instance is delivered.
  *
  * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
  * have been out of memory, or the queue of the store's session was full. After HELLO the store
@@ -240,10 +240,11 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * The banner. Payload: COMPANION_VERSION. QoS 1, retained and readable by every client. It means
- * that the plugin is loaded. Of the plugin's topics, the store subscribes only to this one and to
- * COMPANION_PROBE. The plugin's other messages arrive without a subscription. With a subscription,
- * the store would also receive messages that a bridge publishes to their topics.
+ * The banner. Payload: COMPANION_VERSION. QoS 1, retained, not encrypted. The broker's rules decide
+ * which other clients read it. It means that the plugin is loaded. Of the plugin's topics, the store
+ * subscribes only to this one and to COMPANION_PROBE. The plugin's other messages arrive without a
+ * subscription. With a subscription, the store would also receive messages that a bridge publishes
+ * to their topics.
  */
 #define COMPANION_BANNER COMPANION_SYS "plugin"
 
