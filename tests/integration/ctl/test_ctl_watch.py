@@ -154,8 +154,12 @@ def test_watch_initial_prints_the_present_values_first(ctl, client, key, watch):
     assert (lines[0][3], lines[0][1]) == (b"before", lines[3][1])
 
 
-def test_watch_initial_has_neither_a_gap_nor_a_duplicate(ctl, client, key):
+@pytest.mark.parametrize("kind", ["shared", "shared_plugin_site"], ids=["plain", "plugin"])
+def test_watch_initial_has_neither_a_gap_nor_a_duplicate(request, kind, key):
     """The key changes all the time, so notifications arrive before, between and after the replies."""
+    site = request.getfixturevalue(kind)
+    ctl, client = Ctl(site.broker.port), site.connect()
+
     stop = threading.Event()
 
     def change():
