@@ -67,8 +67,8 @@ static int parse_one(struct slice text, uint16_t default_port, struct endpoint *
                 if (r < 0)
                         return r;
                 for (size_t i = 0; i < host.length; i++)
-                        if (host.data[i] <= ' ' || strchr("[]/", host.data[i]))
-                                return -EINVAL; /* ambiguous, for example "host/path" or "a b" */
+                        if (host.data[i] <= ' ' || strchr("[]/\"'", host.data[i]))
+                                return -EINVAL; /* such as host/path, a b, or a name in quotes */
         }
         if (host.length == 0 || host.length > 255)
                 return -EINVAL;

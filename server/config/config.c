@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -37,7 +38,7 @@ struct config_reading {
         unsigned int list_sources[CONFIG_OPTIONS_MAX]; /* source of each list; 0: none */
         const char *file;                              /* name of the configuration file */
         bool is_client_variable[CONFIG_OPTIONS_MAX];   /* the value is that of a variable of statestorectl */
-        unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each option in the file; 0: not in the file */
+        unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each value in the file; 0: not from the file */
 };
 
 /* 1. Sources */
@@ -98,6 +99,7 @@ static void config_set(struct config_reading *reading, const struct option *opti
         struct option_fault fault;
 
         reading->is_client_variable[option - config_options] = false;
+        reading->lines[option - config_options] = 0;
         if (option_apply(option, reading->config, value, &fault))
                 reading->config->values[option - config_options] = text;
         else
@@ -117,6 +119,28 @@ static const struct option *find_setting(const char *section, const char *name) 
                     strcmp(config_options[i].name, name) == 0)
                         return &config_options[i];
         return NULL;
+}
+
+static const struct option *find_flag(const char *flag) {
+        const struct option *option = config_options;
+
+        while (strcmp(option->flag, flag) != 0)
+                option++;
+        return option;
+}
+
+/* Report a fault of a setting at its line in the file, if its value is from there. */
+static void report_setting(struct config_reading *reading, const char *flag, const char *what) {
+        const struct option *option = find_flag(flag);
+        unsigned int line = reading->lines[option - config_options];
+        char text[300];
+
+        if (line == 0) {
+                config_report(reading, flag, what);
+                return;
+        }
+        snprintf(text, sizeof(text), "[%s] %s: %s", option->section, option->name, what);
+        config_report(reading, ini_position(reading->file, line).text, text);
 }
 
 static bool is_section(const char *section) {
@@ -162,12 +186,12 @@ static void config_take_line(void *userdata, const char *section, const char *na
                 return;
         }
 
-        *first = line;
         value = store_text(&reading->config->file_texts, value);
         if (value)
                 config_set(reading, option, value, where.text);
         else
                 config_report(reading, where.text, "out of memory");
+        *first = line;
 }
 
 /*
@@ -213,12 +237,38 @@ static bool begins_with_section(struct slice variable) {
         return false;
 }
 
+/*
+ * Return the option that a name without a section probably means, as STATESTORE_DATA_DIR does, or
+ * NULL. Names without a section of options for the broker are those of statestorectl.
+ */
+static const struct option *find_without_section(struct slice variable) {
+        for (size_t i = 0; i < n_settings; i++) {
+                struct option option = config_options[i];
+
+                option.section = NULL;
+                option.has_variable = true;
+                if (strcmp(config_options[i].section, "broker") != 0 &&
+                    slice_equal(variable, slice_from_string(option_variable(&option).name)))
+                        return &config_options[i];
+        }
+        return NULL;
+}
+
 static void report_unknown_variables(struct config_reading *reading) {
         for (char *const *at = environ; at && *at; at++) {
                 struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
+                const struct option *meant;
+                char text[128] = "no such option";
 
-                if (value.length > 0 && begins_with_section(variable) && !is_variable_of_setting(variable))
-                        config_report(reading, LOG_TEXT(variable), "no such option");
+                if (value.length == 0 || !slice_starts_with(variable, SLICE_LITERAL("STATESTORE_")) ||
+                    is_variable_of_setting(variable))
+                        continue;
+                meant = find_without_section(variable);
+                if (meant)
+                        snprintf(text, sizeof(text), "no such option; did you mean %s?",
+                                 option_variable(meant).name);
+                if (meant || begins_with_section(variable))
+                        config_report(reading, LOG_TEXT(variable), text);
         }
 }
 
@@ -235,10 +285,8 @@ static void config_read_environment(struct config_reading *reading) {
 
 static void set_from_client_variable(struct config_reading *reading, const char *flag, const char *value,
                                      const char *variable) {
-        const struct option *option = config_options;
+        const struct option *option = find_flag(flag);
 
-        while (strcmp(option->flag, flag) != 0)
-                option++;
         config_set(reading, option, value, variable);
         reading->is_client_variable[option - config_options] = true;
 }
@@ -399,7 +447,7 @@ static void check_dev(struct config_reading *reading) {
         struct config *config = reading->config;
 
         if (!config->dev && config->port == 0)
-                config_report(reading, "--port", "0 means any free port, and is only valid with --dev");
+                report_setting(reading, "--port", "0 means any free port, and is only valid with --dev");
         for (size_t i = 0; i < n_settings; i++) {
                 if (is_same_text(config->values[i], config_options[i].default_value))
                         continue;
@@ -408,10 +456,10 @@ static void check_dev(struct config_reading *reading) {
                         continue;
                 }
                 if (config->dev && describes_broker(&config_options[i]))
-                        config_report(reading, config_options[i].flag,
-                                      "not with --dev, which starts a private broker without this option");
+                        report_setting(reading, config_options[i].flag,
+                                       "not with --dev, which starts a private broker without this option");
                 if (!config->dev && strcmp(config_options[i].flag, "--dev-listen") == 0)
-                        config_report(reading, config_options[i].flag, "only with --dev");
+                        report_setting(reading, config_options[i].flag, "only with --dev");
         }
 }
 
@@ -444,11 +492,11 @@ static void config_complete(struct config_reading *reading) {
         check_dev(reading);
         config_complete_broker(reading);
         if (config->control && config_stores_data(config))
-                config_report(reading, "--control",
-                              "not with --data-dir: any client of the broker could delete the stored data");
+                report_setting(reading, "--control",
+                               "not with --data-dir: any client of the broker could delete the stored data");
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)
-                config_report(reading, flag, fault);
+                report_setting(reading, flag, fault);
 
         if (config->presence_topic) {
                 config->presence_filter = presence_filter(config->presence_topic);
@@ -469,22 +517,26 @@ static bool has_parent(const char *file) {
 }
 
 /*
- * Checks for --check-config only: the store starts with such options, but probably does not do what
- * the operator expects.
+ * Checks for --check-config only. The reading of options does not look at files, so that a reload
+ * does not fail because of them: the store may start with such options, but probably does not do
+ * what the operator expects.
  */
 static void check_plausibility(struct config_reading *reading) {
         const struct config *config = reading->config;
+        struct stat status;
 
         if (config->data_dir && *config->data_dir != '/')
-                config_report(reading, "--data-dir",
-                              "a path that begins with '/' was expected: a service does "
-                              "not start in this directory");
+                report_setting(reading, "--data-dir",
+                               "a path that begins with '/' was expected: a service does "
+                               "not start in this directory");
         else if (config->data_dir && !has_parent(config->data_dir))
-                config_report(reading, "--data-dir", "the directory above it does not exist");
+                report_setting(reading, "--data-dir", "the directory above it does not exist");
+        else if (config->data_dir && stat(config->data_dir, &status) == 0 && !S_ISDIR(status.st_mode))
+                report_setting(reading, "--data-dir", "this is not a directory");
         if (config->ready_file && !has_parent(config->ready_file))
-                config_report(reading, "--ready-file", "the directory above it does not exist");
+                report_setting(reading, "--ready-file", "the directory above it does not exist");
         if (config->persist == PERSIST_CUSTOM && !config_stores_data(config))
-                config_report(reading, "--persist", "custom is not used without --data-dir");
+                report_setting(reading, "--persist", "custom is not used without --data-dir");
 }
 
 static void read_policy(struct config_reading *reading) {

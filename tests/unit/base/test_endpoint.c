@@ -73,6 +73,7 @@ static const struct {
         { "a blank between commas", S("a, ,b") },
         { "a blank in a name", S("a # b") },
         { "a blank before a port", S("a :1") },
+        { "a name in quotes", S("\"a\"") },
         { "a tab", S("a\t") },
         { "nothing behind a comma", S("a,") },
         { "nothing before a comma", S(",a") },

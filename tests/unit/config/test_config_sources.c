@@ -96,6 +96,10 @@ static const struct {
           "statestored: STATESTORE_STORE_MAX_KEYS: a number was expected, not \"many\"\n" },
         { "STATESTORE_STORE_MAX_KEY", "5", "statestored: STATESTORE_STORE_MAX_KEY: no such option\n" },
         { "STATESTORE_LOG_", "5", "statestored: STATESTORE_LOG_: no such option\n" },
+        { "STATESTORE_DATA_DIR", "/data",
+          "statestored: STATESTORE_DATA_DIR: no such option; did you mean STATESTORE_STORAGE_DATA_DIR?\n" },
+        { "STATESTORE_MAX_KEYS", "5",
+          "statestored: STATESTORE_MAX_KEYS: no such option; did you mean STATESTORE_STORE_MAX_KEYS?\n" },
         { "STATESTORE_PORT", "-1",
           "statestored: STATESTORE_PORT: a port from 0 to 65535 was expected, not \"-1\"\n" },
         { "STATESTORE_URL", "http://h",
@@ -316,6 +320,12 @@ static const struct {
         { "a line without =", "[broker]\nport\n", ":2: [section], name = value or a comment was expected" },
         { "a section that is not closed", "[broker\n",
           ":1: [section], name = value or a comment was expected" },
+        { "a name in quotes", "[broker]\nhost = \"localhost\"\n",
+          ":2: a list of names, addresses or socket paths, each with or without :PORT, was expected, not "
+          "\"\\x22localhost\\x22\"" },
+        { "options that depend on each other", "[broker]\ntls = on\ntls-certificate = c\n",
+          ":3: [broker] tls-certificate: --tls-certificate and --tls-key must be given together; see "
+          "--help" },
 };
 
 Test(file, fault_has_file_and_line) {
@@ -476,6 +486,7 @@ static const struct {
           "--data-dir: a path that begins with '/' was expected" },
         { "a directory in none", "--data-dir=/no such/data",
           "--data-dir: the directory above it does not exist" },
+        { "a file as the directory", "--data-dir=/dev/null", "--data-dir: this is not a directory" },
         { "a file in no directory", "--ready-file=/no such/file",
           "--ready-file: the directory above it does not exist" },
         { "nothing to store in", "--persist=custom", "--persist: custom is not used without --data-dir" },
