@@ -26,6 +26,8 @@
 static const char *tls_advice(const struct credentials *credentials, const char *error) {
         if (strstr(error, "unexpected eof") || strstr(error, "wrong version number"))
                 return "; perhaps the broker does not use TLS on this port: TLS often has port 8883";
+        if (strstr(error, "PEM lib") || strstr(error, "key values mismatch"))
+                return "; check that --tls-certificate and --tls-key are a certificate and its private key";
         if (!strstr(error, "certificate verify failed"))
                 return credentials->tls_certificate
                                ? "; does the broker use TLS on this port, and accept --tls-certificate?"

@@ -114,6 +114,16 @@ def test_the_broker_identifies_the_client_by_its_certificate(site, good, tmp_pat
     assert presented.returncode == 0, presented.stderr
 
 
+def test_files_that_are_no_certificate_and_its_key_are_named(site, good):
+    ours, other = good.issue("ctl"), good.issue("other")
+    trust = "--tls-ca-file", good.certificate
+
+    for certificate, key in (ours.key, ours.certificate), (ours.certificate, other.key), (__file__, ours.key):
+        refused = ctl(site, *trust, "--tls-certificate", certificate, "--tls-key", key, "ping")
+        assert refused.returncode == 3
+        assert "check that --tls-certificate and --tls-key are a certificate and its private key\n" in refused.stderr
+
+
 @pytest.mark.parametrize("words, said", [
     (("--tls", "yes"), "on or off was expected"),
     (("--tls-certificate", "a.crt", "--tls-ca-file", "ca"), "must be given together"),
