@@ -50,12 +50,22 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
         return acl_is_store(load, client);
 }
 
+/* Return whether this level of a filter can match the first level of plugin_opt_statestored_reply_prefix. */
+static bool matches_reply_prefix(const struct plugin *plugin, struct slice level) {
+        struct slice prefix = slice_from_string(plugin->reply_prefix), rest, first;
+
+        if (!prefix.data)
+                return false;
+        first = slice_split(prefix, '/', &rest);
+        return first.length < prefix.length ? slice_equal(level, first) : slice_starts_with(level, first);
+}
+
 /*
  * Return whether a shared subscription ($share/{group}/{filter}) can match a topic of the store. No
  * client needs one, and mosquitto walks all shared subscriptions of a topic at each PUBLISH to it:
  * with 10,000 of them, which fit in one SUBSCRIBE, each request of every client takes 30 ms longer.
  */
-static bool is_shared_with_store(const char *subscription) {
+static bool is_shared_with_store(const struct plugin *plugin, const char *subscription) {
         static const struct slice levels[] = { SLICE_LITERAL("#"), SLICE_LITERAL("+"),
                                                SLICE_LITERAL("clients"), SLICE_LITERAL("statestore") };
         struct slice rest = slice_from_string(subscription), level;
@@ -68,7 +78,7 @@ static bool is_shared_with_store(const char *subscription) {
         for (size_t i = 0; i < ARRAY_LENGTH(levels); i++)
                 if (slice_equal(level, levels[i]))
                         return true;
-        return level.length > 0 && level.data[0] == '$';
+        return (level.length > 0 && level.data[0] == '$') || matches_reply_prefix(plugin, level);
 }
 
 enum rule {
@@ -78,14 +88,14 @@ enum rule {
         RULE_DENY_ALL,    /* deny the access to all clients */
 };
 
-static enum rule find_rule(int access, const char *topic) {
+static enum rule find_rule(const struct plugin *plugin, int access, const char *topic) {
         switch (access) {
         case MOSQ_ACL_READ:
         case MOSQ_ACL_SUBSCRIBE:
                 if (strcmp(topic, TOPIC_INVOKE) == 0 || strcmp(topic, COMPANION_FRAME_TO_STORE) == 0)
                         return RULE_ONLY_STORE;
                 if (access == MOSQ_ACL_SUBSCRIBE &&
-                    (strcmp(topic, COMPANION_PROBE) == 0 || is_shared_with_store(topic)))
+                    (strcmp(topic, COMPANION_PROBE) == 0 || is_shared_with_store(plugin, topic)))
                         return RULE_DENY_ALL;
                 if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, BROKER_LOG_NOTICE) == 0)
                         return RULE_ALLOW_STORE;
@@ -218,7 +228,7 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
         if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS) &&
             is_log_line_denied(load, check))
                 return MOSQ_ERR_ACL_DENIED;
-        rule = find_rule(check->access, check->topic);
+        rule = find_rule(load->plugin, check->access, check->topic);
         if (rule == RULE_DENY_ALL)
                 return MOSQ_ERR_ACL_DENIED;
         if (rule != RULE_NONE && acl_is_store(load, check->client))

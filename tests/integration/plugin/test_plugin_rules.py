@@ -292,3 +292,15 @@ def test_an_access_that_nothing_decides_is_denied_unless_the_option_allows_it(si
     for _ in range(3):
         assert is_open(client, "any/topic") == allowed
     assert site.broker.log().count(UNDECIDED_MESSAGE) == n_messages
+
+
+@pytest.mark.parametrize("prefix, denied, granted", [
+    ("apps/", "apps/+/replies", "apps2/replies"),
+    ("apps/one/", "apps/#", "one/#"),
+    ("apps", "apps2/replies", "app/apps"),
+])
+def test_no_client_may_share_a_subscription_to_a_reply_prefix(site_with, prefix, denied, granted):
+    client = site_with(f"plugin_opt_statestored_reply_prefix {prefix}").connect()
+    assert client.subscribe(f"$share/group/{denied}") == 0x87
+    assert client.subscribe(denied) == 1
+    assert client.subscribe(f"$share/group/{granted}") == 1
