@@ -5,7 +5,7 @@
 
 /*
  * Items that wait to be served: one FIFO queue per client, served round-robin. The plugin queues
- * requests in it, and the store queues messages of a plain broker.
+ * requests in it, and the store queues messages of a broker without the plugin.
  *
  * Order: items of one client are served in the order in which they were added. Each round serves
  * one item of each client that has waiting items. The queue of a further client joins at the end of
@@ -34,7 +34,7 @@
 
 struct fair_queue;
 
-/* Embedded in the caller's item, which the caller owns. */
+/* Embedded in the caller's item, which the caller owns. An item of all zeros does not wait. */
 struct fair_item {
         struct fair_item *prev, *next;
         struct fair_queue *queue; /* the queue in which it waits; NULL: it does not wait */
@@ -44,10 +44,10 @@ struct fair_item {
 struct fair_queues {
         struct fair_queue *by_client; /* uthash: the queues of clients, also empty ones */
         struct fair_queue *shared;    /* the additional queue; NULL: none was needed yet */
-        struct fair_queue
-                *next_queue; /* the round, from the queue that is served next; NULL: no item waits */
-        size_t n_own;        /* queues of clients in the round */
-        size_t n_bytes;      /* of all waiting items */
+        /* The round, from the queue that is served next; NULL: no item waits. */
+        struct fair_queue *next_queue;
+        size_t n_own;   /* queues of clients in the round, without the additional queue */
+        size_t n_bytes; /* of all waiting items */
 };
 
 /* Free the queues. No item may wait, and no queue may be open. */

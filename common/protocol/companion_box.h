@@ -32,9 +32,9 @@ void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], uint64_t numb
 void companion_frame_key(const uint8_t hello_key[COMPANION_KEY_SIZE], uint8_t ret_key[COMPANION_KEY_SIZE]);
 
 /*
- * Encrypt and authenticate text: a box is a random nonce of 24 bytes, and the encrypted text with
- * its tag. Two boxes with the same key and nonce would reveal their texts: 24 random bytes do not
- * repeat. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
+ * Encrypt and authenticate the text. A box is a random nonce of 24 bytes, and the encrypted text
+ * with its tag. Two boxes with the same key and nonce would reveal their texts, but 24 random bytes
+ * do not repeat. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
  */
 void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_box);
 

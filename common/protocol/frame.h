@@ -9,8 +9,11 @@
  * does not allocate: all slices of what is read borrow from the frame. Integers are in big endian;
  * protocol/wire.h defines blob and text. Unknown flags, kinds and versions are errors.
  *
- * Reading a frame checks all its records. So a frame is processed whole or not at all, and
+ * Reading a frame checks all its records. So no record of a malformed frame is processed, and
  * frame_..._next() cannot fail afterwards.
+ *
+ * Appending to a buf: check buf_failed() for lack of memory. The caller ensures the limits of text
+ * and blob.
  */
 
 /* 1. User properties: for each property its name and value, two texts, in their order. */
@@ -26,7 +29,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *   bytes
  *      1  COMPANION_VERSION_NUMBER
  *      8  number of the frame: 1 with each HELLO, and one more with each frame
- *      8  first: the number of the first record
+ *      8  first: the number of the first record; without records, of the next one
  *      8  delivered: all changes up to this sequence are delivered
  *      8  n_too_many, 8 n_unavailable, 8 n_dropped: see struct frame_counters
  *         records, with ascending numbers without gaps
@@ -73,8 +76,11 @@ struct frame_to_store_record {
 struct frame_counters {
         uint64_t n_too_many;    /* requests that exceeded their client's share (COMPANION_ERROR_TOO_MANY) */
         uint64_t n_unavailable; /* requests that waited too long (COMPANION_ERROR_UNAVAILABLE) */
-        uint64_t
-                n_dropped; /* messages on the invoke topic that the plugin has not taken: wills, and those through a listener without the plugin */
+        /*
+         * Messages on the invoke topic that the plugin has not taken: wills, and messages through a
+         * listener without the plugin.
+         */
+        uint64_t n_dropped;
 };
 
 struct frame_to_store {
@@ -86,7 +92,7 @@ struct frame_to_store {
 
 #define FRAME_TO_STORE_HEADER_SIZE 49
 
-/* Append a header, or a record. The caller ensures the limits of text and blob. */
+/* Append a header, or a record. */
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
 
@@ -162,7 +168,7 @@ struct frame_to_plugin_record {
         };
 };
 
-/* Append what precedes the records, or a record. The caller ensures the limits of blob. */
+/* Append what precedes the records, or a record. */
 void frame_to_plugin_append(struct buf *buf);
 void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin_record *record);
 

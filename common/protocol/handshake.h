@@ -57,8 +57,8 @@ struct handshake_welcome {
         bool is_guarded;
         bool is_takeover; /* another run has sent HELLO between two HELLOs of this run */
         uint64_t broker_run;
-        uint64_t
-                delivered; /* the sequence of the last change that was delivered completely; 0: none of this instance */
+        /* The sequence of the last change that was delivered completely; 0: none of this instance. */
+        uint64_t delivered;
         struct slice connections; /* handshake_next_connection() */
 };
 

@@ -71,7 +71,7 @@ struct batch {
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
         uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
-        int64_t execution_ns;     /* of these records */
+        int64_t execution_ns;     /* time for executing and publishing, without the commit; for FRAME_END */
         /* Numbers of replies and effects whose cost is in n_bytes: batch_add_cost(). */
         size_t n_replies_counted, n_rows_counted, n_notifications_counted;
 };

@@ -84,14 +84,14 @@ bool delivery_publish(struct delivery *delivery, uint64_t sequence, int64_t now_
 bool delivery_is_waiting(const struct delivery *delivery);
 
 /*
- * The plugin has delivered the notifications up to this sequence. Ignored if the sequence was not
- * published.
+ * A frame says that the plugin has delivered the notifications up to this sequence: state_deliver().
+ * Ignored if the sequence was not published.
  */
 void delivery_delivered(struct delivery *delivery, uint64_t sequence);
 
 /*
- * As state_deliver(), for a sequence that the plugin knows from an earlier process: what is
- * delivered is published.
+ * WELCOME says that the plugin has delivered the notifications up to this sequence, perhaps for an
+ * earlier process of the store. state_deliver(), and publish only later notifications.
  */
 void delivery_skip_to(struct delivery *delivery, uint64_t sequence);
 

@@ -313,9 +313,9 @@ static void count_refused_by_inbox(struct pipeline *pipeline, const struct messa
 }
 
 /*
- * Return whether to execute a message of this kind. A broker with the plugin has requests and
- * disconnects only in frames: anything else is a will, or came through a listener without the
- * plugin.
+ * Return whether to execute a message of this kind; count and log a request that is not executed. A
+ * broker with the plugin has requests and disconnects only in frames: a message is a will, or came
+ * through a listener without the plugin.
  */
 static bool is_accepted(struct pipeline *pipeline, enum message_kind kind) {
         if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || kind == MESSAGE_CONTROL)

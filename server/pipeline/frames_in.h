@@ -40,11 +40,12 @@ struct frames_in {
         struct frame_counters counters;
 };
 
+/* Drop the waiting records. `delivered` and the counters stay. */
 void frames_in_deinit(struct frames_in *frames_in);
 
 /*
- * HELLO is sent with this key: drop the waiting records, and expect frame 1. The plugin sends the
- * dropped records again. `delivered` and the counters stay.
+ * HELLO is sent with this key: frames_in_deinit(), and expect frame 1. The plugin sends the dropped
+ * records again.
  */
 void frames_in_start(struct frames_in *frames_in, const uint8_t hello_key[COMPANION_KEY_SIZE]);
 

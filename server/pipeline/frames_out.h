@@ -23,10 +23,10 @@ struct frames_out {
         struct publisher *publisher; /* borrowed */
         uint64_t packet_bytes_max;   /* the broker's maximum packet size; 0: no limit */
         bool has_failed;
-        struct buf frame;    /* not published yet; empty without records */
-        size_t n_recipients; /* of the notifications in it */
-        size_t broker_bytes; /* the memory that their copies need in the broker */
-        struct buf properties;
+        struct buf frame;      /* not published yet; empty without records */
+        size_t n_recipients;   /* of the notifications in it */
+        size_t broker_bytes;   /* the memory that their copies need in the broker */
+        struct buf properties; /* of the record that is added; only to reuse its memory */
 };
 
 #define FRAMES_OUT_BYTES_MAX        ((size_t)256 << 10)
@@ -35,14 +35,14 @@ struct frames_out {
 
 void frames_out_deinit(struct frames_out *frames_out);
 
-/* Memory is too short for a record that somebody else makes: as if it could not be published. */
-void frames_out_fail(struct frames_out *frames_out);
-
 /*
- * As if a frame could not be published: HELLO follows. Until then the notifications wait, and no
+ * Set has_failed, as if a frame could not be published. Until HELLO the notifications wait, and no
  * reply must precede them.
  */
 void frames_out_stop(struct frames_out *frames_out);
+
+/* As frames_out_stop(), if the caller has no memory to make a record. Also counts and logs it. */
+void frames_out_fail(struct frames_out *frames_out);
 
 /* HELLO is sent: drop the records that are not published, and clear has_failed. */
 void frames_out_start(struct frames_out *frames_out);
@@ -69,9 +69,11 @@ int frames_out_notification(struct frames_out *frames_out, const struct frame_no
 size_t frames_out_n_recipients_max(const struct frames_out *frames_out, struct slice key,
                                    const struct message *message);
 
+/*
+ * Add a kick of this connection, or the end of all records up to this number. execution_ns: see
+ * struct frame_to_plugin_record.
+ */
 void frames_out_kick(struct frames_out *frames_out, uint64_t connection);
-
-/* All records up to this number have ended. execution_ns: see struct frame_to_plugin_record. */
 void frames_out_end(struct frames_out *frames_out, uint64_t number, uint64_t execution_ns);
 
 /* Publish the frame, if it has a record. */

@@ -58,8 +58,8 @@ struct cycle {
         int commit_result;             /* of storage_commit() */
         int64_t commit_start_ns;       /* of the last commit; 0: none */
         int64_t commit_duration_ns;    /* of the last successful commit; 0: none */
-        bool has_commit_failed;        /* the last one, or it could only remove */
-        bool is_disk_full;             /* because of this it has failed */
+        bool has_commit_failed;        /* the last one returned an error or STORAGE_FULL */
+        bool is_disk_full;             /* has_commit_failed, with -ENOSPC or STORAGE_FULL */
         unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
         int64_t next_tick_ns;          /* no engine tick before; set after a failed commit or tick */
 
@@ -155,8 +155,8 @@ void execute_waiting(struct pipeline *pipeline, struct now now);
 bool execute_is_quantum_over(const struct pipeline *pipeline);
 
 /*
- * Add the time since execution_start_ns to quantum_work_ns, and to execution_ns of the batch if a
- * record in a frame is executed or published. Set execution_start_ns to the present time.
+ * Add the time since execution_start_ns to quantum_work_ns, and to execution_ns of the batch. Set
+ * execution_start_ns to the present time.
  */
 void execute_charge_quantum(struct pipeline *pipeline);
 

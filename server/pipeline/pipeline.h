@@ -185,8 +185,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
  * Call every second. Commits a batch, even without changes, if state_needs_commit() or if there was
- * no commit yet. While commits fail, tries a commit every few calls, so that a storage that works again is noticed although no
- * client writes.
+ * no commit yet. While commits fail, tries a commit every few calls, so that a storage that works
+ * again is noticed although no client writes.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 
@@ -273,8 +273,8 @@ struct gauges {
         bool is_plugin_detected; /* the broker has the plugin, which may not have replied yet */
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
-        bool is_storage_failing; /* the last commit failed */
-        bool is_disk_full;       /* because the disk has no room to add something */
+        bool is_storage_failing; /* the last commit failed, or the disk has no room to add something */
+        bool is_disk_full;       /* is_storage_failing, because the disk is full */
         bool has_disk;           /* `disk` is valid */
         struct storage_usage disk;
 };

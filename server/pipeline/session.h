@@ -12,20 +12,24 @@
  * the plugin is served after WELCOME. Any other broker is served at once: the senders of requests
  * are not verified, and disconnects are inferred from PUBACKs, or reported on the presence topic.
  *
- *                                   no plugin
- *     DOWN ──connected──► NEW ──session_identify()──► PLAIN
- *                          ▲  │          │
- *                 time-out │  │ HELLO    │ no plugin, but it is required: WITHOUT_PLUGIN; its banner: NEW
- *                          │  ▼
- *                          HELLO_SENT ──WELCOME──► WITH_PLUGIN
- *
- * From each state, the end of the connection leads to DOWN.
+ *     DOWN             connected                             NEW
+ *     NEW              session_identify(): HELLO             HELLO_SENT
+ *                        no memory for HELLO                 HELLO_DELAYED
+ *                        no plugin, but it is required       WITHOUT_PLUGIN
+ *                        no plugin                           PLAIN
+ *     HELLO_SENT       WELCOME                               WITH_PLUGIN
+ *                      deadline                              NEW
+ *     HELLO_DELAYED    deadline                              NEW
+ *     WITHOUT_PLUGIN   banner                                NEW
+ *     each             the end of the connection             DOWN
+ *                      session_restart()                     NEW
+ *                      session_restart_later()               HELLO_DELAYED
  */
 enum session_state {
         SESSION_DOWN,
         SESSION_NEW,            /* session_identify() must be called */
         SESSION_WITHOUT_PLUGIN, /* the required plugin is awaited */
-        SESSION_HELLO_DELAYED,  /* memory is short: HELLO is sent after deadline_ns */
+        SESSION_HELLO_DELAYED,  /* memory was short: NEW after deadline_ns */
         SESSION_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
         SESSION_PLAIN,          /* a broker without the plugin is served */
         SESSION_WITH_PLUGIN,    /* a broker with the plugin is served */
@@ -62,10 +66,7 @@ enum broker_kind session_broker_kind(const struct session *session);
 void session_connected(struct session *session, bool session_present);
 void session_disconnected(struct session *session);
 
-/*
- * Identify the broker again, although the connection has not ended: at once, or after
- * HELLO_RETRY_NS.
- */
+/* Identify the broker again, although the connection has not ended: at once, or after 1 s. */
 void session_restart(struct session *session);
 void session_restart_later(struct session *session, struct now now);
 
@@ -84,7 +85,7 @@ enum session_event_type {
         SESSION_EVENT_NONE,
         SESSION_EVENT_WELCOME,       /* process `welcome`, then call session_serve_plugin() */
         SESSION_EVENT_FRAME,         /* execute the records that have arrived in frames_in */
-        SESSION_EVENT_FRAME_MISSING, /* call session_restart(): the plugin sends its requests again */
+        SESSION_EVENT_FRAME_MISSING, /* identify the broker again: the plugin sends its requests again */
 };
 
 /* Owned by the caller: session_event_deinit(). */

@@ -104,7 +104,7 @@ struct to_store {
         /* The numbers of the last records of the outstanding frames, the oldest first. */
         uint64_t outstanding[COMPANION_FRAMES_MAX];
         size_t n_outstanding;
-        size_t n_ended;       /* records that have ended since the last report of an end */
+        size_t n_ended;       /* records that have ended since the last FRAME_END */
         uint64_t publish_ns;  /* estimated time of the broker for what was published since then */
         size_t n_records_max; /* of the next frame: see to_store_ended() */
         int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
@@ -137,7 +137,7 @@ struct plugin {
         /* A request whose MESSAGE callback has returned, and its payload: requests.c. */
         struct record *staged;
         const void *staged_payload;
-        size_t n_untaken; /* stages dropped since HELLO, while no request was taken since */
+        size_t n_untaken; /* staged requests dropped in succession since HELLO: count_untaken() */
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
@@ -359,7 +359,10 @@ void records_number(struct records *records);
 /* Return the numbered request with this number, or NULL. */
 struct record *records_find(const struct records *records, uint64_t number);
 
-/* Free all records up to this number, which have ended. Returns 0 or -EBADMSG. */
+/*
+ * Free all records up to this number, which have ended. Returns 0, or -EBADMSG if the number is not
+ * assigned yet.
+ */
 int records_end(struct plugin *plugin, uint64_t number);
 
 /* Reply to the requests that have waited too long, and free them. */

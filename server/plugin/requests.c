@@ -6,13 +6,13 @@
  * mosquitto handles a PUBLISH in one function: WRITE checks, MESSAGE callbacks, then a READ check
  * for each subscriber, then the PUBACK. A plugin behind this one may refuse the message in its
  * MESSAGE callback. So the request is copied and staged in MESSAGE, and taken in the READ check of
- * the store, which has a subscription: this check proves that the message is accepted. It is denied
- * to all clients, so nothing else on the invoke topic reaches anybody: a will, or a message through
- * a listener without the plugin, has no MESSAGE callback, and nothing is staged for it. The PUBACK
- * has the broker's ordinary reason code: 0x00, or 0x10 if the store has no session.
+ * the store, which has a subscription: this check proves that the message is accepted. READ is
+ * denied to all clients, so no message on the invoke topic reaches a client. A will, or a message
+ * through a listener without the plugin, has no MESSAGE callback, so it is not staged and not taken.
+ * The PUBACK has the broker's ordinary reason code: 0x00, or 0x10 if the store has no session.
  *
- * The broker asks with the address of the same payload. A message at QoS 2 is delivered later, at
- * PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
+ * The READ check of the staged message has the same payload pointer as MESSAGE. A message at QoS 2
+ * is delivered later, at PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@
 /* A request is refused if it would not fit in an MQTT packet to the store, with all additions. */
 #define REQUEST_BYTES_MAX (MESSAGE_REMAINING_LENGTH_MAX - 1024)
 
-/* Log after so many requests that the broker delivered without a READ check of the store. */
+/* See count_untaken(). */
 #define UNTAKEN_MAX 3
 
 /*
@@ -238,9 +238,8 @@ int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *messag
 }
 
 /*
- * The broker has delivered a request to nobody, or has granted READ without asking this plugin. Log
- * it if it happens again and again: another plugin decides before this one, or refuses or changes
- * requests.
+ * The READ check of the store did not follow for a staged request: an earlier plugin grants READ, or
+ * a later one refuses or changes requests. Log it after UNTAKEN_MAX such requests in succession.
  */
 static void count_untaken(struct plugin *plugin) {
         if (!plugin->hello_client || ++plugin->n_untaken != UNTAKEN_MAX)
