@@ -38,7 +38,7 @@ def next_change(client):
 
 
 def write_lines(path, key):
-    path.write_text(f'{{"key":"{key}","value":"value"}}\n')
+    path.write_text(f'{{"key":"{key}","value":"value","deadline":null,"token":null}}\n')
     return path
 
 
