@@ -142,12 +142,20 @@ test('the store refuses the writes of a former holder', async ({ store, other })
   expect(await store.get('counter')).toBe('2')
 })
 
-test.for([[undefined], [null], [{ x: 1 }], [Buffer.from('x')]])('%o is not stored as text', async ([wrong], { store }) => {
-  await expect(store.set('key', wrong)).rejects.toThrow(TypeError)
-  await expect(store.get(wrong)).rejects.toThrow(TypeError)
+test('a value that is neither text nor number is not stored', async ({ store }) => {
+  for (const wrong of [undefined, null, { x: 1 }, Buffer.from('x')]) {
+    await expect(store.set('key', wrong)).rejects.toThrow(TypeError)
+    await expect(store.get(wrong)).rejects.toThrow(TypeError)
+  }
   expect(await store.get('key')).toBe(null)
 })
 
 test('a lifetime that is not positive is refused', async ({ store }) => {
   for (const expires of [0, -1]) await expect(store.set('key', 'value', { expires })).rejects.toThrow(Refused)
+})
+
+test('a request that is too long is refused and delays no other', async ({ store }) => {
+  await expect(store.set('key', 'x'.repeat(17 << 20))).rejects.toThrow('longer than the broker accepts') // when connected
+  await expect(store.set('key', 'x'.repeat(17 << 20))).rejects.toThrow('longer than the broker accepts')
+  expect(await store.get('key')).toBe(null)
 })
