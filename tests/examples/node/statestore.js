@@ -186,6 +186,7 @@ export class Lock {
 export class StateStore {
   #mqtt = null // while connected and subscribed
   #connection = null
+  #payloadMax = Infinity // bytes
   #pending = new Map()
   #watches = new Set()
   #isClosed = false
@@ -246,12 +247,18 @@ export class StateStore {
     const replied = new Promise((resolve, reject) => this.#pending.set(correlation, { message, resolve, reject }))
     const late = () => new NoReply(`${words[0]} got no reply within ${timeout} s: ${this.#problem}`)
     const timer = setTimeout(() => this.#pending.get(correlation)?.reject(late()), timeout * 1000)
-    this.#mqtt?.publish(...message) // else when connected
+    if (this.#mqtt) this.#publish(this.#pending.get(correlation)) // else when connected
     const { payload, version } = await replied.finally(() => {
       clearTimeout(timer)
       this.#pending.delete(correlation)
     })
     return { value: decode(payload), version }
+  }
+
+  /** Publish a request, unless the broker would close the connection because of its length. */
+  #publish({ message, reject }) {
+    if (Buffer.byteLength(message[1]) <= this.#payloadMax) this.#mqtt.publish(...message)
+    else reject(new StateStoreError('the request is longer than the broker accepts'))
   }
 
   /** Disconnect. The store ends the registrations of this client. Locks are not released: they expire. */
@@ -270,14 +277,15 @@ export class StateStore {
   #connect() {
     const always = { clientId: this.id, protocolVersion: 5, clean: true, reconnectPeriod: 0, resubscribe: false }
     const connection = (this.#connection = mqtt.connect(this.url, { keepalive: 20, ...this.options, ...always }))
-    connection.on('connect', () => {
+    connection.on('connect', ({ properties }) => {
+      this.#payloadMax = (properties?.maximumPacketSize ?? Infinity) - 1000 // for the topic and the properties
       connection.stream.setNoDelay(true) // else each request waits 40 ms for the broker's delayed TCP acknowledgement
       connection.subscribe(`${this.notified}+`, { qos: 1 }, () => {}) // may be refused: the plugin delivers without it
       connection.subscribe(this.replies, { qos: 1 }, (error) => {
         this.#problem = error ? `the subscription to ${this.replies}: ${error.message}` : 'connected'
         if (error) return
         this.#mqtt = connection
-        for (const { message } of this.#pending.values()) connection.publish(...message)
+        for (const request of this.#pending.values()) this.#publish(request)
         for (const watch of this.#watches) watch._register()
       })
     })

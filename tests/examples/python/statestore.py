@@ -189,7 +189,7 @@ class StateStore(_Closes):
         self._replies = f"clients/{self.client_id}/replies"  # mosquitto-acl.conf of statestored grants this topic
         self._notify = f"clients/{SERVICE}/{self.client_id.encode().hex().upper()}/command/notify/"
         self._lock = threading.RLock()  # of the next three
-        self._mqtt: mqtt.Client | None = None  # while connected and subscribed
+        self._mqtt, self._payload_max = None, inf  # the client of paho while connected and subscribed; bytes
         self._pending, self._watches = {}, set()  # pending, by correlation data: message, future of the reply
         self._closing, self._ended, self._problem = threading.Event(), threading.Event(), "not connected"
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -232,14 +232,21 @@ class StateStore(_Closes):
             if self._closing.is_set():
                 raise StateStoreError("the client is closed")
             self._pending[properties.CorrelationData] = message, reply
-            if client := self._mqtt:  # else when connected
-                client.publish(*message)
+            self._mqtt and self._publish(message, reply)  # else when connected
         try:
             payload, version = reply.result(timeout)
         except TimeoutError:
             self._pending.pop(properties.CorrelationData, None)
             raise NoReply(f"{words[0]} got no reply within {timeout:.3g} s: {self._problem}") from None
         return Value(decode(payload), version)
+
+    def _publish(self, message: tuple, reply: Future) -> None:
+        """Publish a request, unless the broker would close the connection because of its length."""
+        if len(message[1]) <= self._payload_max:
+            self._mqtt.publish(*message)
+        else:
+            self._pending.pop(message[4].CorrelationData)
+            reply.set_exception(StateStoreError("the request is longer than the broker accepts"))
 
     def close(self) -> None:
         """Disconnect. The store ends the registrations of this client. Locks are not released: they expire."""
@@ -273,7 +280,8 @@ class StateStore(_Closes):
             client.loop_stop()
             self._closing.wait(RECONNECT)
 
-    def _on_connect(self, client: mqtt.Client, _userdata: Any, _flags: Any, reason: Any, *_: Any) -> None:
+    def _on_connect(self, client: mqtt.Client, _userdata: Any, _flags: Any, reason: Any, properties: Any) -> None:
+        self._payload_max = getattr(properties, "MaximumPacketSize", inf) - 1000  # for the topic and the properties
         self._problem = f"the broker says: {reason}"
         client.subscribe([(self._replies, 1), (self._notify + "+", 1)])
 
@@ -283,8 +291,8 @@ class StateStore(_Closes):
             return
         with self._lock:
             self._mqtt, self._problem = client, "connected"
-            for message, _ in list(self._pending.values()):
-                client.publish(*message)
+            for request in list(self._pending.values()):
+                self._publish(*request)
             for watch in self._watches:
                 threading.Thread(target=watch._register, daemon=True).start()
 

@@ -218,3 +218,16 @@ def test_the_error_of_a_missing_reply_does_not_blame_the_connection(store, contr
     store.timeout = 0.5
     with pytest.raises(NoReply, match=": connected$"):
         store.get("key")
+
+
+def test_a_request_that_is_too_long_is_refused_and_delays_no_other(store):
+    store.set("key", "old")
+    with pytest.raises(StateStoreError, match="longer than the broker accepts"):
+        store.set("key", b"x" * (17 << 20))
+    assert store.get("key") == b"old"
+
+
+def test_a_request_that_is_too_long_is_refused_when_the_client_has_connected(statestore_url):
+    with StateStore(statestore_url, timeout=30) as store:
+        with pytest.raises(StateStoreError, match="longer than the broker accepts"):
+            store.set("key", b"x" * (17 << 20))
