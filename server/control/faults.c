@@ -156,10 +156,9 @@ static int read_rule(struct fault_rule *rule, const struct slice *words, size_t 
                 return n_taken;
         words += n_taken;
         n_words -= (size_t)n_taken;
-        if (n_words % 2 != 0)
-                return refuse_words(ret_problem, "the last word has no value");
-
         for (size_t i = 0; i < n_words; i += 2) {
+                if (i + 1 == n_words)
+                        return refuse_words(ret_problem, "the last word has no value");
                 r = rule_set_option(rule, words[i], words[i + 1], ret_problem);
                 if (r < 0)
                         return r;

@@ -262,6 +262,7 @@ def test_statestorectl_sends_every_control_request(double, control, client, tmp_
     assert ctl("wait-for", "key", "y", "timeout", "10ms") == (1, "", "statestorectl: no such request was received\n")
     code, _, errors = ctl("fault", "explode")
     assert code == 4 and "was expected" in errors
+    assert "client, verb, key" in ctl("fault", "error", "no", "quorum", "verb", "SET")[2]  # the text lacks quotes
     assert ctl("outage", "store", "1ms")[:2] == (0, "OK\n")
     assert ctl("reset")[:2] == (0, "OK\n")
     assert value_of(client, "machine") is None
