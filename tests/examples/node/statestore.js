@@ -41,8 +41,7 @@ function decode(payload) {
   const [line, rest] = payload.split(/\r\n(.*)/s)
   if (line.startsWith('-ERR ')) throw new Refused(line.slice(5))
   if (line.startsWith('$')) return line === '$-1' ? null : rest.slice(0, -2)
-  if (line.startsWith('+')) return line.slice(1)
-  return line === '-1' ? -1 : Number(line.slice(1)) // "-1": the document dialect
+  return line.startsWith('+') ? line.slice(1) : line === '-1' ? -1 : Number(line.slice(1)) // "-1": the document dialect
 }
 
 const hex = (text) => Buffer.from(text).toString('hex').toUpperCase()
@@ -54,8 +53,7 @@ function isOlder(one, other) {
   return wall < otherWall || (wall === otherWall && counter < otherCounter)
 }
 
-/** The changes of a key. The first is the present value. A value that was replaced while the connection was lost can be
- *  missing; the last one never is. Iterate, or call next(). Close it after use. */
+/** The changes of a key, the present value first. While the connection is lost, all but the last can be missed. Close it. */
 export class Watch {
   #store
   #queue = []
@@ -111,8 +109,7 @@ export class Watch {
   }
 }
 
-/** A lock that StateStore.lock() took, and that is renewed until release(). Write with `fence: lock.token`: the store then
- *  refuses the writes of former holders. Each Lock has a value of its own, so those of one client exclude each other. */
+/** A lock, renewed until release(). With `fence: lock.token` in a write, the store refuses the writes of former holders. */
 export class Lock {
   #store
   #token = ''
@@ -147,8 +144,7 @@ export class Lock {
     if (!(await this.#take(giveUp))) {
       const changes = await this.#store.watch(this.key)
       try {
-        while (!(await this.#take(giveUp))) {
-          // until the key does not exist, and after a lease in any case
+        while (!(await this.#take(giveUp))) { // until the key does not exist, and after a lease in any case
           const until = Math.min(giveUp, now() + this.lease)
           while (((await changes.next(until - now()))?.value ?? null) !== null);
         }
@@ -237,21 +233,16 @@ export class StateStore {
   async ask(words, { fence, timeout = this.timeout, topic = 'command/invoke' } = {}) {
     if (this.#isClosed) throw new StateStoreError('the client is closed')
     const correlation = randomUUID()
-    const properties = {
-      responseTopic: this.replies,
-      correlationData: Buffer.from(correlation),
-      messageExpiryInterval: Math.max(1, Math.ceil(timeout)), // the store does not execute it much later
-      userProperties: { __ts: `${Date.now()}:0:${this.id}`, __srcId: this.id, ...(fence && { __ft: fence }) },
-    }
+    const userProperties = { __ts: `${Date.now()}:0:${this.id}`, __srcId: this.id, ...(fence && { __ft: fence }) }
+    const messageExpiryInterval = Math.max(1, Math.ceil(timeout)) // the store does not execute it much later
+    const correlationData = Buffer.from(correlation)
+    const properties = { responseTopic: this.replies, correlationData, messageExpiryInterval, userProperties }
     const message = [`${SERVICE}/${topic}`, encode(words), { qos: 1, properties }]
     const replied = new Promise((resolve, reject) => this.#pending.set(correlation, { message, resolve, reject }))
     const late = () => new NoReply(`${words[0]} got no reply within ${timeout} s: ${this.#problem}`)
     const timer = setTimeout(() => this.#pending.get(correlation)?.reject(late()), timeout * 1000)
     if (this.#mqtt) this.#publish(this.#pending.get(correlation)) // else when connected
-    const { payload, version } = await replied.finally(() => {
-      clearTimeout(timer)
-      this.#pending.delete(correlation)
-    })
+    const { payload, version } = await replied.finally(() => { clearTimeout(timer); this.#pending.delete(correlation) })
     return { value: decode(payload), version }
   }
 

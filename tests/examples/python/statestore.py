@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from math import ceil, inf
 from typing import Any, Iterator, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -73,20 +73,15 @@ def decode(payload: bytes) -> Any:
     return line[1:] if line.startswith(b"+") else -1 if line == b"-1" else int(line[1:])  # "-1": document dialect
 
 
-class _Closes:
-    def __enter__(self):
-        return self
-
+class _Closes(AbstractContextManager):
     def __exit__(self, *_: Any) -> None:
         self.close()
 
 
 class Watch(_Closes):
-    """The changes of a key. The first is the present value. A value that was replaced while the connection was lost can be
-    missing; the last one never is. Iterate, or call next(). Close it after use."""
+    """The changes of a key, the present value first. While the connection is lost, all but the last can be missed. Close it."""
     def __init__(self, store: "StateStore", key: bytes):
-        self.key, self._store, self._queue, self._lock = key, store, queue.Queue(), threading.Lock()
-        self._last = Value(b"", "0:0:")
+        self.key, self._store, self._queue, self._lock, self._last = key, store, queue.Queue(), threading.Lock(), Value(b"", "0:0:")
         with store._lock:
             store._watches.add(self)
         self._register()
@@ -133,8 +128,7 @@ class Lock(_Closes):
     """A lock that StateStore.lock() took, and that is renewed until release(). Write with `fence=lock.token`: the store then
     refuses the writes of former holders. Each Lock has a value of its own, so the threads of a client exclude each other."""
     def __init__(self, store: "StateStore", key: str | bytes, lease: float, timeout: float):
-        self._store, self.key, self.lease = store, key, lease
-        self.holder = f"{store.client_id}/{uuid.uuid4().hex[:8]}"
+        self._store, self.key, self.lease, self.holder = store, key, lease, f"{store.client_id}/{uuid.uuid4().hex[:8]}"
         self._released, self.lost = threading.Event(), threading.Event()  # lost: stop what needs the lock
         give_up = time.monotonic() + timeout
         if not self._take(give_up):
@@ -158,7 +152,6 @@ class Lock(_Closes):
         self._released.set()
         self._thread.join()
         return self._store.delete(self.key, value=self.holder)
-
     close = release
 
     def _take(self, give_up: float) -> bool:
@@ -243,10 +236,9 @@ class StateStore(_Closes):
     def _publish(self, message: tuple, reply: Future) -> None:
         """Publish a request, unless the broker would close the connection because of its length."""
         if len(message[1]) <= self._payload_max:
-            self._mqtt.publish(*message)
-        else:
-            self._pending.pop(message[4].CorrelationData)
-            reply.set_exception(StateStoreError("the request is longer than the broker accepts"))
+            return self._mqtt.publish(*message)
+        self._pending.pop(message[4].CorrelationData)
+        reply.set_exception(StateStoreError("the request is longer than the broker accepts"))
 
     def close(self) -> None:
         """Disconnect. The store ends the registrations of this client. Locks are not released: they expire."""

@@ -17,7 +17,7 @@ from support.process import PATIENCE, killed_with_parent
 from support.proxy import Proxy
 from support.sockets import sockets_of
 
-LINES_MAX = 310
+LINES_MAX = 299
 
 PYTHON = """
 import sys
