@@ -138,17 +138,18 @@
 #define COMPANION_VERSION_NUMBER 7
 
 /*
- * Limits of frames to the store. One request may exceed the first and the third. After WELCOME, new
- * records get their numbers when all kept records are sent. So at most COMPANION_FRAMES_MAX *
- * COMPANION_FRAME_RECORDS_MAX records have a number and no end.
+ * Limits of frames to the store. One request may exceed COMPANION_FRAME_BYTES_MAX and
+ * COMPANION_FRAME_WORK_NS. After WELCOME, new records get their numbers when all kept records are
+ * sent. So at most COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX records have a number and no
+ * end.
  */
 #define COMPANION_FRAME_BYTES_MAX   ((size_t)256 << 10)
 #define COMPANION_FRAME_RECORDS_MAX 64
 #define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of store and broker, estimated from the last frames */
-#define COMPANION_FRAMES_MAX        2                /* with records without an end */
+#define COMPANION_FRAMES_MAX        2                /* outstanding: with a record that has not ended */
 #define COMPANION_FRAME_TIMEOUT_NS  INT64_C(5000000000)
 
-/* Size in bytes of the key in HELLO. */
+/* Size in bytes of each key: in HELLO, and of frames. */
 #define COMPANION_KEY_SIZE 32
 
 /* The store's client id if the operator configures none. */

@@ -99,25 +99,26 @@ static void publish_messages(struct delivery *delivery, const struct pending_not
 /* 2. The plugin */
 
 /*
- * Remove the recipients of the next record from the list, and append their connections. Returns
- * their number. *ret_broker_bytes: the memory that their copies need in the broker.
+ * Remove the recipients of the next record from the list, at least one, and append their
+ * connections. Returns the memory that their copies of the message need in the broker.
  */
 static size_t take_recipients(const struct delivery *delivery,
-                              const struct pending_notification *notification, struct slice *recipients,
-                              size_t n_max, size_t n_bytes_without_client, struct buf *connections,
-                              size_t *ret_broker_bytes) {
+                              const struct pending_notification *notification, const struct message *message,
+                              struct slice *recipients, struct buf *connections) {
+        size_t n_max = frames_out_n_recipients_max(delivery->frames_out, notification->key, message);
         struct slice rest = *recipients;
         struct recipient recipient;
         size_t n = 0, n_bytes = 0;
 
-        while (n < n_max) {
-                size_t copy_bytes = n_bytes_without_client;
+        while (n == 0 || n < n_max) {
+                size_t copy_bytes;
 
                 if (!recipients_next(&rest, &recipient)) { /* in a damaged row, some bytes may remain */
                         *recipients = rest;
                         break;
                 }
-                copy_bytes += 2 * recipient.client_length;
+                copy_bytes = message->payload.length + BROKER_BYTES_OVERHEAD +
+                             topic_notify_length(recipient.client_length, notification->key.length);
                 if (n > 0 && n_bytes + copy_bytes > FRAMES_OUT_BROKER_BYTES_MAX)
                         break;
                 for (int i = n_copies(delivery, notification, &recipient); i > 0; i--, n++) {
@@ -126,8 +127,7 @@ static size_t take_recipients(const struct delivery *delivery,
                 }
                 *recipients = rest;
         }
-        *ret_broker_bytes = n_bytes;
-        return n;
+        return n_bytes;
 }
 
 /*
@@ -143,19 +143,13 @@ static void kick_recipients(struct delivery *delivery, const struct frame_notifi
 static void add_record(struct delivery *delivery, const struct pending_notification *notification,
                        const struct message *message, struct slice *recipients) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
-        size_t n_max = frames_out_n_recipients_max(delivery->frames_out, notification->key, message);
-        size_t copy_bytes = message->payload.length + topic_notify_length(0, notification->key.length) +
-                            BROKER_BYTES_OVERHEAD;
         struct frame_notification record = {
                 .sequence = notification->sequence,
                 .index = delivery->n_recipients_published,
                 .key = notification->key,
         };
-        size_t n, broker_bytes;
+        size_t broker_bytes = take_recipients(delivery, notification, message, recipients, &connections);
 
-        n = take_recipients(delivery, notification, recipients, n_max > 0 ? n_max : 1, copy_bytes,
-                            &connections, &broker_bytes);
-        delivery->n_recipients_published += (uint32_t)n;
         if (buf_failed(&connections)) {
                 frames_out_fail(delivery->frames_out);
                 return;
@@ -163,8 +157,9 @@ static void add_record(struct delivery *delivery, const struct pending_notificat
 
         record.is_last = recipients->length == 0;
         record.recipients = buf_slice(&connections);
+        delivery->n_recipients_published += (uint32_t)frame_n_recipients(&record);
         if (frames_out_notification(delivery->frames_out, &record, message, broker_bytes) == 0)
-                count_notifications(delivery, notification, n);
+                count_notifications(delivery, notification, frame_n_recipients(&record));
         else
                 kick_recipients(delivery, &record);
 }
