@@ -56,6 +56,7 @@ void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         effects->n_executions = 0;
+        effects->first_reply = 0;
         effects->n_forgotten = 0;
 }
 
@@ -77,6 +78,12 @@ int effects_reserve_row(struct effects *effects) {
 void effects_row(struct effects *effects, struct row row) {
         ASSERT(effects->n_rows < effects->rows_capacity);
         effects->rows[effects->n_rows++] = row;
+}
+
+void effects_reply_row(struct effects *effects, struct row row) {
+        if (effects->first_reply == 0)
+                effects->first_reply = row.reply.number;
+        effects_row(effects, row);
 }
 
 int effects_reserve_change(struct effects *effects, const struct registration *watchers) {

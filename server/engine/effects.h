@@ -25,6 +25,7 @@ enum execution {
 struct reply {
         enum outcome outcome;
         enum execution execution;
+        bool is_of_earlier_batch; /* EXECUTION_REPEATED: what the request has changed is committed */
         bool has_version;
         struct version version;
         struct entry *entry;    /* PAYLOAD_ENTRY */
@@ -49,6 +50,7 @@ struct effects {
         size_t n_rows, rows_capacity;
         struct execution_row *executions; /* in their order */
         size_t n_executions, executions_capacity;
+        uint64_t first_reply;              /* number of the first remembered reply in the rows; 0: none */
         struct forgotten_reply *forgotten; /* before their time; engine_undo() does not revert it */
         size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
@@ -92,6 +94,9 @@ int effects_reserve_row(struct effects *effects);
 
 /* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
+
+/* As effects_row(), for the row of a remembered reply. */
+void effects_reply_row(struct effects *effects, struct row row);
 
 /* Make room for one execution. Returns 0 or -ENOMEM. */
 int effects_reserve_execution(struct effects *effects);

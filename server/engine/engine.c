@@ -198,14 +198,18 @@ static void reply_as_remembered(struct reply *reply, struct remembered_reply rem
  * Reply to a repeated request as before, without executing it. But execute KEYNOTIFY: the former
  * registration may have ended with its connection. Requests are repeated in their order. So if a
  * KEYNOTIFY and its STOP are both repeated, the registration has ended afterwards, too.
+ *
+ * is_of_earlier_batch: the former execution is not in the present batch.
  */
-static void repeat(struct request_step *step, struct remembered_reply former) {
+static void repeat(struct request_step *step, struct remembered_reply former, bool is_of_earlier_batch) {
         if (step->request->verb == VERB_KEYNOTIFY) {
                 engine_execute(step);
                 if (outcome_is_error(step->reply->outcome) || outcome_is_error(former.outcome))
                         return;
+                is_of_earlier_batch = false; /* the registration may be new */
         }
         reply_as_remembered(step->reply, former);
+        step->reply->is_of_earlier_batch = is_of_earlier_batch;
 }
 
 /*
@@ -238,7 +242,8 @@ static void execute_once(struct request_step *step) {
         struct dedup_record *excess;
 
         if (record && !dedup_is_expired(record, step->now.mono_ns)) {
-                repeat(step, record->reply);
+                repeat(step, record->reply,
+                       step->effects->first_reply == 0 || record->number < step->effects->first_reply);
                 return;
         }
 
@@ -255,7 +260,7 @@ static void execute_once(struct request_step *step) {
         row.reply.reply = remembered_reply_of(step->reply);
         row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
         if (dedup_add(dedup, &digests.client, &row.reply))
-                effects_row(step->effects, row);
+                effects_reply_row(step->effects, row);
 }
 
 /* Execute the request. If its content identifies it, execute it once. */
@@ -277,7 +282,9 @@ static void execute_numbered(struct request_step *step) {
         struct execution_row row;
 
         if (former) {
-                repeat(step, former->reply);
+                repeat(step, former->reply,
+                       step->effects->n_executions == 0 ||
+                               former->order < step->effects->executions[0].after.order);
                 return;
         }
         if (effects_reserve_execution(step->effects) < 0) {

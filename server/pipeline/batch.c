@@ -189,6 +189,8 @@ const struct pending_reply *batch_next_reply(struct batch *batch) {
 void batch_fail(struct batch *batch, enum outcome outcome) {
         effects_reset(&batch->effects);
         for (size_t i = 0; i < batch->n_replies; i++) {
+                if (batch->replies[i].reply.is_of_earlier_batch)
+                        continue;
                 reply_deinit(&batch->replies[i].reply);
                 batch->replies[i].reply.outcome = outcome;
         }

@@ -120,6 +120,7 @@ const struct pending_reply *batch_next_reply(struct batch *batch);
 
 /*
  * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,
- * and remove all effects.
+ * and remove all effects. But the reply to a repeated request of an earlier batch stays: what this
+ * request has changed is committed.
  */
 void batch_fail(struct batch *batch, enum outcome outcome);

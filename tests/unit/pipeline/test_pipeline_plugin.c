@@ -405,6 +405,21 @@ Test(with_plugin, executed_request_is_not_executed_again_after_the_loss_of_its_r
         cr_expect_str_eq(broker_sent(&broker), "replies::0 ", "an equal request is another one");
 }
 
+Test(with_plugin, request_that_is_sent_again_gets_its_reply_although_the_commit_fails) {
+        send("SET", "k", "v");
+        broker.is_plugin_stalled = true;
+        delete_without_timestamp();
+        send("SET", "l", "v");
+        reconnect();
+        broker.is_plugin_stalled = false;
+        broker_forget(&broker);
+        broker.commit_result = -ENOSPC;
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies::1 replies:-ERR the disk is full ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+}
+
 /* The plugin sends a frame without records after a time-out. */
 Test(with_plugin, lost_frame_of_the_plugin_leads_to_hello) {
         broker.loses_frames = true;

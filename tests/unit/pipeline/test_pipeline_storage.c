@@ -147,6 +147,32 @@ Test(storage, on_a_full_disk_each_request_is_committed_alone) {
         broker_committed(&broker, 0);
 }
 
+/* Send a SET of this key that is known again by its content. */
+static void send_identified_set(const char *key) {
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), slice_from_string(key), S("v")),
+                                               .correlation = S("0123456789abcdef"),
+                                               .timestamp = S(BROKER_TS), .source = S("c") });
+}
+
+/* The request has changed its key. So an error would be wrong, however the present commit ends. */
+Test(storage, repeated_request_of_an_earlier_commit_gets_its_reply_although_the_commit_fails) {
+        send_identified_set("k");
+        broker_flush(&broker);
+        broker_forget(&broker);
+
+        broker.commit_result = 1;
+        send_identified_set("k");
+        send_identified_set("l");
+        send_identified_set("l");
+        broker_flush(&broker);
+        broker_committed(&broker, -ENOSPC);
+        cr_expect_str_eq(broker_sent(&broker),
+                         "replies:+OK replies:-ERR the disk is full replies:-ERR the disk is full ");
+        broker.commit_result = 0;
+        cr_expect(has("k", S("$1\r\nv\r\n")));
+        cr_expect(has("l", S("$-1\r\n")));
+}
+
 static const struct {
         const char *name;
         int result;
