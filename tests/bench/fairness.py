@@ -169,8 +169,9 @@ def fairness(figures, directory, effort):
         measured = measure(directory, f"full_{flood.name}", flood, effort,
                            0 if flood.is_event else effort.n_unread_rounds)
         row(figures, flood.name, measured, "p50", "p50_us")
-        row(figures, flood.name, measured, "p50 less 2 commits", "beyond_commits_us",
-            own_target=("<=", LARGEST_P50_US if "largest" in flood.kind else P50_US))
+        figures.row(f"{flood.name} p50 less 2 commits", f"flood_{flood.name}_beyond_commits_us", "us",
+                    measured[""]["beyond_commits_us"],
+                    own_target=("<=", LARGEST_P50_US if "largest" in flood.kind else P50_US))
         row(figures, flood.name, measured, "p99", "p99_us")
         row(figures, flood.name, measured, "worst", "max_us", own_target=("<=", WORST_US))
         for figure, unit in (("without_reply", "1"), ("store_mb", "MB"), ("broker_mb", "MB")):
