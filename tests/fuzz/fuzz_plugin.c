@@ -22,7 +22,7 @@
 #define N_CALLBACKS 32
 #define STORE       0 /* the store's client */
 
-/* The broker has no memory for WELCOME if HELLO contains this text. */
+/* The broker has no memory to publish while it handles a control message that contains this text. */
 #define STARVED "no memory for this"
 
 int mosquitto_plugin_init(mosquitto_plugin_id_t *id, void **userdata, struct mosquitto_opt *options, int n);
@@ -210,8 +210,12 @@ static void take_record(uint64_t number, const struct frame_to_store_record *rec
                 ASSERT(digests[number] == digest_of(bytes));
 }
 
-/* The plugin sends at most COMPANION_FRAMES_MAX frames without an end. */
-static void take_frame(struct slice box) {
+/*
+ * The plugin sends at most COMPANION_FRAMES_MAX frames without an end. If the broker has no memory for
+ * a frame, its records have their numbers nevertheless, and its number is used again.
+ */
+static void take_frame(struct slice box, bool is_published) {
+        uint64_t number = n_frames + (must_skip ? 2 : 1);
         uint8_t *text = malloc(box.length + 1);
         struct frame_to_store_record record;
         struct frame_to_store frame;
@@ -221,9 +225,11 @@ static void take_frame(struct slice box) {
         ASSERT(text && is_welcome);
         ASSERT(companion_box_open(box, frame_key, text, &length) == 0);
         ASSERT(frame_to_store_read((struct slice){ text, length }, &frame) == 0);
-        n_frames += must_skip ? 2 : 1;
-        must_skip = false;
-        ASSERT(frame.number == n_frames);
+        ASSERT(frame.number == number);
+        if (is_published) {
+                n_frames = number;
+                must_skip = false;
+        }
         ASSERT(frame.first <= last_number + 1);
         ASSERT(frame.n_records <= COMPANION_FRAME_RECORDS_MAX);
         ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || frame.n_records == 1);
@@ -290,7 +296,7 @@ static void take_publish(const char *client_id, struct slice topic, struct slice
         if (slice_equal(topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 take_welcome(payload);
         else if (slice_equal(topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
-                take_frame(payload);
+                take_frame(payload, true);
         else
                 ASSERT(false);
 }
@@ -301,6 +307,8 @@ int mosquitto_broker_publish_copy(const char *client_id, const char *topic, int 
 
         ASSERT(qos == (client_id && slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)) ? 0 : 1));
         if (is_starved) {
+                if (slice_equal(name, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+                        take_frame((struct slice){ payload, (size_t)length }, false);
                 must_skip |= !slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)) &&
                              !(length > 0 && ((const char *)payload)[0] == '-'); /* an error of the plugin */
                 return MOSQ_ERR_NOMEM;
