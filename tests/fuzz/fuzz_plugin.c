@@ -51,7 +51,7 @@ static uint8_t hello_key[COMPANION_KEY_SIZE], frame_key[COMPANION_KEY_SIZE];
 /* Since the plugin was loaded. */
 static uint64_t n_notified;       /* published notifications */
 static uint64_t n_recipients;     /* of all valid frames */
-static uint64_t first_connection; /* number of the first connection; 0: no request was sent yet */
+static uint64_t first_connection; /* the lowest number of a connection that was sent; 0: none */
 static uint64_t n_taken;          /* requests that the plugin has taken */
 static uint64_t n_sent;           /* different requests in frames */
 static uint64_t n_errors;         /* replies of the plugin itself */
@@ -165,6 +165,11 @@ int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         return MOSQ_ERR_SUCCESS;
 }
 
+static void note_connection(uint64_t number) {
+        if (first_connection == 0 || number < first_connection)
+                first_connection = number;
+}
+
 static void take_welcome(struct slice box) {
         struct handshake_connection connection;
         struct handshake_welcome welcome;
@@ -174,7 +179,7 @@ static void take_welcome(struct slice box) {
         ASSERT(text && companion_box_open(box, hello_key, text, &length) == 0);
         ASSERT(handshake_welcome_read((struct slice){ text, length }, &welcome) == 0);
         while (handshake_next_connection(&welcome.connections, &connection))
-                ASSERT(connection.number >= first_connection);
+                note_connection(connection.number); /* its first request may still wait */
         companion_frame_key(hello_key, frame_key);
         n_frames = 0;
         must_skip = false;
@@ -197,8 +202,7 @@ static void take_record(uint64_t number, const struct frame_to_store_record *rec
         for (size_t i = 0; i < N_CLIENTS; i++)
                 is_known |= clients[i].id && slice_equal_string(record->client_id, clients[i].id);
         ASSERT(is_known);
-        if (first_connection == 0 || record->connection < first_connection)
-                first_connection = record->connection;
+        note_connection(record->connection);
         if (number > last_number) {
                 ASSERT(number == last_number + 1);
                 last_number = number;
