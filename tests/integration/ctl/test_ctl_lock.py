@@ -475,10 +475,15 @@ class OnTerminal:
 
     def __init__(self, ctl, *arguments):
         self._ours, theirs = pty.openpty()
+
+        def take_terminal():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # it is ignored if the tests run in the background
+            ioctl(theirs, termios.TIOCSCTTY, 0)
+
         self.output = b""
         self.child = subprocess.Popen(ctl.argv(arguments), stdin=theirs, stdout=theirs, stderr=theirs,
                                       env=environment(ctl.variables), start_new_session=True,
-                                      preexec_fn=lambda: ioctl(theirs, termios.TIOCSCTTY, 0))
+                                      preexec_fn=take_terminal)
         os.close(theirs)
 
     def read_until(self, text):
