@@ -82,16 +82,15 @@ class Watch(_Closes):
     """The changes of a key, the present value first. While the connection is lost, all but the last can be missed. Close it."""
     def __init__(self, store: "StateStore", key: bytes):
         self.key, self._store, self._queue, self._lock, self._last = key, store, queue.Queue(), threading.Lock(), Value(b"", "0:0:")
-        with store._lock:
-            store._watches.add(self)
+        self._registration = store._registrations.setdefault(key, threading.Lock())
+        store._watches.add(self)
         self._register()
 
     def close(self) -> None:
-        with self._store._lock:
+        with self._registration, suppress(StateStoreError):
             self._store._watches.discard(self)
-            is_last = all(other.key != self.key for other in self._store._watches)
-        with suppress(StateStoreError):
-            is_last and self._store.ask("KEYNOTIFY", self.key, "STOP")
+            if all(other.key != self.key for other in list(self._store._watches)):
+                self._store.ask("KEYNOTIFY", self.key, "STOP")
 
     def next(self, timeout: float | None = None) -> Value | None:
         """Wait for the next change. Return None after `timeout` seconds. Raise Refused if the client may not watch the key."""
@@ -107,7 +106,8 @@ class Watch(_Closes):
     def _register(self) -> None:
         self._expects_read = True
         try:
-            self._store.ask("KEYNOTIFY", self.key)
+            with self._registration:
+                self in self._store._watches and self._store.ask("KEYNOTIFY", self.key)  # else it was closed meanwhile
             self._offer(self._store.ask("GET", self.key), is_read=True)
         except StateStoreError as error:
             self._queue.put(error)
@@ -118,8 +118,7 @@ class Watch(_Closes):
             last, is_outdated = self._last, is_read and not self._expects_read
             if is_outdated or change == last or change.order() < last.order():
                 return
-            self._expects_read = False
-            self._last = Value(change.value, change.version or last.version)
+            self._expects_read, self._last = False, Value(change.value, change.version or last.version)
             if change.value is not None or last.value is not None:
                 self._queue.put(change)
 
@@ -181,9 +180,10 @@ class StateStore(_Closes):
         self._tls = tls or (ssl.create_default_context() if self._url.scheme == "mqtts" else None)
         self._replies = f"clients/{self.client_id}/replies"  # mosquitto-acl.conf of statestored grants this topic
         self._notify = f"clients/{SERVICE}/{self.client_id.encode().hex().upper()}/command/notify/"
-        self._lock = threading.RLock()  # of the next three
+        self._lock = threading.RLock()  # of the next two lines
         self._mqtt, self._payload_max = None, inf  # the client of paho while connected and subscribed; bytes
-        self._pending, self._watches = {}, set()  # pending, by correlation data: message, future of the reply
+        self._pending = {}  # by correlation data: message, future of the reply
+        self._watches, self._registrations = set(), {}  # a lock for each watched key: one KEYNOTIFY at a time
         self._closing, self._ended, self._problem = threading.Event(), threading.Event(), "not connected"
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -285,14 +285,14 @@ class StateStore(_Closes):
             self._mqtt, self._problem = client, "connected"
             for request in list(self._pending.values()):
                 self._publish(*request)
-            for watch in self._watches:
+            for watch in list(self._watches):
                 threading.Thread(target=watch._register, daemon=True).start()
 
     def _on_message(self, _client: mqtt.Client, _userdata: Any, message: mqtt.MQTTMessage) -> None:
         version = dict(getattr(message.properties, "UserProperty", [])).get("__ts")
         with self._lock:
             _, reply = self._pending.pop(getattr(message.properties, "CorrelationData", None), (None, None))
-            watches = [watch for watch in self._watches if message.topic == self._notify + watch.key.hex().upper()]
+            watches = [watch for watch in list(self._watches) if message.topic == self._notify + watch.key.hex().upper()]
         reply and reply.set_result((message.payload, version))
         for watch in watches:
             value = message.payload.removeprefix(NOTIFY_SET)

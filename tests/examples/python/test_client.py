@@ -94,6 +94,26 @@ def test_a_closed_watch_ends_its_registration_unless_another_watches(store, cont
     assert store.ask("KEYNOTIFY", "door", "STOP").value == 0
 
 
+def test_a_closed_watch_is_not_registered_again(store, control, monkeypatch):
+    """After a lost connection, a thread registers for the key again. Here it starts only when the watch is closed."""
+    starts, threads, start = threading.Event(), [], threading.Thread.start
+
+    def start_later(thread):
+        if thread._target == watch._register:
+            threads.append(threading.Thread(target=lambda: starts.wait(30) and watch._register()))
+            thread = threads[-1]
+        start(thread)
+
+    watch = store.watch("door")
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    lose_connection(store, control)
+    watch.close()
+    starts.set()
+    for thread in threads:
+        thread.join()
+    assert threads and store.ask("KEYNOTIFY", "door", "STOP").value == 0
+
+
 def test_a_closed_client_refuses_requests(statestore_url, control):
     with StateStore(statestore_url) as store:
         control("fault", "no-answer", "verb", "GET")
