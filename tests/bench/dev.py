@@ -6,7 +6,7 @@ from pathlib import Path
 
 from figures import Series
 from support.control import Control
-from support.double import Double
+from support.double import Double, running_double
 
 N_KEYS = 3
 N_RESETS = 100
@@ -44,11 +44,7 @@ def dev(figures, directory, effort):
     figures.row("start", "dev_start", "ms", Series(start(directory) for _ in range(2 * effort.n_rounds)),
                 target=("<=", 50))
 
-    double = Double(directory, "--control").start()
-    try:
+    with running_double(directory, "--control") as double:
         control = double.connect("control", Control)
         figures.row(f"reset of {N_KEYS} keys", "dev_reset", "ms", Series(reset(control) for _ in range(N_RESETS)),
                     target=("<=", 1))
-        assert double.stop() == 0, double.log()
-    finally:
-        double.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test double: statestored --dev, which starts a broker for itself."""
 
+import contextlib
 import os
 import selectors
 import subprocess
@@ -99,3 +100,14 @@ class Double:
         self.child.stdout.close()
         if self.child.stdin:
             self.child.stdin.close()
+
+
+@contextlib.contextmanager
+def running_double(directory, *flags, **more):
+    """A double that serves requests, and that must stop without an error at the end."""
+    double = Double(directory, *flags, **more)
+    try:
+        yield double.start()
+        assert double.stop() == 0, double.log()
+    finally:
+        double.close()

@@ -6,17 +6,13 @@ import uuid
 import pytest
 
 from support.control import Control
-from support.double import Double
+from support.double import running_double
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
-    double = Double(tmp_path_factory.mktemp("control"), "--control").start()
-    try:
+    with running_double(tmp_path_factory.mktemp("control"), "--control") as double:
         yield double
-        assert double.stop() == 0, double.log()
-    finally:
-        double.close()
 
 
 @pytest.fixture

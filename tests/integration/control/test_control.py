@@ -13,7 +13,7 @@ from support import resp
 from support.broker import free_port
 from support.control import CONTROL, Control, value_of
 from support.ctl import environment
-from support.double import Double
+from support.double import running_double
 from support.hlc import Hlc
 from support.process import CTL, PATIENCE, wait_until
 
@@ -70,23 +70,18 @@ def test_control_requests_find_the_requests_that_have_replies(control):
 def test_reset_removes_seeded_keys(tmp_path):
     seed = tmp_path / "seed.jsonl"
     seed.write_text('{"key":"greeting","value":"hello"}\n')
-    double = Double(tmp_path, "--control", "--seed", seed).start()
-    try:
+    with running_double(tmp_path, "--control", "--seed", seed) as double:
         control = double.connect("control", Control)
         assert value_of(control, "greeting") == b"hello"
         control.do("reset")
         assert value_of(control, "greeting") is None
         assert control.ask("seed", seed.read_text()) == OK
         assert value_of(control, "greeting") == b"hello"
-        assert double.stop() == 0
-    finally:
-        double.close()
 
 
 def test_reset_sets_the_metrics_to_zero(tmp_path):
     port = free_port()
-    double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
-    try:
+    with running_double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}") as double:
         control = double.connect("control", Control)
 
         def n_set():
@@ -99,9 +94,6 @@ def test_reset_sets_the_metrics_to_zero(tmp_path):
         assert n_set() == 1
         control.do("reset")
         assert n_set() == 0
-        assert double.stop() == 0
-    finally:
-        double.close()
 
 
 def test_reset_restores_the_limit_of_clock_advance(control, client):
@@ -272,8 +264,7 @@ def test_statestorectl_sends_every_control_request(double, control, client, tmp_
 
 
 def test_a_double_without_control_says_so_at_once(tmp_path):
-    double = Double(tmp_path).start()
-    try:
+    with running_double(tmp_path) as double:
         control = double.connect("control", Control)
         control.request("SET", "key", "value")
         for words in ("reset",), ("fault", "quota"), ("clock", "advance", "1h"), ("seed", '{"key":"key","value":"new"}'):
@@ -286,9 +277,6 @@ def test_a_double_without_control_says_so_at_once(tmp_path):
             [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert reply.returncode == 4 and "start statestored with --control" in reply.stderr
-        assert double.stop() == 0
-    finally:
-        double.close()
 
 
 def test_at_a_broker_without_control_statestorectl_says_so_at_once(site):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.control import CONTROL, Control, value_of
-from support.double import Double, is_gone
+from support.double import is_gone, running_double
 from support.process import PATIENCE, wait_until
 
 OK = b"+OK\r\n"
@@ -18,11 +18,8 @@ DOWN, SERVING = "disconnected for a pause", "ready: serving"
 @pytest.fixture
 def own_double(tmp_path):
     """A double for one test."""
-    double = Double(tmp_path, "--control")
-    try:
-        yield double.start()
-    finally:
-        double.close()
+    with running_double(tmp_path, "--control") as double:
+        yield double
 
 
 def brokers_of(double):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.double import Double
+from support.double import running_double
 from support.process import BUILD, CTL, PATIENCE
 
 BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
@@ -112,8 +112,7 @@ def test_zsh_proposes_the_commands_after_help():
 
 
 def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
-    double = Double(tmp_path, "--control").start()
-    try:
+    with running_double(tmp_path, "--control") as double:
         def refused(*words):
             return set(re.findall(r"[a-z-]+", run(CTL, "--url", double.url, "test", *words).stderr.partition("ERR ")[2]))
 
@@ -122,9 +121,6 @@ def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
         assert bash_proposes("test", "outage", "") == {"broker", "store"} <= refused("outage")
         for words in ["fault", "quota"], ["requests"], ["wait-for"]:
             assert refused(*words, "unknown", "x") - {"or", "was", "expected"} <= bash_proposes("test", *words, "")
-        assert double.stop() == 0
-    finally:
-        double.close()
 
 
 def test_zsh_has_every_command_with_its_options():

@@ -4,8 +4,16 @@ import shutil
 
 import pytest
 
+from support.double import running_double
 from support.downloads import unavailable
 from support.examples import DOWNLOADS, EXAMPLES, download
+
+
+@pytest.fixture
+def double(tmp_path):
+    """A running test double, as a CI job has it beside the tests."""
+    with running_double(tmp_path, "--control") as double:
+        yield double
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from support.double import Double
 from support.examples import EXAMPLES
 from support.process import PATIENCE, killed_with_parent
 from support.proxy import Proxy
@@ -73,15 +72,6 @@ class Program:
         finally:
             self.child.kill()
             self.child.stdout.close()
-
-
-@pytest.fixture
-def double(tmp_path):
-    double = Double(tmp_path)
-    try:
-        yield double.start()
-    finally:
-        double.close()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import subprocess
 
 import pytest
 
-from support.double import Double
 from support.downloads import require_program, unavailable
 from support.examples import EXAMPLES, PATIENCE, REASON_MAX, run
 from support.process import BUILD, killed_with_parent
@@ -38,15 +37,6 @@ def program():
             unavailable(f"cargo fetch: {' '.join(ended.stderr.split())[:REASON_MAX]}")
         assert ended.returncode == 0, ended.stderr
     return target / "debug" / "statestore-example"
-
-
-@pytest.fixture
-def double(tmp_path):
-    double = Double(tmp_path)
-    try:
-        yield double.start()
-    finally:
-        double.close()
 
 
 def test_the_published_rust_client_sets_gets_lists_locks_and_watches(program, double):

@@ -16,7 +16,6 @@ from typing import Callable, NamedTuple
 
 import pytest
 
-from support.double import Double
 from support.examples import DOWNLOADS, EXAMPLES, download, run
 from support.plugin import sanitizer_libraries
 from support.process import REPOSITORY, STATESTORED
@@ -84,17 +83,6 @@ LANGUAGES = {
     "node": Language(run_vitest, "*.test.js", r"^test\('(.*)', async"),
     "go": Language(run_go_test, "*_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
 }
-
-
-@pytest.fixture
-def double(tmp_path):
-    """A running test double, as a CI job has it beside the tests."""
-    double = Double(tmp_path, "--control")
-    try:
-        yield double.start()
-        assert double.stop() == 0, double.log()
-    finally:
-        double.close()
 
 
 def declared(language):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.double import Double
+from support.double import running_double
 from support.process import BUILD, PATIENCE, REPOSITORY, STATESTORED
 
 
@@ -101,12 +101,8 @@ def double(root, directories, tmp_path):
     """Runs the installed statestored through a symbolic link in a folder of PATH."""
     link = tmp_path / "statestored"
     link.symlink_to(root / (directories["sbindir"] / "statestored").relative_to("/"))
-    double = Double(tmp_path, program=link)
-    try:
-        yield double.start()
-        assert double.stop() == 0, double.log()
-    finally:
-        double.close()
+    with running_double(tmp_path, program=link) as double:
+        yield double
 
 
 def test_the_installed_program_finds_its_plugin_with_dev(root, double):
