@@ -329,7 +329,7 @@ static int read_query(struct control_call *call, struct journal_query *query) {
         return 0;
 }
 
-static int list_requests(struct control_call *call) {
+static int list_journal(struct control_call *call, const struct journal *journal, journal_format *format) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         CLEANUP(query_deinit) struct journal_query query = { 0 };
         int r;
@@ -337,24 +337,20 @@ static int list_requests(struct control_call *call) {
         r = read_query(call, &query);
         if (r < 0)
                 return r;
-        r = journal_write(&call->control->journal, &query.selection, query.after, &text);
+        if (query.selection.has_verb && journal == &call->control->notifications)
+                return call_refuse(call, "a notification has no verb");
+        r = journal_write(journal, &query.selection, query.after, format, &text);
         return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+}
+
+static int list_requests(struct control_call *call) {
+        return list_journal(call, &call->control->journal, journal_format_request);
 }
 
 /* notifications, watchers */
 
 static int list_notifications(struct control_call *call) {
-        CLEANUP(buf_deinit) struct buf text = { 0 };
-        CLEANUP(query_deinit) struct journal_query query = { 0 };
-        int r;
-
-        r = read_query(call, &query);
-        if (r < 0)
-                return r;
-        if (query.selection.has_verb)
-                return call_refuse(call, "a notification has no verb");
-        r = journal_write_notifications(&call->control->notifications, &query.selection, query.after, &text);
-        return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+        return list_journal(call, &call->control->notifications, journal_format_notification);
 }
 
 static int list_watchers(struct control_call *call) {

@@ -186,13 +186,9 @@ static void write_request(struct buf *line, struct slice payload) {
         buf_append_string(line, "]");
 }
 
-static void write_exchange(const struct exchange *exchange, uint64_t number, struct buf *line) {
+void journal_format_request(const struct exchange *exchange, struct buf *line) {
         const struct journal_request *request = &exchange->request;
 
-        json_begin(line);
-        json_add_uint(line, "number", number);
-        json_add_uint(line, "time", (uint64_t)request->wall_ms);
-        json_add_bytes(line, "client", request->client, false);
         json_add_bytes(line, "verb", verbs[request->verb].text, false);
         json_add_bytes(line, "key", request->key, false);
         write_request(line, request->payload);
@@ -201,44 +197,37 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_add_bytes(line, "version",
                        exchange->version.length > 0 ? buf_slice(&exchange->version) : (struct slice){ 0 },
                        false);
-        json_add_bytes(line, "fault", slice_from_string(request->fault), false);
-        json_end(line);
 }
 
-static void write_notification(const struct exchange *exchange, uint64_t number, struct buf *line) {
+void journal_format_notification(const struct exchange *exchange, struct buf *line) {
         const struct journal_request *request = &exchange->request;
 
-        json_begin(line);
-        json_add_uint(line, "number", number);
-        json_add_uint(line, "time", (uint64_t)request->wall_ms);
-        json_add_bytes(line, "client", request->client, false);
         json_add_bytes(line, "key", request->key, false);
         json_add_bytes(line, "event", slice_from_string(request->verb == VERB_SET ? "SET" : "DELETE"),
                        false);
         json_add_bytes(line, "value", request->payload, false);
         json_add_bytes(line, "version", buf_slice(&exchange->version), false);
-        json_add_bytes(line, "fault", slice_from_string(request->fault), false);
-        json_end(line);
 }
 
-typedef void write_function(const struct exchange *exchange, uint64_t number, struct buf *line);
+static void write_line(const struct exchange *exchange, uint64_t number, journal_format *format,
+                       struct buf *lines) {
+        const struct journal_request *request = &exchange->request;
 
-static int write_each(const struct journal *journal, const struct selection *selection, uint64_t after,
-                      write_function *write, struct buf *lines) {
+        json_begin(lines);
+        json_add_uint(lines, "number", number);
+        json_add_uint(lines, "time", (uint64_t)request->wall_ms);
+        json_add_bytes(lines, "client", request->client, false);
+        format(exchange, lines);
+        json_add_bytes(lines, "fault", slice_from_string(request->fault), false);
+        json_end(lines);
+}
+
+int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  journal_format *format, struct buf *lines) {
         uint64_t budget = JOURNAL_STEPS_MAX;
 
         for (uint64_t i = first_after(journal, after); i < journal->next; i++)
                 if (is_selected(*slot(journal, i), selection, &budget))
-                        write(*slot(journal, i), i + 1, lines);
+                        write_line(*slot(journal, i), i + 1, format, lines);
         return budget == 0 ? -ERANGE : 0;
-}
-
-int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                  struct buf *lines) {
-        return write_each(journal, selection, after, write_exchange, lines);
-}
-
-int journal_write_notifications(const struct journal *journal, const struct selection *selection,
-                                uint64_t after, struct buf *lines) {
-        return write_each(journal, selection, after, write_notification, lines);
 }

@@ -5,6 +5,8 @@
 
 #include "control/selection.h"
 
+struct exchange;
+
 /*
  * The requests that the store received, with their replies, so that tests can check them. A request
  * with its reply is an exchange. The number of exchanges and their bytes are limited: the oldest
@@ -61,20 +63,27 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
 int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
                   uint64_t *ret_n);
 
-/*
- * Append a line of JSON for each matching request with a number greater than `after`: number, time
- * (ms), client, verb, key, request, reply, version, fault. The field request is an array of words.
- * If the request is malformed, or its words are not valid UTF-8 or more than 16, the line has the
- * field payload instead. A field whose bytes are not UTF-8 is in base64, and its name ends in
- * _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines are missing.
- */
-int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                  struct buf *lines);
+/* Appends the fields of an exchange that only this kind of journal has. */
+typedef void journal_format(const struct exchange *exchange, struct buf *line);
 
 /*
- * The same for a journal of notifications: number, time (ms), client, key, event (SET or DELETE),
- * value (of SET), version, fault. The verb of a notification is VERB_SET or VERB_DEL, its payload is
- * the value, and its version is stored with journal_add_reply().
+ * A request: verb, key, request, reply, version. The field request is an array of words. If the
+ * request is malformed, or its words are not valid UTF-8 or more than 16, the line has the field
+ * payload instead.
  */
-int journal_write_notifications(const struct journal *journal, const struct selection *selection,
-                                uint64_t after, struct buf *lines);
+journal_format journal_format_request;
+
+/*
+ * A notification: key, event (SET or DELETE), value (of SET), version. The verb of a notification is
+ * VERB_SET or VERB_DEL, its payload is the value, and its version is stored with journal_add_reply().
+ */
+journal_format journal_format_notification;
+
+/*
+ * Append a line of JSON for each matching request with a number greater than `after`: number, time
+ * (ms), client, the fields of the format, fault. A field whose bytes are not UTF-8 is in base64, and
+ * its name ends in _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines
+ * are missing.
+ */
+int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  journal_format *format, struct buf *lines);

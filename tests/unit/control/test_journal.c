@@ -22,7 +22,7 @@ static uint64_t add(struct journal *journal, struct slice payload) {
 static char *written(const struct journal *journal, uint64_t after) {
         struct buf lines = { 0 };
 
-        cr_assert_eq(journal_write(journal, &any, after, &lines), 0);
+        cr_assert_eq(journal_write(journal, &any, after, journal_format_request, &lines), 0);
         buf_append(&lines, "", 1);
         return (char *)lines.data;
 }
@@ -176,10 +176,10 @@ Test(journal, pattern_that_takes_too_long_is_refused) {
 
         cr_expect_eq(journal_count(&journal, &selection, 0, &n), -ERANGE);
         cr_expect_eq(n, 5);
-        cr_expect_eq(journal_write(&journal, &selection, 0, &lines), -ERANGE);
+        cr_expect_eq(journal_write(&journal, &selection, 0, journal_format_request, &lines), -ERANGE);
         cr_expect_eq(journal_count(&journal, &selection, 9, &n), 0);
         cr_expect_eq(n, 0);
-        cr_expect_eq(journal_write(&journal, &selection, 9, &lines), 0);
+        cr_expect_eq(journal_write(&journal, &selection, 9, journal_format_request, &lines), 0);
         cr_expect_eq(lines.length, 0);
 
         buf_deinit(&lines);
