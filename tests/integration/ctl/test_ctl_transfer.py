@@ -404,7 +404,7 @@ def test_a_backup_is_counted_checked_and_restored(site, data, tmp_path):
 
 
 def read_only(argv):
-    """Return the command line that runs argv as a user who may write nowhere but to its stdout."""
+    """Return the command line that runs argv as nobody, who may not write to the files of the test."""
     if os.geteuid() != 0:
         return argv
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
