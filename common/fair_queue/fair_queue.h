@@ -28,8 +28,8 @@
  * Pure: no clock, no event loop; the order depends only on the calls. Not thread-safe. All zeros is
  * an empty set of queues.
  */
-#define FAIR_QUEUES_MAX            1024
-#define FAIR_QUEUES_RESERVED_BYTES ((size_t)64 << 10)
+#define FAIR_QUEUES_MAX            16384
+#define FAIR_QUEUES_RESERVED_BYTES ((size_t)4 << 10)
 #define FAIR_QUEUES_SHARE          4
 
 struct fair_queue;
