@@ -13,30 +13,12 @@ from support import resp
 from support.broker import free_port
 from support.ctl import STORE_ERROR, environment
 from support.failing_disk import FailingDisk
+from support.limited_store import ROOM, LimitedStore, limited
 from support.process import CTL, PATIENCE, wait_until
-from support.store import Store
 from support.wire_client import WireClient, was_set
 
-ROOM = 400 * 1024
 FULL = b"-ERR the disk is full\r\n"
 VALUE = b"v" * 4000
-
-
-def limited(argv, room=ROOM):
-    """Return the command line that runs argv with limited file sizes. This needs no privilege."""
-    return ["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={room}:unlimited", "--", *argv]
-
-
-class LimitedStore(Store):
-    """Limits the file size of the store. The test can remove the limit at run time."""
-
-    room = ROOM
-
-    def spawn(self, argv, environment=None):
-        super().spawn(limited(argv, self.room), environment)
-
-    def lift(self):
-        subprocess.run(["prlimit", "--pid", str(self.child.pid), "--fsize=unlimited:unlimited"], check=True)
 
 
 @pytest.fixture
