@@ -59,7 +59,7 @@ export class Watch {
   #queue = []
   #wake = () => {}
   #last = { value: '', version: '0:0:' }
-  #expectsRead = true
+  #read
 
   /** Use StateStore.watch(). @param {StateStore} store @param {string} key */
   constructor(store, key) {
@@ -85,20 +85,20 @@ export class Watch {
   }
 
   async _register() {
-    this.#expectsRead = true
+    const read = (this.#read = {})
     try {
       await this.#store.ask(['KEYNOTIFY', this.key])
-      this._offer(await this.#store.ask(['GET', this.key]), true)
+      this._offer(await this.#store.ask(['GET', this.key]), read)
     } catch (error) {
       this.#put(error)
     }
   }
 
-  /** Queue a change unless it is known or outdated. A notification outdates the reply to the GET before it. */
-  _offer(/** @type {Value} */ change, isRead = false) {
+  /** Queue a change unless it is known or outdated. A notification, or a later registration, outdates what a GET read. */
+  _offer(/** @type {Value} */ change, /** @type {object} */ read = this.#read) {
     const { value, version } = this.#last
-    if ((isRead && !this.#expectsRead) || isOlder(change.version, version)) return
-    this.#expectsRead = false
+    if (read !== this.#read || isOlder(change.version, version)) return
+    this.#read = undefined
     this.#last = { value: change.value, version: change.version ?? version }
     if (change.value === null ? value !== null : change.version !== version || value === null) this.#put(change)
   }

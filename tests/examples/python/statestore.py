@@ -104,21 +104,21 @@ class Watch(_Closes):
         return iter(self.next, None)
 
     def _register(self) -> None:
-        self._expects_read = True
+        read = self._read = object()
         try:
             with self._registration:
                 self in self._store._watches and self._store.ask("KEYNOTIFY", self.key)  # else it was closed meanwhile
-            self._offer(self._store.ask("GET", self.key), is_read=True)
+            self._offer(self._store.ask("GET", self.key), read)
         except StateStoreError as error:
             self._queue.put(error)
 
-    def _offer(self, change: Value, is_read: bool = False) -> None:
-        """Queue a change unless it is known or outdated. A notification outdates the reply to the GET before it."""
+    def _offer(self, change: Value, read: object = None) -> None:
+        """Queue a change unless it is known or outdated. A notification, or a later registration, outdates what a GET read."""
         with self._lock:
-            last, is_outdated = self._last, is_read and not self._expects_read
+            last, is_outdated = self._last, read and read is not self._read
             if is_outdated or change == last or change.order() < last.order():
                 return
-            self._expects_read, self._last = False, Value(change.value, change.version or last.version)
+            self._read, self._last = None, Value(change.value, change.version or last.version)
             if change.value is not None or last.value is not None:
                 self._queue.put(change)
 

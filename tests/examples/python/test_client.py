@@ -64,6 +64,34 @@ def test_a_watcher_learns_of_a_deletion_while_it_was_away(store, other, control)
         assert changes.next(30).value is None
 
 
+def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, control, monkeypatch):
+    """When its connection is lost twice, one thread may still have the reply to its GET when the next one begins."""
+    ask, read, begun, first = store.ask, threading.Event(), threading.Event(), None
+
+    def ask_slowly(*words):
+        is_first = threading.current_thread() is first
+        if words[0] == "KEYNOTIFY" and not is_first:  # after the beginning of the second registration
+            begun.set()
+            first.join()
+            other.set("door", "open")
+        reply = ask(*words)
+        if words[0] == "GET" and is_first:
+            read.set()
+            begun.wait(30)
+        return reply
+
+    with store.watch("door") as changes:
+        assert changes.next(30).value is None
+        control("fault", "drop-notification", "key", "door", "count", 1)
+        first = threading.Thread(target=changes._register)
+        monkeypatch.setattr(store, "ask", ask_slowly)
+        first.start()
+        read.wait(30)
+        changes._register()
+        monkeypatch.undo()
+        assert changes.next(30).value == b"open"
+
+
 def test_a_watcher_gets_each_change_once(store, other, control):
     control("fault", "notify-twice", "key", "door")
     with store.watch("door") as changes:
