@@ -12,6 +12,7 @@
 
 #include "app/internal.h"
 #include "app/ready_file.h"
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
@@ -340,6 +341,7 @@ static void start_handles(struct server *server) {
 }
 
 static int run(struct server *server) {
+        bool is_closed;
         int r;
 
         r = uv_loop_init(&server->loop);
@@ -353,9 +355,12 @@ static int run(struct server *server) {
                 start_handles(server);
                 server_watch_parent(server);
                 open_http(server);
-                uv_run(&server->loop, UV_RUN_DEFAULT);
+        } else {
+                uv_walk(&server->loop, close_handle, NULL);
         }
-        uv_loop_close(&server->loop);
+        uv_run(&server->loop, UV_RUN_DEFAULT);
+        is_closed = uv_loop_close(&server->loop) == 0;
+        ASSERT(is_closed);
         server_free_dev_broker(server);
         return r;
 }
