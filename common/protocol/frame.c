@@ -14,17 +14,15 @@ void frame_property_append(struct buf *properties, struct slice name, struct sli
         wire_append_text(properties, value);
 }
 
-static int frame_read_property(struct slice *properties, struct user_property *ret_property) {
+/* Each frame_..._next() also returns false for a malformed item, and leaves it in the bytes. */
+bool frame_property_next(struct slice *properties, struct user_property *ret_property) {
         struct wire_reader reader = { .rest = *properties };
 
         ret_property->name = wire_read_text(&reader);
         ret_property->value = wire_read_text(&reader);
-        *properties = reader.rest;
-        return reader.has_failed ? -EBADMSG : 0;
-}
-
-bool frame_property_next(struct slice *properties, struct user_property *ret_property) {
-        return properties->length > 0 && frame_read_property(properties, ret_property) == 0;
+        if (!reader.has_failed)
+                *properties = reader.rest;
+        return !reader.has_failed;
 }
 
 /* Read a blob of user properties, and check each of them. */
@@ -32,8 +30,10 @@ static struct slice read_properties(struct wire_reader *reader) {
         struct slice properties = wire_read_blob(reader), rest = properties;
         struct user_property property;
 
-        while (rest.length > 0 && !reader->has_failed)
-                reader->has_failed = frame_read_property(&rest, &property) < 0;
+        while (frame_property_next(&rest, &property))
+                ;
+        if (rest.length > 0)
+                reader->has_failed = true;
         return properties;
 }
 
@@ -117,13 +117,13 @@ static struct frame_request read_request(struct wire_reader *reader, uint8_t fla
         return request;
 }
 
-static int read_record_to_store(struct slice *records, struct frame_to_store_record *ret_record) {
+bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record) {
         struct wire_reader reader = { .rest = *records };
         struct frame_to_store_record record = { .kind = (uint8_t)wire_read_number(&reader, 1) };
         uint8_t flags;
 
         if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
-                return -EBADMSG;
+                return false;
 
         flags = read_flags(&reader, record.kind == FRAME_REQUEST ? REQUEST_QOS | REQUEST_REPLIED
                                                                  : DISCONNECTED_SLOW_WATCHER);
@@ -134,11 +134,11 @@ static int read_record_to_store(struct slice *records, struct frame_to_store_rec
         else
                 record.is_slow_watcher = flags & DISCONNECTED_SLOW_WATCHER;
         if (reader.has_failed)
-                return -EBADMSG;
+                return false;
 
         *records = reader.rest;
         *ret_record = record;
-        return 0;
+        return true;
 }
 
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
@@ -155,18 +155,13 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
         frame.counters.n_dropped = wire_read_number(&reader, 8);
         frame.records = reader.rest;
-        for (; reader.rest.length > 0; frame.n_records++)
-                if (read_record_to_store(&reader.rest, &record) < 0)
-                        return -EBADMSG;
-        if (reader.has_failed || frame.n_records > UINT64_MAX - frame.first)
+        while (frame_to_store_next(&reader.rest, &record))
+                frame.n_records++;
+        if (reader.has_failed || reader.rest.length > 0 || frame.n_records > UINT64_MAX - frame.first)
                 return -EBADMSG;
 
         *ret_frame = frame;
         return 0;
-}
-
-bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record) {
-        return records->length > 0 && read_record_to_store(records, ret_record) == 0;
 }
 
 /* 3. A frame to the plugin */
@@ -268,7 +263,7 @@ static struct frame_notification read_notification(struct wire_reader *reader) {
         return notification;
 }
 
-static int read_record_to_plugin(struct slice *records, struct frame_to_plugin_record *ret_record) {
+bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *ret_record) {
         struct wire_reader reader = { .rest = *records };
         struct frame_to_plugin_record record = { .kind = (uint8_t)wire_read_number(&reader, 1) };
 
@@ -289,14 +284,14 @@ static int read_record_to_plugin(struct slice *records, struct frame_to_plugin_r
                 record.end.execution_ns = wire_read_number(&reader, 8);
                 break;
         default:
-                return -EBADMSG;
+                return false;
         }
         if (reader.has_failed)
-                return -EBADMSG;
+                return false;
 
         *records = reader.rest;
         *ret_record = record;
-        return 0;
+        return true;
 }
 
 int frame_to_plugin_read(struct slice bytes, struct slice *ret_records) {
@@ -307,14 +302,11 @@ int frame_to_plugin_read(struct slice bytes, struct slice *ret_records) {
         if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
         records = reader.rest;
-        while (reader.rest.length > 0)
-                if (read_record_to_plugin(&reader.rest, &record) < 0)
-                        return -EBADMSG;
+        while (frame_to_plugin_next(&reader.rest, &record))
+                ;
+        if (reader.rest.length > 0)
+                return -EBADMSG;
 
         *ret_records = records;
         return 0;
-}
-
-bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *ret_record) {
-        return records->length > 0 && read_record_to_plugin(records, ret_record) == 0;
 }

@@ -58,16 +58,17 @@ void handshake_welcome_append(struct buf *text, const struct handshake_welcome *
         buf_append_slice(text, welcome->connections);
 }
 
-static int read_connection(struct slice *connections, struct handshake_connection *ret_connection) {
+/* Also returns false for a malformed connection, and leaves it in the slice. */
+bool handshake_next_connection(struct slice *connections, struct handshake_connection *ret_connection) {
         struct wire_reader reader = { .rest = *connections };
         uint64_t flags = wire_read_number(&reader, 1), number = wire_read_number(&reader, 8);
 
         if (reader.has_failed || flags > CONNECTION_IDLE || number == 0)
-                return -EBADMSG;
+                return false;
 
         *ret_connection = (struct handshake_connection){ .number = number, .is_idle = flags };
         *connections = reader.rest;
-        return 0;
+        return true;
 }
 
 int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welcome) {
@@ -83,14 +84,11 @@ int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welc
             flags > (WELCOME_GUARDED | WELCOME_TAKEOVER))
                 return -EBADMSG;
         welcome.connections = reader.rest;
-        while (reader.rest.length > 0)
-                if (read_connection(&reader.rest, &connection) < 0)
-                        return -EBADMSG;
+        while (handshake_next_connection(&reader.rest, &connection))
+                ;
+        if (reader.rest.length > 0)
+                return -EBADMSG;
 
         *ret_welcome = welcome;
         return 0;
-}
-
-bool handshake_next_connection(struct slice *connections, struct handshake_connection *ret_connection) {
-        return connections->length > 0 && read_connection(connections, ret_connection) == 0;
 }
