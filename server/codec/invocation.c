@@ -113,24 +113,6 @@ static enum outcome decode_arguments(const struct slice *arguments, size_t n_arg
         }
 }
 
-static enum outcome decode_payload(struct slice payload, struct request *request) {
-        struct slice words[REQUEST_WORDS_MAX];
-        size_t n_words, n_arguments;
-
-        if (resp3_read_request(payload, words, REQUEST_WORDS_MAX, &n_words) < 0)
-                return OUTCOME_SYNTAX_ERROR;
-
-        if (!verb_from_text(words[0], &request->verb))
-                return OUTCOME_UNKNOWN_COMMAND;
-
-        n_arguments = n_words - 1;
-        if (n_arguments < verbs[request->verb].n_arguments_min ||
-            n_arguments > verbs[request->verb].n_arguments_max)
-                return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
-
-        return decode_arguments(words + 1, n_arguments, request);
-}
-
 static enum outcome decode_timestamps(struct request *request) {
         unsigned int flags = verbs[request->verb].flags;
 
@@ -143,6 +125,27 @@ static enum outcome decode_timestamps(struct request *request) {
             (request->has_fence && hlc_parse(request->fence_text, &request->fence) < 0))
                 return OUTCOME_MALFORMED_TIMESTAMP;
         return OUTCOME_DONE;
+}
+
+/* Decode the payload, and what depends on its command. */
+static enum outcome decode_request(struct request *request) {
+        struct slice words[REQUEST_WORDS_MAX];
+        size_t n_words, n_arguments;
+        enum outcome outcome;
+
+        if (resp3_read_request(request->payload, words, REQUEST_WORDS_MAX, &n_words) < 0)
+                return OUTCOME_SYNTAX_ERROR;
+
+        if (!verb_from_text(words[0], &request->verb))
+                return OUTCOME_UNKNOWN_COMMAND;
+
+        n_arguments = n_words - 1;
+        if (n_arguments < verbs[request->verb].n_arguments_min ||
+            n_arguments > verbs[request->verb].n_arguments_max)
+                return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
+
+        outcome = decode_arguments(words + 1, n_arguments, request);
+        return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
 }
 
 /*
@@ -192,18 +195,12 @@ struct sender {
         uint64_t connection;   /* 0: not verified */
 };
 
-/* Decode what is in the payload and depends on it. */
-static enum outcome decode_request(const struct message *message, struct request *request) {
-        enum outcome outcome = decode_payload(message->payload, request);
-
-        return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
-}
-
 static void decode(const struct decoder *decoder, const struct message *message, struct sender sender,
                    struct invocation *ret_invocation) {
         struct invocation invocation = {
                 .result = INVOCATION_REQUEST,
                 .outcome = OUTCOME_DONE,
+                .has_expiry = message->has_expiry,
                 .request = {
                         .verb = VERB_UNKNOWN,
                         .response_topic = message->response_topic,
@@ -215,8 +212,8 @@ static void decode(const struct decoder *decoder, const struct message *message,
                         .user = sender.username,
                         .timestamp_text = message_property(message, PROPERTY_TIMESTAMP),
                         .fence_text = message_property(message, PROPERTY_FENCE),
-                        .wants_details = slice_equal(message_property(message, PROPERTY_DETAILS),
-                                                     SLICE_LITERAL("1")),
+                        .wants_details =
+                                slice_equal_string(message_property(message, PROPERTY_DETAILS), "1"),
                         .wants_persistence =
                                 decoder->persistence_name &&
                                 slice_equal(message_property(message, decoder->persistence_name),
@@ -226,7 +223,7 @@ static void decode(const struct decoder *decoder, const struct message *message,
 
         invocation.fault = check_properties(message, &invocation.fault_value);
         if (invocation.fault == REQUEST_FAULT_NONE)
-                invocation.outcome = decode_request(message, &invocation.request);
+                invocation.outcome = decode_request(&invocation.request);
 
         if (!message->response_topic.data)
                 invocation.result = INVOCATION_NO_RESPONSE_TOPIC;
@@ -254,27 +251,23 @@ static bool is_read(const struct decoder *decoder, struct slice name) {
         return false;
 }
 
-void invocation_message(const struct decoder *decoder, const struct frame_request *request,
-                        struct message *ret_message) {
-        struct slice properties = request->properties;
-        struct user_property property;
-
-        *ret_message = (struct message){
-                .topic = SLICE_LITERAL(TOPIC_INVOKE),
+void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                              struct invocation *ret_invocation) {
+        const struct frame_request *request = &record->request;
+        const struct sender sender = { record->client_id, request->username, record->connection };
+        struct message message = {
                 .payload = request->payload,
                 .response_topic = request->response_topic,
                 .correlation_data = request->correlation_data,
                 .qos = request->qos,
         };
-        while (ret_message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX &&
+        struct slice properties = request->properties;
+        struct user_property property;
+
+        while (message.n_user_properties < MESSAGE_USER_PROPERTIES_MAX &&
                frame_property_next(&properties, &property))
                 if (is_read(decoder, property.name))
-                        ret_message->user_properties[ret_message->n_user_properties++] = property;
-}
-
-void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              const struct message *message, struct invocation *ret_invocation) {
-        const struct sender sender = { record->client_id, record->request.username, record->connection };
-
-        decode(decoder, message, sender, ret_invocation);
+                        message.user_properties[message.n_user_properties++] = property;
+        decode(decoder, &message, sender, ret_invocation);
+        ret_invocation->is_replied_by_plugin = request->is_replied_by_plugin;
 }

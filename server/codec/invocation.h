@@ -50,9 +50,11 @@ enum invocation_result {
 struct invocation {
         enum invocation_result result;
         enum request_fault fault;
-        struct slice fault_value; /* value of the invalid property */
-        enum outcome outcome;     /* of INVOCATION_REFUSED */
-        struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
+        struct slice fault_value;  /* value of the invalid property */
+        enum outcome outcome;      /* of INVOCATION_REFUSED */
+        struct request request;    /* verb is VERB_UNKNOWN if the command was not decoded */
+        bool has_expiry;           /* the message has a Message Expiry Interval, perhaps 0 */
+        bool is_replied_by_plugin; /* of struct frame_request */
 };
 
 /* Parameters of decoding. Strings are borrowed. */
@@ -63,26 +65,18 @@ struct decoder {
 };
 
 /*
- * Decode a message of a broker without the plugin. Sets *ret_invocation with any result: log lines and metrics use the fields of
- * refused requests too.
+ * Decode a message of a broker without the plugin. Sets *ret_invocation with any result: log lines
+ * and metrics use the fields of refused requests too.
  */
 void invocation_decode(const struct decoder *decoder, const struct message *message,
                        struct invocation *ret_invocation);
 
 /*
- * Fill in the message that a client has published as this request, in a frame of the plugin. It has
- * only the user properties that decoding reads. It borrows from the request, and its texts are not
- * followed by NUL.
- */
-void invocation_message(const struct decoder *decoder, const struct frame_request *request,
-                        struct message *ret_message);
-
-/*
- * As invocation_decode(), for a request in a frame. message: from invocation_message(). The sender
- * is that of the record, which the broker vouches for.
+ * As invocation_decode(), for a request in a frame of the plugin. The sender is that of the record,
+ * which the broker vouches for. The caller sets request.id.
  */
 void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              const struct message *message, struct invocation *ret_invocation);
+                              struct invocation *ret_invocation);
 
 /*
  * Return the client id that the message claims for its sender (PROTOCOL.md "Requests"), to select a

@@ -119,14 +119,21 @@ bool batch_is_full(const struct batch *batch) {
                batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
 }
 
-struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns) {
+struct pending_reply pending_reply_to(const struct invocation *invocation, int64_t arrived_ns) {
+        const struct request *request = &invocation->request;
+
         return (struct pending_reply){
-                .response_topic = message->response_topic,
-                .correlation_data = message->correlation_data,
-                .has_expiry = message->has_expiry,
-                .expiry_s = message->expiry_s,
+                .response_topic = request->response_topic,
+                .correlation_data = request->correlation_data,
+                .fault_value = invocation->fault_value,
+                .has_expiry = invocation->has_expiry,
+                .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
-                .verb = VERB_UNKNOWN,
+                .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
+                .number = request->id.number,
+                .connection = request->connection,
+                .is_replied_by_plugin = invocation->is_replied_by_plugin,
+                .fault = invocation->fault,
         };
 }
 

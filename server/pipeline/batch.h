@@ -3,7 +3,6 @@
 
 #include "codec/invocation.h"
 #include "engine/effects.h"
-#include "protocol/message.h"
 
 /*
  * One batch: the effects of the requests that are executed together, and their replies with the
@@ -99,8 +98,8 @@ void batch_add_cost(struct batch *batch);
  */
 bool batch_is_full(const struct batch *batch);
 
-/* Return the reply address of a request. It borrows from the message and has no reply yet. */
-struct pending_reply pending_reply_to(const struct message *message, int64_t arrived_ns);
+/* Return the reply address of a request. It borrows from the invocation and has no reply yet. */
+struct pending_reply pending_reply_to(const struct invocation *invocation, int64_t arrived_ns);
 
 /*
  * Return the rest of the message expiry interval in seconds; 0: it has passed; UINT32_MAX: the

@@ -100,62 +100,28 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
 }
 
 /* Execute a decoded request. Returns false if it was dropped. */
-static bool execute_invocation(struct pipeline *pipeline, struct pending_reply *address,
-                               struct invocation *invocation, struct now now) {
+static bool execute_request(struct pipeline *pipeline, struct invocation *invocation, int64_t arrived_ns,
+                            struct now now) {
         const struct request *request = &invocation->request;
         const struct hooks *hooks = pipeline->hooks;
+        uint64_t hook_number = hooks ? hooks->request(hooks->userdata, invocation, now) : 0;
+        struct pending_reply address = pending_reply_to(invocation, arrived_ns);
 
-        if (hooks)
-                address->hook_number = hooks->request(hooks->userdata, invocation, now);
-        switch (invocation->result) {
-        case INVOCATION_NO_RESPONSE_TOPIC:
-        case INVOCATION_BAD_RESPONSE_TOPIC:
+        address.hook_number = hook_number;
+        if (invocation->result == INVOCATION_NO_RESPONSE_TOPIC ||
+            invocation->result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
                 return false;
-        case INVOCATION_FAULTY:
-                address->fault = invocation->fault;
-                address->fault_value = invocation->fault_value;
-                break;
-        case INVOCATION_REQUEST:
-                address->verb = request->verb;
-                if (request->has_timestamp)
-                        count_skew(&pipeline->counters, request->timestamp.wall_ms, now.wall_ms);
-                break;
-        default:
-                break;
         }
+        if (invocation->result == INVOCATION_REQUEST && request->has_timestamp)
+                count_skew(&pipeline->counters, request->timestamp.wall_ms, now.wall_ms);
 
-        if (pending_reply_expiry_s(address, now.mono_ns) == 0)
+        if (pending_reply_expiry_s(&address, now.mono_ns) == 0)
                 pipeline->counters.n_expired++;
         else
-                execute_and_reply(pipeline, address, invocation, now);
+                execute_and_reply(pipeline, &address, invocation, now);
         return true;
-}
-
-static bool execute_request(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
-                            struct now now) {
-        struct pending_reply address = pending_reply_to(message, arrived_ns);
-        struct invocation invocation;
-
-        invocation_decode(&pipeline->decoder, message, &invocation);
-        return execute_invocation(pipeline, &address, &invocation, now);
-}
-
-static bool execute_framed_request(struct pipeline *pipeline, const struct record_in *in, struct now now) {
-        const struct frame_request *request = &in->record.request;
-        struct pending_reply address;
-        struct invocation invocation;
-        struct message message;
-
-        invocation_message(&pipeline->decoder, request, &message);
-        address = pending_reply_to(&message, in->arrived_ns);
-        address.number = in->number;
-        address.connection = in->record.connection;
-        address.is_replied_by_plugin = request->is_replied_by_plugin;
-        invocation_decode_record(&pipeline->decoder, &in->record, &message, &invocation);
-        invocation.request.id = (struct request_id){ pipeline->session.broker_run, in->number };
-        return execute_invocation(pipeline, &address, &invocation, now);
 }
 
 static void execute_disconnected(struct pipeline *pipeline, const struct frame_to_store_record *record,
@@ -203,27 +169,34 @@ static void end_execution(struct pipeline *pipeline, int64_t arrived_ns, bool is
 
 static void execute_message(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
                             int64_t arrived_ns, struct now now) {
+        struct invocation invocation;
         bool is_request = false;
 
         batch_add_message(&pipeline->cycle.batch, message_size(message));
-        if (kind == MESSAGE_REQUEST)
-                is_request = execute_request(pipeline, message, arrived_ns, now);
-        else if (kind == MESSAGE_CONTROL)
+        if (kind == MESSAGE_REQUEST) {
+                invocation_decode(&pipeline->decoder, message, &invocation);
+                is_request = execute_request(pipeline, &invocation, arrived_ns, now);
+        } else if (kind == MESSAGE_CONTROL) {
                 pipeline->hooks->control(pipeline->hooks->userdata, message, now);
-        else
+        } else {
                 execute_presence(pipeline, message, now);
+        }
         end_execution(pipeline, arrived_ns, is_request);
 }
 
 static void execute_record(struct pipeline *pipeline, const struct record_in *in, struct now now) {
         struct batch *batch = &pipeline->cycle.batch;
+        struct invocation invocation;
         bool is_request = false;
 
         batch_add_message(batch, in->n_bytes);
-        if (in->record.kind == FRAME_REQUEST)
-                is_request = execute_framed_request(pipeline, in, now);
-        else
+        if (in->record.kind == FRAME_REQUEST) {
+                invocation_decode_record(&pipeline->decoder, &in->record, &invocation);
+                invocation.request.id = (struct request_id){ pipeline->session.broker_run, in->number };
+                is_request = execute_request(pipeline, &invocation, in->arrived_ns, now);
+        } else {
                 execute_disconnected(pipeline, &in->record, now);
+        }
         batch->last_number = in->number;
         end_execution(pipeline, in->arrived_ns, is_request);
 }

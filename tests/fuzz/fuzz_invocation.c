@@ -267,14 +267,12 @@ static void decode_in_frame(const struct message *message) {
         struct frame_to_store_record record;
         struct invocation invocation;
         struct frame_to_store frame;
-        struct message framed;
 
         append_frame(message, &bytes);
         copy = text_copy(buf_slice(&bytes));
         ASSERT(frame_to_store_read(copy, &frame) == 0);
         ASSERT(frame_to_store_next(&frame.records, &record));
-        invocation_message(&decoder, &record.request, &framed);
-        invocation_decode_record(&decoder, &record, &framed, &invocation);
+        invocation_decode_record(&decoder, &record, &invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == CONNECTION);
         ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));

@@ -5,14 +5,12 @@
 #include <criterion/criterion.h>
 
 #include "codec/invocation.h"
-#include "protocol/topics.h"
 
 #define S SLICE_LITERAL
 
 static struct decoder decoder;
 static struct buf properties;
 static struct frame_to_store_record record;
-static struct message message;
 static struct invocation invocation;
 
 static void setup(void) {
@@ -22,6 +20,7 @@ static void setup(void) {
                 .connection = 7,
                 .client_id = S("c"),
                 .request = { .qos = 1,
+                             .is_replied_by_plugin = true,
                              .username = S("u"),
                              .response_topic = S("clients/d/x"),
                              .correlation_data = S("1234"),
@@ -37,8 +36,7 @@ TestSuite(record, .init = setup, .fini = teardown);
 
 static void decode(void) {
         record.request.properties = buf_slice(&properties);
-        invocation_message(&decoder, &record.request, &message);
-        invocation_decode_record(&decoder, &record, &message, &invocation);
+        invocation_decode_record(&decoder, &record, &invocation);
 }
 
 Test(record, has_the_identity_that_the_broker_vouches_for) {
@@ -52,7 +50,7 @@ Test(record, has_the_identity_that_the_broker_vouches_for) {
         cr_expect(slice_equal(invocation.request.key, S("k")));
         cr_expect(slice_equal(invocation.request.response_topic, S("clients/d/x")));
         cr_expect(slice_equal(invocation.request.correlation_data, S("1234")));
-        cr_expect(slice_equal(message.topic, S(TOPIC_INVOKE)));
+        cr_expect(invocation.is_replied_by_plugin);
 }
 
 Test(record, without_a_user_name_has_none) {
@@ -73,14 +71,14 @@ Test(record, has_the_properties_that_are_read) {
         cr_expect(invocation.request.has_timestamp);
         cr_expect_eq(invocation.request.timestamp.wall_ms, INT64_C(1696374425000));
         cr_expect(invocation.request.wants_persistence);
-        cr_expect_eq(message.n_user_properties, 3);
 }
 
 Test(record, has_at_most_the_properties_of_a_message) {
         for (size_t i = 0; i < 2 * MESSAGE_USER_PROPERTIES_MAX; i++)
                 frame_property_append(&properties, S("__ts"), S("1"));
+        frame_property_append(&properties, S("keep"), S("yes"));
         decode();
-        cr_expect_eq(message.n_user_properties, MESSAGE_USER_PROPERTIES_MAX);
+        cr_expect_not(invocation.request.wants_persistence);
         cr_expect_eq(invocation.outcome, OUTCOME_MALFORMED_TIMESTAMP);
 }
 

@@ -155,9 +155,9 @@ static const struct {
 
 Test(batch, reduces_the_expiry_of_a_reply_by_the_time_it_waited) {
         for (size_t i = 0; i < N_ROWS(expiries); i++) {
-                const struct message message = { .has_expiry = expiries[i].has_expiry,
-                                                 .expiry_s = expiries[i].expiry_s };
-                struct pending_reply pending = pending_reply_to(&message, 7 * NS_PER_S);
+                const struct invocation invocation = { .has_expiry = expiries[i].has_expiry,
+                                                       .request.expiry_s = expiries[i].expiry_s };
+                struct pending_reply pending = pending_reply_to(&invocation, 7 * NS_PER_S);
 
                 cr_expect_eq(pending_reply_expiry_s(&pending, 7 * NS_PER_S + expiries[i].waited_ns),
                              expiries[i].rest_s, ROW(expiries, i));
