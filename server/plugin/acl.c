@@ -8,21 +8,21 @@
  * without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
  * returns SUCCESS overrules acl_file and later plugins.
  *
- * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the
- * store's topics only: those of find_rule(), and a client's own notifications. on_undecided() is
- * the last: an access reaches it if no other callback decides it. The callback of acl_file decides
- * every access, so an access reaches on_undecided() only on a broker without acl_file. With
- * plugin_opt_undecided allow, on_undecided() grants the access. This cannot be the default: another
- * plugin that defers may intend a denial, and the broker does not list its plugins. With deny,
- * on_undecided() is not registered.
+ * Therefore the plugin registers two callbacks. acl_on_check() is the first and decides on the
+ * store's topics only: those of find_rule(), and a client's own notifications. acl_on_undecided()
+ * is the last: an access reaches it if no other callback decides it. The callback of acl_file
+ * decides every access, so an access reaches acl_on_undecided() only on a broker without acl_file.
+ * With plugin_opt_undecided allow, acl_on_undecided() grants the access. This cannot be the
+ * default: another plugin that defers may intend a denial, and the broker does not list its
+ * plugins. With deny, acl_on_undecided() is not registered.
  *
- * A reload registers acl_file's callback again. on_acl_check() registers on_undecided() behind it
- * at the first access check after a reload. A later event would be too late: the broker publishes
- * wills during the reload, and checks their access. Registering within a callback is safe, because
- * the broker looks up the next callback after the present one has returned.
+ * A reload registers acl_file's callback again. acl_on_check() registers acl_on_undecided() behind
+ * it at the first access check after a reload. A later event would be too late: the broker
+ * publishes wills during the reload, and checks their access. Registering within a callback is
+ * safe, because the broker looks up the next callback after the present one has returned.
  *
  * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only
- * on_acl_check().
+ * acl_on_check().
  */
 
 #include "base/array.h"
@@ -109,7 +109,7 @@ static enum rule find_rule(const struct plugin *plugin, int access, const char *
         }
 }
 
-static int on_undecided(int event, void *event_data, void *userdata) {
+int acl_on_undecided(int event, void *event_data, void *userdata) {
         struct plugin_load *load = userdata;
 
         (void)event;
@@ -126,7 +126,7 @@ static int on_undecided(int event, void *event_data, void *userdata) {
 }
 
 /*
- * Register on_undecided() behind all other callbacks. If memory is short, the next access check
+ * Register acl_on_undecided() behind all other callbacks. If memory is short, the next access check
  * tries again.
  */
 static void register_last(struct plugin_load *load) {
@@ -134,8 +134,8 @@ static void register_last(struct plugin_load *load) {
         if (load->undecided == UNDECIDED_DENY)
                 return;
 
-        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
-        if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, load))
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL);
+        if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL, load))
                 load->is_order_valid = false;
 }
 
@@ -206,7 +206,7 @@ static void note_version(const struct plugin_load *load, const struct mosquitto_
 }
 
 /* The broker also calls this for each delivery to each subscriber. */
-static int on_acl_check(int event, void *event_data, void *userdata) {
+int acl_on_check(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_acl_check *check = event_data;
         struct plugin_load *load = userdata;
         enum rule rule;
@@ -242,16 +242,6 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
          * always DEFER
          */
         return load->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_no_decision();
-}
-
-int acl_register(struct plugin_load *load) {
-        return broker_errno(
-                mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_acl_check, NULL, load));
-}
-
-void acl_unregister(struct plugin_load *load) {
-        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_acl_check, NULL);
-        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
 }
 
 void acl_order_changed(struct plugin_load *load) {

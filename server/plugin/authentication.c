@@ -84,7 +84,7 @@ void authentication_forget(struct plugin *plugin, const struct mosquitto *client
                         plugin->checked_store_clients[--plugin->n_checked_store_clients];
 }
 
-static int on_basic_auth(int event, void *event_data, void *userdata) {
+int authentication_on_basic(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_basic_auth *connect = event_data;
         const struct plugin_load *load = userdata;
         const char *client_id = mosquitto_client_id(connect->client);
@@ -100,7 +100,7 @@ static int on_basic_auth(int event, void *event_data, void *userdata) {
         return broker_no_decision();
 }
 
-static int on_enhanced_auth(int event, void *event_data, void *userdata) {
+int authentication_on_enhanced(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_extended_auth *connect = event_data;
         const struct plugin_load *load = userdata;
         const char *client_id = mosquitto_client_id(connect->client);
@@ -110,22 +110,4 @@ static int on_enhanced_auth(int event, void *event_data, void *userdata) {
         if (is_store_client_id(load, client_id))
                 return refuse_connect(client_id, mosquitto_client_username(connect->client));
         return broker_no_decision();
-}
-
-int authentication_register(struct plugin_load *load) {
-        int r;
-
-        if (!load->username)
-                return 0;
-        r = broker_errno(
-                mosquitto_callback_register(load->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL, load));
-        if (r < 0)
-                return r;
-        return broker_errno(mosquitto_callback_register(load->id, MOSQ_EVT_EXT_AUTH_START, on_enhanced_auth,
-                                                        NULL, load));
-}
-
-void authentication_unregister(struct plugin_load *load) {
-        mosquitto_callback_unregister(load->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL);
-        mosquitto_callback_unregister(load->id, MOSQ_EVT_EXT_AUTH_START, on_enhanced_auth, NULL);
 }

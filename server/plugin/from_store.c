@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <sodium.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "plugin/internal.h"
@@ -222,8 +221,6 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
 
 /* 3. Messages */
 
-static const char *const topics[] = { COMPANION_HELLO, COMPANION_FRAME_TO_PLUGIN };
-
 /*
  * The broker calls the access checks for a client's message, but not for a bridge's: check each
  * sender here. Only HELLO is accepted over another connection than that of the last HELLO.
@@ -237,7 +234,7 @@ static bool is_accepted(const struct plugin_load *load, const struct mosquitto *
  * Ignore a malformed message: most releases of mosquitto close the connection on an error, so a
  * store of another version could not connect. Return an error if memory is short for WELCOME.
  */
-static int on_control(int event, void *event_data, void *userdata) {
+int from_store_on_control(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;
         const struct plugin_load *load = userdata;
         bool is_hello = strcmp(message->topic, COMPANION_HELLO) == 0;
@@ -256,25 +253,4 @@ static int on_control(int event, void *event_data, void *userdata) {
                 mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: malformed message ignored: topic=%s",
                                      message->topic);
         return MOSQ_ERR_SUCCESS;
-}
-
-int from_store_register(struct plugin_load *load) {
-        for (size_t i = 0; i < ARRAY_LENGTH(topics); i++) {
-                int result;
-
-                /*
-                 * 2.1 accepts one callback for each control topic, not one for each listener: the
-                 * first load has it.
-                 */
-                result =
-                        mosquitto_callback_register(load->id, MOSQ_EVT_CONTROL, on_control, topics[i], load);
-                if (result != MOSQ_ERR_SUCCESS && result != MOSQ_ERR_ALREADY_EXISTS)
-                        return broker_errno(result);
-        }
-        return 0;
-}
-
-void from_store_unregister(struct plugin_load *load) {
-        for (size_t i = 0; i < ARRAY_LENGTH(topics); i++)
-                mosquitto_callback_unregister(load->id, MOSQ_EVT_CONTROL, on_control, topics[i]);
 }

@@ -188,7 +188,7 @@ struct plugin_load {
 
 /*
  * plugin.c: mosquitto 2.0 and 2.1 load the same binary. The releases of 2.0 cannot be
- * distinguished.
+ * distinguished. plugin.c also registers the callbacks of all files, which are named ..._on_...
  */
 
 bool broker_is_2_1(void);
@@ -217,6 +217,9 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
 
 /* acl.c: access to the store's topics */
 
+int acl_on_check(int event, void *event_data, void *userdata);
+int acl_on_undecided(int event, void *event_data, void *userdata);
+
 bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client);
 
 /*
@@ -224,10 +227,6 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
  * not check them.
  */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
-
-/* Register the access checks. Returns 0 or -ENOMEM. */
-int acl_register(struct plugin_load *load);
-void acl_unregister(struct plugin_load *load);
 
 /* Call after a reload: the broker may have registered callbacks behind the plugin's. */
 void acl_order_changed(struct plugin_load *load);
@@ -402,9 +401,9 @@ void plugin_check_deadlines(struct plugin *plugin);
 
 /* authentication.c: refuse a CONNECT with the store's client id by another user */
 
-/* Register for CONNECT if the options contain the store's user name. Returns 0 or -ENOMEM. */
-int authentication_register(struct plugin_load *load);
-void authentication_unregister(struct plugin_load *load);
+/* Registered only if the options contain the store's user name. */
+int authentication_on_basic(int event, void *event_data, void *userdata);
+int authentication_on_enhanced(int event, void *event_data, void *userdata);
 
 /*
  * Whether the plugin has checked the CONNECT of this connected client, and the client has the
@@ -419,9 +418,7 @@ void authentication_forget(struct plugin *plugin, const struct mosquitto *client
 
 /* from_store.c: messages from the store */
 
-/* Register for the control topics. Returns 0 or -ENOMEM. */
-int from_store_register(struct plugin_load *load);
-void from_store_unregister(struct plugin_load *load);
+int from_store_on_control(int event, void *event_data, void *userdata);
 
 /* replies.c */
 

@@ -134,12 +134,19 @@ static int plugin_on_reload(int event, void *event_data, void *userdata) {
 
 static const struct {
         int event;
-        MOSQ_FUNC_generic_callback callback;
-} events[] = {
-        { MOSQ_EVT_DISCONNECT, plugin_on_disconnect },
-        { MOSQ_EVT_MESSAGE, plugin_on_message },
-        { MOSQ_EVT_TICK, plugin_on_tick },
-        { MOSQ_EVT_RELOAD, plugin_on_reload },
+        MOSQ_FUNC_generic_callback function;
+        const char *topic; /* of MOSQ_EVT_CONTROL */
+        bool needs_username;
+} callbacks[] = {
+        { MOSQ_EVT_DISCONNECT, plugin_on_disconnect, NULL, false },
+        { MOSQ_EVT_MESSAGE, plugin_on_message, NULL, false },
+        { MOSQ_EVT_TICK, plugin_on_tick, NULL, false },
+        { MOSQ_EVT_RELOAD, plugin_on_reload, NULL, false },
+        { MOSQ_EVT_ACL_CHECK, acl_on_check, NULL, false },
+        { MOSQ_EVT_BASIC_AUTH, authentication_on_basic, NULL, true },
+        { MOSQ_EVT_EXT_AUTH_START, authentication_on_enhanced, NULL, true },
+        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_HELLO, false },
+        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_FRAME_TO_PLUGIN, false },
 };
 
 /*
@@ -159,31 +166,29 @@ static int register_offline(struct plugin_load *load) {
 }
 
 static int register_all(struct plugin_load *load) {
-        int r;
+        int r, result;
 
         r = register_offline(load);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ARRAY_LENGTH(events); i++) {
-                r = broker_errno(mosquitto_callback_register(load->id, events[i].event, events[i].callback,
-                                                             NULL, load));
-                if (r < 0)
-                        return r;
+        for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(callbacks); i++) {
+                if (callbacks[i].needs_username && !load->username)
+                        continue;
+                result = mosquitto_callback_register(load->id, callbacks[i].event, callbacks[i].function,
+                                                     callbacks[i].topic, load);
+                /*
+                 * 2.1 accepts one callback for each control topic, not one for each listener: the
+                 * first load has it.
+                 */
+                if (!callbacks[i].topic || result != MOSQ_ERR_ALREADY_EXISTS)
+                        r = broker_errno(result);
         }
-
-        r = acl_register(load);
-        if (r < 0)
-                return r;
-        r = authentication_register(load);
-        return r < 0 ? r : from_store_register(load);
+        return r;
 }
 
 static void unregister_all(struct plugin_load *load) {
-        from_store_unregister(load);
-        authentication_unregister(load);
-        acl_unregister(load);
-        for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
-                mosquitto_callback_unregister(load->id, events[i].event, events[i].callback, NULL);
+        for (size_t i = 0; i < ARRAY_LENGTH(callbacks); i++)
+                mosquitto_callback_unregister(load->id, callbacks[i].event, callbacks[i].function,
+                                              callbacks[i].topic);
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL);
         if (is_2_1)
                 mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL);
 }
