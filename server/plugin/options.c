@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "plugin/internal.h"
 
 /* Upper limits that keep calculations in range: a year, and the address space of small machines. */
@@ -24,14 +23,6 @@ static int set_string(char **option, const char *value) {
         return 0;
 }
 
-static int set_username(struct plugin_load *load, const char *value) {
-        return set_string(&load->username, value);
-}
-
-static int set_load_client_id(struct plugin_load *load, const char *value) {
-        return set_string(&load->client_id, value);
-}
-
 static int set_undecided(struct plugin_load *load, const char *value) {
         if (strcmp(value, "allow") == 0)
                 load->undecided = UNDECIDED_ALLOW;
@@ -46,36 +37,27 @@ static int set_number(uint64_t *option, const char *value, uint64_t max) {
         return parse_uint64(slice_from_string(value), option) < 0 || *option > max ? -EINVAL : 0;
 }
 
-static int set_wait(struct plugin_load *load, const char *value) {
-        return set_number(&load->plugin->wait_s, value, WAIT_S_MAX);
-}
-
-static int set_queue_bytes(struct plugin_load *load, const char *value) {
-        return set_number(&load->plugin->queue_bytes_max, value, QUEUE_BYTES_MAX);
-}
-
-static int set_reply_prefix(struct plugin_load *load, const char *value) {
+static int set_reply_prefix(struct plugin *plugin, const char *value) {
         if (value[0] == '$' || strpbrk(value, "+#"))
                 return -EINVAL;
-        return set_string(&load->plugin->reply_prefix, value);
+        return set_string(&plugin->reply_prefix, value);
 }
 
-static const struct {
-        const char *key;
-        int (*set)(struct plugin_load *load, const char *value);
-} options_table[] = {
-        { "statestored_username", set_username },
-        { "statestored_client_id", set_load_client_id },
-        { "undecided", set_undecided },
-        { "statestored_wait", set_wait },
-        { "statestored_queue_bytes", set_queue_bytes },
-        { "statestored_reply_prefix", set_reply_prefix },
-};
-
-static int set_plugin_option(struct plugin_load *load, const struct mosquitto_opt *option) {
-        for (size_t i = 0; i < ARRAY_LENGTH(options_table); i++)
-                if (strcmp(option->key, options_table[i].key) == 0)
-                        return option->value ? options_table[i].set(load, option->value) : -EINVAL;
+static int set_option(struct plugin_load *load, const char *key, const char *value) {
+        if (!value)
+                return -EINVAL;
+        if (strcmp(key, "statestored_username") == 0)
+                return set_string(&load->username, value);
+        if (strcmp(key, "statestored_client_id") == 0)
+                return set_string(&load->client_id, value);
+        if (strcmp(key, "undecided") == 0)
+                return set_undecided(load, value);
+        if (strcmp(key, "statestored_wait") == 0)
+                return set_number(&load->plugin->wait_s, value, WAIT_S_MAX);
+        if (strcmp(key, "statestored_queue_bytes") == 0)
+                return set_number(&load->plugin->queue_bytes_max, value, QUEUE_BYTES_MAX);
+        if (strcmp(key, "statestored_reply_prefix") == 0)
+                return set_reply_prefix(load->plugin, value);
         return -EINVAL;
 }
 
@@ -83,7 +65,7 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
         int r;
 
         for (int i = 0; i < n_options; i++) {
-                r = set_plugin_option(load, &options[i]);
+                r = set_option(load, options[i].key, options[i].value);
                 if (r == -EINVAL)
                         mosquitto_log_printf(
                                 MOSQ_LOG_ERR,
