@@ -45,9 +45,8 @@
  * list of numbered records until it has ended.
  */
 struct record {
-        struct fair_item waiting;                   /* first: a pointer to it is a pointer to the record */
-        struct record *arrival_prev, *arrival_next; /* requests that wait, by arrival */
-        struct record *next_numbered;
+        struct fair_item waiting;      /* first: a pointer to it is a pointer to the record */
+        struct record *prev, *next;    /* in one of the lists of struct records */
         struct connection *connection; /* stays until the end of its last record */
         uint64_t number;               /* 0: it waits */
         int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
@@ -91,7 +90,7 @@ struct connections {
 struct records {
         struct fair_queues queues; /* those without a number */
         struct record *by_arrival; /* the requests in the queues, the oldest first */
-        struct record *first_numbered, *last_numbered;
+        struct record *numbered;   /* in the order of their numbers */
         uint64_t last_number;
 };
 

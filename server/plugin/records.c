@@ -35,7 +35,7 @@ struct frame_request record_request(const struct record *record) {
 static void dequeue(struct records *records, struct record *record) {
         fair_queues_remove(&records->queues, &record->waiting);
         if (record->is_request)
-                DL_DELETE2(records->by_arrival, record, arrival_prev, arrival_next);
+                DL_DELETE(records->by_arrival, record);
 }
 
 /* Free a request, and the connection if its end waits only for this request. */
@@ -68,7 +68,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         record->expires_ns =
                 plugin->wait_s > 0 ? system_clock_mono_ns() + (int64_t)plugin->wait_s * NS_PER_S : INT64_MAX;
         fair_queues_add(&records->queues, connection->queue, &record->waiting, n_bytes);
-        DL_APPEND2(records->by_arrival, record, arrival_prev, arrival_next);
+        DL_APPEND(records->by_arrival, record);
         connection->n_kept++;
         to_store_send(plugin, 1);
 }
@@ -93,20 +93,16 @@ void records_number(struct records *records) {
 
         fair_queues_take(&records->queues);
         if (record->is_request)
-                DL_DELETE2(records->by_arrival, record, arrival_prev, arrival_next);
+                DL_DELETE(records->by_arrival, record);
         record->number = ++records->last_number;
-        if (records->first_numbered)
-                records->last_numbered->next_numbered = record;
-        else
-                records->first_numbered = record;
-        records->last_numbered = record;
+        DL_APPEND(records->numbered, record);
 }
 
 struct record *records_find(const struct records *records, uint64_t number) {
-        struct record *record = records->first_numbered;
+        struct record *record = records->numbered;
 
         while (record && record->number < number)
-                record = record->next_numbered;
+                record = record->next;
         return record && record->number == number && record->is_request ? record : NULL;
 }
 
@@ -116,10 +112,10 @@ int records_end(struct plugin *plugin, uint64_t number) {
 
         if (number > records->last_number)
                 return -EBADMSG;
-        while ((record = records->first_numbered) && record->number <= number) {
-                records->first_numbered = record->next_numbered;
+        while ((record = records->numbered) && record->number <= number) {
                 if (record == plugin->to_store.unsent)
-                        plugin->to_store.unsent = record->next_numbered;
+                        plugin->to_store.unsent = record->next;
+                DL_DELETE(records->numbered, record);
                 plugin->to_store.n_ended++;
                 if (record->is_request)
                         request_drop(plugin, record);

@@ -59,7 +59,7 @@ int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handsha
         to_store->n_outstanding = 0;
         to_store->n_ended = 0;
         to_store->publish_ns = 0;
-        to_store->unsent = plugin->records.first_numbered;
+        to_store->unsent = plugin->records.numbered;
         to_store->n_records_max = FIRST_RECORDS_MAX;
         to_store->is_frame_due = false;
         return 0;
@@ -99,7 +99,7 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
                         to_store->unsent = record;
                 append_record(buf, record);
                 last = record;
-                record = record->next_numbered;
+                record = record->next;
         }
         return last;
 }
@@ -130,7 +130,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         to_store->is_frame_due = false;
         if (!last)
                 return 0;
-        to_store->unsent = last->next_numbered;
+        to_store->unsent = last->next;
         if (to_store->n_outstanding == 0)
                 to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
         to_store->outstanding[to_store->n_outstanding++] = last->number;
