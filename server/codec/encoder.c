@@ -155,10 +155,9 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         /* Copy the value to add a NUL: it is a slice of the request. */
         buf_reset(&encoder->payload);
         buf_append_slice(&encoder->payload, value);
-        buf_append(&encoder->payload, "", 1);
-        if (buf_failed(&encoder->payload))
+        if (!buf_text(&encoder->payload))
                 return -ENOMEM;
-        value.data = encoder->payload.data;
+        value = buf_slice(&encoder->payload);
 
         message_init(ret_message, encoder, text->payload);
         encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);

@@ -27,21 +27,6 @@ static void count_notifications(struct delivery *delivery, const struct pending_
                 delivery->publisher->counters->n_notifications_deleted += n;
 }
 
-/*
- * Set the topic of the message to the client's notify topic for the key. Returns 0 or -ENOMEM. The
- * message borrows the topic, which is NUL-terminated.
- */
-static int set_topic(struct message *message, struct buf *topic, struct slice client, struct slice key) {
-        buf_reset(topic);
-        topic_append_notify(topic, client, key);
-        buf_append(topic, "", 1);
-        if (buf_failed(topic))
-                return -ENOMEM;
-
-        message->topic = (struct slice){ topic->data, topic->length - 1 };
-        return 0;
-}
-
 /* Return how many times to publish the notification to this recipient. */
 static int n_copies(const struct delivery *delivery, const struct pending_notification *notification,
                     const struct recipient *recipient) {
@@ -72,10 +57,12 @@ static void publish_to_client(struct delivery *delivery, const struct pending_no
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         uint16_t id;
 
-        if (set_topic(&message, &topic, client, notification->key) < 0) {
+        topic_append_notify(&topic, client, notification->key);
+        if (!buf_text(&topic)) { /* the transport needs the NUL */
                 publisher_count_out_of_memory(delivery->publisher);
                 return;
         }
+        message.topic = buf_slice(&topic);
         if (publisher_send(delivery->publisher, &message, &id) < 0)
                 return;
 
