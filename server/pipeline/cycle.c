@@ -34,7 +34,7 @@ bool cycle_batch_is_full(const struct pipeline *pipeline) {
         struct storage_limits limits;
 
         /* Beside a request that adds something, one that only removes would fail, too. */
-        if (batch_is_full(batch) || (pipeline->cycle.is_disk_full && batch->n_messages > 0))
+        if (batch_is_full(batch) || (pipeline->cycle.commit_error == -ENOSPC && batch->n_messages > 0))
                 return true;
         if (!pipeline->storage)
                 return false;
@@ -106,8 +106,7 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
 
         if (error == -ESTALE)
                 end_process(pipeline, "it is unknown whether the last commit is stored");
-        pipeline->cycle.has_commit_failed = true;
-        pipeline->cycle.is_disk_full = error == -ENOSPC;
+        pipeline->cycle.commit_error = error;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
                 &pipeline->storage_limit, LOG_ERROR, cause.text,
@@ -125,12 +124,11 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         const struct change_set *change_set = &cycle->change_set;
         struct counters *counters = &pipeline->counters;
 
-        if (cycle->has_commit_failed &&
+        if (cycle->commit_error < 0 &&
             cycle->commit_result ==
                     0) /* limited: while the disk is almost full, small commits succeed and large ones fail */
                 log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
-        cycle->has_commit_failed = cycle->commit_result == STORAGE_FULL;
-        cycle->is_disk_full = cycle->commit_result == STORAGE_FULL;
+        cycle->commit_error = cycle->commit_result == STORAGE_FULL ? -ENOSPC : 0;
         cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
         counters->n_commits++;
         counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
@@ -490,7 +488,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
         return engine_has_restored_registrations(pipeline->state->engine) &&
-               !pipeline->cycle.has_commit_failed && pipeline->session.state == SESSION_WITH_PLUGIN;
+               pipeline->cycle.commit_error == 0 && pipeline->session.state == SESSION_WITH_PLUGIN;
 }
 
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
@@ -508,7 +506,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         /* The first commit finds out whether the disk has room. */
         is_needed = state_needs_commit(pipeline->state, now) || cycle->commit_start_ns == 0;
-        if (cycle->has_commit_failed && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
+        if (cycle->commit_error < 0 && ++cycle->n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
         if (!is_needed || cycle->state != CYCLE_OPEN)
                 return;

@@ -58,8 +58,7 @@ struct cycle {
         int commit_result;             /* of storage_commit() */
         int64_t commit_start_ns;       /* of the last commit; 0: none */
         int64_t commit_duration_ns;    /* of the last successful commit; 0: none */
-        bool has_commit_failed;        /* the last one returned an error or STORAGE_FULL */
-        bool is_disk_full;             /* has_commit_failed, with -ENOSPC or STORAGE_FULL */
+        int commit_error;              /* of the last commit; -ENOSPC also for STORAGE_FULL; 0: none */
         unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
         int64_t next_tick_ns;          /* no engine tick before; set after a failed commit or tick */
 

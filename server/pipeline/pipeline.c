@@ -27,7 +27,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                              .persistence_value = slice_from_string(config->persistence_value) },
                 .presence_topic = config->presence_topic,
                 .is_client_id_random = config->is_client_id_random,
-                .cycle = { .has_commit_failed = config->is_disk_full, .is_disk_full = config->is_disk_full },
+                .cycle.commit_error = config->is_disk_full ? -ENOSPC : 0,
                 .publisher = { .transport = &pipeline->transport, .counters = &pipeline->counters },
                 .frames_out = { .publisher = &pipeline->publisher },
                 .session = { .publisher = &pipeline->publisher,
@@ -175,8 +175,8 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_plugin_required = session->requires_plugin,
                 .is_guarded = session->state == SESSION_WITH_PLUGIN &&
                               (session->is_guarded || pipeline->is_client_id_random),
-                .is_storage_failing = pipeline->cycle.has_commit_failed,
-                .is_disk_full = pipeline->cycle.is_disk_full,
+                .is_storage_failing = pipeline->cycle.commit_error < 0,
+                .is_disk_full = pipeline->cycle.commit_error == -ENOSPC,
         };
         ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
 }
