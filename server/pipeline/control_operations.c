@@ -35,17 +35,13 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         struct message reply;
 
         invocation_decode(&pipeline->decoder, message, &invocation);
-        switch (invocation.result) {
-        case INVOCATION_NO_RESPONSE_TOPIC:
-        case INVOCATION_BAD_RESPONSE_TOPIC:
+        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
+            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
                 return false;
-        case INVOCATION_FAULTY:
-                break;
-        default:
-                return true;
         }
-
+        if (invocation.result != INVOCATION_FAULTY)
+                return true;
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
                 publisher_count_out_of_memory(&pipeline->publisher);
         else

@@ -227,10 +227,10 @@ static void end_batch(struct pipeline *pipeline, struct now now) {
         const struct effects *effects = &pipeline->cycle.batch.effects;
         bool is_needed = pipeline->storage &&
                          (effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-                          (pipeline->cycle.work & CYCLE_WORK_COMMIT) || has_version_above_clock(pipeline));
+                          pipeline->cycle.must_commit || has_version_above_clock(pipeline));
         int r;
 
-        pipeline->cycle.work &= ~(unsigned int)CYCLE_WORK_COMMIT;
+        pipeline->cycle.must_commit = false;
         r = stage_notifications(pipeline);
         if (r == 0 && is_needed)
                 r = begin_commit(pipeline, now);
@@ -270,11 +270,10 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
 static void apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
-        if (!(pipeline->cycle.work & CYCLE_WORK_POLICY) ||
-            session_broker_kind(&pipeline->session) == BROKER_UNKNOWN)
+        if (!pipeline->has_next_policy || session_broker_kind(&pipeline->session) == BROKER_UNKNOWN)
                 return;
 
-        pipeline->cycle.work &= ~(unsigned int)CYCLE_WORK_POLICY;
+        pipeline->has_next_policy = false;
         policy_free(pipeline->policy);
         pipeline->policy = take_ptr(&pipeline->next_policy);
         engine_set_policy(pipeline->state->engine, pipeline->policy);
@@ -366,8 +365,8 @@ void cycle_restart_session(struct pipeline *pipeline) {
 static bool must_end_batch(const struct pipeline *pipeline) {
         const struct cycle *cycle = &pipeline->cycle;
 
-        return cycle->batch.n_messages > 0 || !batch_is_empty(&cycle->batch) ||
-               (cycle->work & CYCLE_WORK_COMMIT) || delivery_is_waiting(&pipeline->delivery);
+        return cycle->batch.n_messages > 0 || !batch_is_empty(&cycle->batch) || cycle->must_commit ||
+               delivery_is_waiting(&pipeline->delivery);
 }
 
 /* Do the work for OPEN. Returns false if there is nothing more to do. */
@@ -511,7 +510,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         if (!is_needed || cycle->state != CYCLE_OPEN)
                 return;
 
-        cycle->work |= CYCLE_WORK_COMMIT;
+        cycle->must_commit = true;
         cycle_flush(pipeline, now);
 }
 

@@ -29,18 +29,13 @@
  *          └────────────────────── there is nothing to store ──────────────────────┘
  *
  * Requests are executed only in OPEN, so no request is executed on state that may still be rolled
- * back. In OPEN the cycle also does what waits for a batch: enum cycle_work.
+ * back. In OPEN the cycle also does other work: it applies next_policy, commits a batch for
+ * must_commit, and identifies the broker (SESSION_NEW) when the batch is empty.
  */
 enum cycle_state {
         CYCLE_OPEN,
         CYCLE_COMMITTING, /* the worker thread uses the storage, `change_set` and `commit_result` */
         CYCLE_PUBLISHING, /* left when all is published; the transport may have no room for long */
-};
-
-/* Work for OPEN. SESSION_NEW is such work, too: session_identify() waits for an empty batch. */
-enum cycle_work {
-        CYCLE_WORK_POLICY = 1, /* apply next_policy, when a broker is served */
-        CYCLE_WORK_COMMIT = 2, /* commit the batch even if it changes nothing */
 };
 
 /*
@@ -51,7 +46,7 @@ enum cycle_work {
 
 struct cycle {
         enum cycle_state state;
-        unsigned int work; /* of enum cycle_work */
+        bool must_commit; /* commit the batch even if it changes nothing */
         struct batch batch;
 
         struct change_set change_set;  /* of the batch; argument of storage_commit() */
@@ -95,7 +90,8 @@ struct pipeline {
         struct frames_out frames_out; /* to the plugin */
 
         struct policy *policy;      /* owned; the engine borrows it */
-        struct policy *next_policy; /* owned; applied by CYCLE_WORK_POLICY */
+        struct policy *next_policy; /* owned; if has_next_policy, applied in OPEN when a broker is served */
+        bool has_next_policy;
 
         struct counters counters;
         struct client_log client_log;

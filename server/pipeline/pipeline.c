@@ -126,12 +126,12 @@ void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
 }
 
 void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now) {
-        if (!policy && !pipeline->policy && !(pipeline->cycle.work & CYCLE_WORK_POLICY))
+        if (!policy && !pipeline->policy && !pipeline->has_next_policy)
                 return;
 
         policy_free(pipeline->next_policy);
         pipeline->next_policy = policy;
-        pipeline->cycle.work |= CYCLE_WORK_POLICY;
+        pipeline->has_next_policy = true;
         cycle_flush(pipeline, now);
 }
 

@@ -85,8 +85,7 @@ void policy_observe(struct world *world) {
         struct truth *truth = &world->truth;
         struct truth_policy *last = last_policy(truth);
 
-        if (!world->pipeline || (world->pipeline->cycle.work & CYCLE_WORK_POLICY) ||
-            last->from_ns != INT64_MAX)
+        if (!world->pipeline || world->pipeline->has_next_policy || last->from_ns != INT64_MAX)
                 return;
 
         for (size_t i = 0; i + 1 < truth->n_policies; i++)
