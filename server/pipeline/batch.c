@@ -9,9 +9,6 @@
 #include "pipeline/pipeline.h"
 #include "protocol/topics.h"
 
-/* An empty batch keeps at most this much memory for texts. */
-#define TEXTS_RETAINED_MAX ((size_t)1 << 20)
-
 static void reset_replies(struct batch *batch) {
         for (size_t i = 0; i < batch->n_replies; i++)
                 reply_deinit(&batch->replies[i].reply);
@@ -27,18 +24,13 @@ void batch_reset(struct batch *batch) {
         batch->execution_ns = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
-        batch->texts_length = 0;
-        if (batch->texts_capacity > TEXTS_RETAINED_MAX) {
-                free(batch->texts);
-                batch->texts = NULL;
-                batch->texts_capacity = 0;
-        }
+        buf_reset(&batch->texts);
 }
 
 void batch_deinit(struct batch *batch) {
         reset_replies(batch);
         effects_deinit(&batch->effects);
-        free(batch->texts);
+        buf_deinit(&batch->texts);
         free(batch->replies);
         *batch = (struct batch){ 0 };
 }
@@ -149,29 +141,25 @@ uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now
 struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending) {
         const struct slice texts[] = { pending->response_topic, pending->correlation_data,
                                        pending->fault_value };
+        size_t text_offset = batch->texts.length;
         struct pending_reply *added;
-        size_t n_text_bytes = 0;
-        uint8_t *at;
-
-        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
-                n_text_bytes += texts[i].length + 1;
 
         if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
-                          sizeof(*batch->replies)) < 0 ||
-            array_reserve((void **)&batch->texts, &batch->texts_capacity, batch->texts_length + n_text_bytes,
-                          1) < 0)
+                          sizeof(*batch->replies)) < 0)
                 return NULL;
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+                buf_append_slice(&batch->texts, texts[i]);
+                buf_append(&batch->texts, "", 1);
+        }
+        if (buf_failed(&batch->texts)) {
+                batch->texts.length = text_offset;
+                batch->texts.failed = false; /* a later request may have shorter texts */
+                return NULL;
+        }
 
         added = &batch->replies[batch->n_replies++];
         *added = *pending;
-        added->text_offset = batch->texts_length;
-        at = batch->texts + batch->texts_length;
-        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
-                if (texts[i].length > 0)
-                        at = mempcpy(at, texts[i].data, texts[i].length);
-                *at++ = '\0';
-        }
-        batch->texts_length += n_text_bytes;
+        added->text_offset = text_offset;
         return added;
 }
 
@@ -183,7 +171,7 @@ const struct pending_reply *batch_next_reply(struct batch *batch) {
                 return NULL;
 
         pending = &batch->replies[batch->n_replies_published];
-        text = batch->texts + pending->text_offset;
+        text = batch->texts.data + pending->text_offset;
         pending->response_topic.data = text;
         text += pending->response_topic.length + 1;
         if (pending->correlation_data.data)

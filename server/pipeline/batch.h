@@ -64,9 +64,7 @@ struct batch {
         struct effects effects;
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
-        uint8_t *
-                texts; /* of each reply: response topic, correlation data, value of the fault, each with NUL */
-        size_t texts_length, texts_capacity;
+        struct buf texts; /* of each reply: response topic, correlation data, fault_value, each with NUL */
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
         uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
