@@ -68,10 +68,10 @@ struct handshake_connection {
         bool is_idle; /* all its requests have ended: so it is tracked */
 };
 
-/* Append a connection to the bytes for handshake_welcome.connections. */
+/* Append a connection to the bytes for handshake_welcome.connections, or to the text. */
 void handshake_connection_append(struct buf *connections, const struct handshake_connection *connection);
 
-/* Append the text. Check buf_failed() for lack of memory. */
+/* Append the text. More connections may follow it. Check buf_failed() for lack of memory. */
 void handshake_welcome_append(struct buf *text, const struct handshake_welcome *welcome);
 
 /*

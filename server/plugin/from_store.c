@@ -153,15 +153,9 @@ static void process_kick(struct plugin *plugin, uint64_t number) {
                 mosquitto_kick_client_by_clientid(connection->client_id, true);
 }
 
-static int process_end(struct plugin *plugin, const struct frame_to_plugin_record *record) {
-        int r = records_end(plugin, record->end.number);
-
-        if (r == 0)
-                to_store_ended(plugin, record->end.number, record->end.execution_ns);
-        return r;
-}
-
 static int process_record(struct plugin *plugin, const struct frame_to_plugin_record *record) {
+        int r;
+
         switch (record->kind) {
         case FRAME_REPLY:
                 return process_reply(plugin, &record->reply);
@@ -172,7 +166,10 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
                 process_kick(plugin, record->connection);
                 return 0;
         case FRAME_END:
-                return process_end(plugin, record);
+                r = records_end(plugin, record->end.number);
+                if (r == 0)
+                        to_store_ended(plugin, record->end.number, record->end.execution_ns);
+                return r;
         }
         return 0;
 }

@@ -371,7 +371,7 @@ void records_expire(struct plugin *plugin, int64_t now_ns);
 int send_banner(void);
 
 /*
- * Reply to HELLO with is_guarded and is_takeover of *welcome; this sets the other fields. Frames
+ * Reply to HELLO with is_guarded and is_takeover of *welcome; this adds the rest. Frames
  * have a key derived from hello_key from then on, and all numbered records are sent again.
  */
 int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome);

@@ -39,29 +39,22 @@ static int publish_to_store(const struct plugin *plugin, const char *topic, cons
 /* 1. WELCOME */
 
 int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome) {
-        CLEANUP(buf_deinit) struct buf connections = { 0 }, text = { 0 };
+        CLEANUP(buf_deinit) struct buf text = { 0 };
         struct to_store *to_store = &plugin->to_store;
         int r;
 
         welcome->broker_run = plugin->broker_run;
         welcome->delivered = notifications_delivered(plugin);
-        connections_append_welcome(&plugin->connections, &connections);
-        welcome->connections = buf_slice(&connections);
         handshake_welcome_append(&text, welcome);
-        if (buf_failed(&connections))
-                return -ENOMEM;
+        connections_append_welcome(&plugin->connections, &text);
         r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);
         if (r < 0)
                 return r;
 
+        *to_store = (struct to_store){ .unsent = plugin->records.numbered,
+                                       .n_records_max = FIRST_RECORDS_MAX,
+                                       .counters = to_store->counters };
         companion_frame_key(hello_key, to_store->key);
-        to_store->n_frames = 0;
-        to_store->n_outstanding = 0;
-        to_store->n_ended = 0;
-        to_store->publish_ns = 0;
-        to_store->unsent = plugin->records.numbered;
-        to_store->n_records_max = FIRST_RECORDS_MAX;
-        to_store->is_frame_due = false;
         return 0;
 }
 
