@@ -145,36 +145,21 @@ static void receive_banner(struct session *session, const struct message *messag
                 enter(session, SESSION_NEW, INT64_MAX);
 }
 
-/* Decrypt and parse WELCOME. The caller owns *ret_text, from which *ret_welcome borrows. */
-static int open_welcome(const struct session *session, struct slice box, uint8_t **ret_text,
-                        struct handshake_welcome *ret_welcome) {
-        CLEANUP(cleanup_free) uint8_t *text = malloc(box.length + 1);
-        size_t length;
-        int r;
-
-        if (!text)
-                return -ENOMEM;
-        r = companion_box_open(box, session->hello_key, text, &length);
-        if (r == 0)
-                r = handshake_welcome_read((struct slice){ text, length }, ret_welcome);
-        if (r < 0)
-                return r;
-
-        *ret_text = take_ptr(&text);
-        return 0;
-}
-
 /* Ignore a WELCOME that cannot be decrypted: it replies to an earlier HELLO. */
 static void receive_welcome(struct session *session, const struct message *message,
                             struct session_event *event) {
-        int r;
+        struct slice box = message->payload;
+        size_t length;
 
         if (session->state != SESSION_HELLO_SENT)
                 return;
-        r = open_welcome(session, message->payload, &event->text, &event->welcome);
-        if (r == -ENOMEM)
+        event->text = malloc(box.length + 1);
+        if (!event->text) {
                 publisher_count_out_of_memory(session->publisher); /* HELLO is repeated after the timeout */
-        if (r < 0)
+                return;
+        }
+        if (companion_box_open(box, session->hello_key, event->text, &length) < 0 ||
+            handshake_welcome_read((struct slice){ event->text, length }, &event->welcome) < 0)
                 return;
 
         event->type = SESSION_EVENT_WELCOME;
