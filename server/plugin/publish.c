@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "plugin/internal.h"
 
-/* mosquitto takes NUL-terminated texts, and copies them. */
+/* mosquitto takes NUL-terminated texts, and copies them. Returns MOSQ_ERR_..., as add_properties(). */
 static int add_user_property(mosquitto_property **list, struct buf *text,
                              const struct user_property *property) {
         size_t value_offset = property->name.length + 1;
@@ -16,28 +16,26 @@ static int add_user_property(mosquitto_property **list, struct buf *text,
         buf_append_slice(text, property->value);
         buf_append(text, "", 1);
         if (buf_failed(text))
-                return -ENOMEM;
-        return broker_errno(mosquitto_property_add_string_pair(list, MQTT_PROP_USER_PROPERTY,
-                                                               (const char *)text->data,
-                                                               (const char *)text->data + value_offset));
+                return MOSQ_ERR_NOMEM;
+        return mosquitto_property_add_string_pair(list, MQTT_PROP_USER_PROPERTY, (const char *)text->data,
+                                                  (const char *)text->data + value_offset);
 }
 
 static int add_properties(mosquitto_property **list, const struct publication *publication) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct slice correlation = publication->correlation_data, rest = publication->user_properties;
         struct user_property property;
-        int r;
+        int result;
 
-        r = broker_errno(mosquitto_property_add_byte(list, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0));
-        if (r == 0)
-                r = broker_errno(
-                        mosquitto_property_add_string(list, MQTT_PROP_CONTENT_TYPE, MESSAGE_CONTENT_TYPE));
-        if (r == 0 && correlation.data)
-                r = broker_errno(mosquitto_property_add_binary(
-                        list, MQTT_PROP_CORRELATION_DATA, correlation.data, (uint16_t)correlation.length));
-        while (r == 0 && frame_property_next(&rest, &property))
-                r = add_user_property(list, &text, &property);
-        return r;
+        result = mosquitto_property_add_byte(list, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0);
+        if (result == MOSQ_ERR_SUCCESS)
+                result = mosquitto_property_add_string(list, MQTT_PROP_CONTENT_TYPE, MESSAGE_CONTENT_TYPE);
+        if (result == MOSQ_ERR_SUCCESS && correlation.data)
+                result = mosquitto_property_add_binary(list, MQTT_PROP_CORRELATION_DATA, correlation.data,
+                                                       (uint16_t)correlation.length);
+        while (result == MOSQ_ERR_SUCCESS && frame_property_next(&rest, &property))
+                result = add_user_property(list, &text, &property);
+        return result;
 }
 
 static void cleanup_properties(mosquitto_property **list) {
@@ -46,16 +44,16 @@ static void cleanup_properties(mosquitto_property **list) {
 
 int publish_to_clients(const char *client_id, struct buf *topic, const struct publication *publication) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
-        int r;
+        int result;
 
         if (!buf_text(topic))
                 return -ENOMEM;
-        r = add_properties(&properties, publication);
-        if (r == 0)
-                r = broker_errno(mosquitto_broker_publish_copy(
-                        client_id, buf_text(topic), (int)publication->payload.length,
-                        publication->payload.data, 1, false, properties));
-        if (r == 0)
+        result = add_properties(&properties, publication);
+        if (result == MOSQ_ERR_SUCCESS)
+                result = mosquitto_broker_publish_copy(client_id, buf_text(topic),
+                                                       (int)publication->payload.length,
+                                                       publication->payload.data, 1, false, properties);
+        if (result == MOSQ_ERR_SUCCESS)
                 properties = NULL; /* owned by the broker */
-        return r;
+        return broker_errno(result);
 }
