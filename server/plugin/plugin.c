@@ -232,42 +232,24 @@ static struct plugin_load *load_free(struct plugin_load *load) {
 
 CLEANUP_FUNCTION(cleanup_load, struct plugin_load *, load_free)
 
-static int load_new(struct plugin_load **ret_load, mosquitto_plugin_id_t *id) {
-        CLEANUP(cleanup_free) struct plugin_load *load = NULL;
-        int r;
-
-        load = calloc(1, sizeof(*load));
-        if (!load)
-                return -ENOMEM;
-
-        if (shared_plugin.n_loads == 0) {
-                r = plugin_init(&shared_plugin);
-                if (r < 0)
-                        return r;
-        }
-        shared_plugin.n_loads++;
-
-        load->plugin = &shared_plugin;
-        load->id = id;
-        *ret_load = take_ptr(&load);
-        return 0;
-}
-
 static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
                        const struct mosquitto_opt *options, int n_options) {
         CLEANUP(cleanup_load) struct plugin_load *load = NULL;
-        int r;
+        int r = shared_plugin.n_loads == 0 ? plugin_init(&shared_plugin) : 0;
 
-        r = load_new(&load, id);
         if (r < 0)
                 return r;
+        load = calloc(1, sizeof(*load));
+        if (!load)
+                return -ENOMEM;
+        *load = (struct plugin_load){ .plugin = &shared_plugin, .id = id };
+        shared_plugin.n_loads++;
+
         r = options_set(load, options, n_options);
-        if (r < 0)
-                return r;
-        r = register_all(load);
-        if (r < 0)
-                return r;
-        r = send_banner();
+        if (r == 0)
+                r = register_all(load);
+        if (r == 0)
+                r = send_banner();
         if (r < 0)
                 return r;
 
