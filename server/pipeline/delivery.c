@@ -43,18 +43,10 @@ static int n_copies(const struct delivery *delivery, const struct pending_notifi
 
 /* 1. A plain broker */
 
-/* Record the message id: its PUBACK says whether the notification had a subscriber. */
-static void note_registration(struct delivery *delivery, struct slice client, struct slice key,
-                              uint16_t id) {
-        struct registration *registration = engine_find_registration(delivery->state->engine, client, key);
-
-        if (registration)
-                inflight_add(&delivery->inflight, registration, id);
-}
-
 static void publish_to_client(struct delivery *delivery, const struct pending_notification *notification,
                               struct slice client, struct message message) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
+        struct registration *registration;
         uint16_t id;
 
         topic_append_notify(&topic, client, notification->key);
@@ -66,7 +58,9 @@ static void publish_to_client(struct delivery *delivery, const struct pending_no
         if (publisher_send(delivery->publisher, &message, &id) < 0)
                 return;
 
-        note_registration(delivery, client, notification->key, id);
+        registration = engine_find_registration(delivery->state->engine, client, notification->key);
+        if (registration) /* the PUBACK says whether the notification had a subscriber */
+                inflight_add(&delivery->inflight, registration, id);
         count_notifications(delivery, notification, 1);
 }
 
@@ -117,15 +111,6 @@ static size_t take_recipients(const struct delivery *delivery,
         return n_bytes;
 }
 
-/*
- * Kick the recipients of a notification that is too large: otherwise they would wait for it
- * forever.
- */
-static void kick_recipients(struct delivery *delivery, const struct frame_notification *record) {
-        for (size_t i = 0; i < frame_n_recipients(record); i++)
-                frames_out_kick(delivery->frames_out, frame_recipient(record, i));
-}
-
 /* Add one record for the first recipients to the frames, and remove them from the list. */
 static void add_record(struct delivery *delivery, const struct pending_notification *notification,
                        const struct message *message, struct slice *recipients) {
@@ -147,8 +132,9 @@ static void add_record(struct delivery *delivery, const struct pending_notificat
         delivery->n_recipients_published += (uint32_t)frame_n_recipients(&record);
         if (frames_out_notification(delivery->frames_out, &record, message, broker_bytes) == 0)
                 count_notifications(delivery, notification, frame_n_recipients(&record));
-        else
-                kick_recipients(delivery, &record);
+        else /* it is too large: the recipients would wait for it forever */
+                for (size_t i = 0; i < frame_n_recipients(&record); i++)
+                        frames_out_kick(delivery->frames_out, frame_recipient(&record, i));
 }
 
 /* 3. One change after the other */
@@ -189,14 +175,14 @@ static void publish_change(struct delivery *delivery, const struct pending_notif
                 return;
         }
 
-        if (delivery->broker_kind != BROKER_WITH_PLUGIN)
-                publish_messages(delivery, notification, &message, &recipients);
-        else /* test control can omit all recipients: then one record without recipients is added */
-                do
+        if (delivery->broker_kind == BROKER_WITH_PLUGIN) {
+                do /* test control can omit all recipients: then one record without recipients is added */
                         add_record(delivery, notification, &message, &recipients);
                 while (recipients.length > 0 && publisher_has_room(delivery->publisher));
-        if (delivery->broker_kind == BROKER_WITH_PLUGIN)
                 delivery->deadline_ns = now_ns + DELIVERED_TIMEOUT_NS;
+        } else {
+                publish_messages(delivery, notification, &message, &recipients);
+        }
         if (recipients.length == 0)
                 continue_after(delivery, notification->sequence);
         else

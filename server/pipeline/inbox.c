@@ -31,11 +31,6 @@ static struct inbox_item *item_new(const struct message *message, int64_t arrive
         return item;
 }
 
-static void item_free(struct inbox_item *item) {
-        free(item->message);
-        free(item);
-}
-
 void inbox_deinit(struct inbox *inbox) {
         while (!inbox_is_empty(inbox))
                 inbox_drop(inbox);
@@ -82,5 +77,6 @@ void inbox_drop(struct inbox *inbox) {
         ASSERT(item);
 
         fair_queues_take(&inbox->queues);
-        item_free(item);
+        free(item->message);
+        free(item);
 }
