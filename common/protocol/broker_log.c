@@ -2,25 +2,18 @@
 
 #include "protocol/broker_log.h"
 
-#include <string.h>
-
-#define TEXT          SLICE_LITERAL("Outgoing messages are being dropped for client ")
-#define TIMESTAMP_END SLICE_LITERAL(": ")
-
-static bool is_timestamp_character(uint8_t c) {
-        return c != '\0' && strchr("0123456789 +-./:TZ", c);
-}
+#define TEXT                 SLICE_LITERAL("Outgoing messages are being dropped for client ")
+#define TIMESTAMP_CHARACTERS SLICE_LITERAL("0123456789 +-./:TZ")
+#define TIMESTAMP_END        SLICE_LITERAL(": ")
 
 /* Return the line without its timestamp; the whole line if it has none. */
 static struct slice skip_timestamp(struct slice line) {
         size_t n = 0;
 
-        while (n < line.length && is_timestamp_character(line.data[n]))
+        while (n < line.length &&
+               memchr(TIMESTAMP_CHARACTERS.data, line.data[n], TIMESTAMP_CHARACTERS.length))
                 n++;
-        if (n < TIMESTAMP_END.length ||
-            memcmp(line.data + n - TIMESTAMP_END.length, TIMESTAMP_END.data, TIMESTAMP_END.length) != 0)
-                return line;
-        return (struct slice){ line.data + n, line.length - n };
+        return slice_ends_with((struct slice){ line.data, n }, TIMESTAMP_END) ? slice_skip(line, n) : line;
 }
 
 bool broker_log_read_drop(struct slice line, struct slice *ret_client_id) {
@@ -32,8 +25,8 @@ bool broker_log_read_drop(struct slice line, struct slice *ret_client_id) {
         if (!slice_starts_with(line, TEXT))
                 return false;
 
-        client_id = (struct slice){ line.data + TEXT.length, line.length - TEXT.length };
-        if (client_id.length < 2 || client_id.data[client_id.length - 1] != '.')
+        client_id = slice_skip(line, TEXT.length);
+        if (client_id.length < 2 || !slice_ends_with(client_id, SLICE_LITERAL(".")))
                 return false;
         client_id.length--;
         *ret_client_id = client_id;
