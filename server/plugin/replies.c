@@ -14,8 +14,6 @@
 #define REPLY_PREFIX "clients/"
 
 bool reply_is_allowed(const struct plugin *plugin, struct slice topic) {
-        if (!topic.data)
-                return false;
         return slice_starts_with(topic, SLICE_LITERAL(REPLY_PREFIX)) ||
                (plugin->reply_prefix && slice_starts_with(topic, slice_from_string(plugin->reply_prefix)));
 }
