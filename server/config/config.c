@@ -408,10 +408,9 @@ static void config_print_help(void) {
                "Precedence: command line, environment, file, default (in parentheses).\n"
                "For the names in the file and the environment see statestored.conf(5).\n"
                "\n"
-               "statestored runs until SIGINT or SIGTERM, then replies to the received requests and exits "
-               "with "
-               "0.\n"
-               "Exit status 1: the broker refused the connection at start, or the stored data cannot be "
+               "statestored runs until SIGINT or SIGTERM, then replies to the received requests and\n"
+               "exits with 0.\n"
+               "Exit status 1: the broker refused the connection at start, or the stored data cannot be\n"
                "used.\n"
                "Exit status 2: an option is wrong.\n",
                (int)help.length, (const char *)help.data);

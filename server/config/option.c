@@ -177,39 +177,43 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
 #define HELP_LINE_LENGTH_MAX 96
 
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right) {
-        buf_append_format(help, "  %-*s %s", (int)column - 1, left, right);
-}
+        struct slice rest = slice_from_string(right);
+        size_t length = strlen(left) < column ? column + 1 : HELP_LINE_LENGTH_MAX;
 
-/*
- * Append the default, and the environment variable if the option has no section. With a section,
- * the variable follows from the section and the name.
- */
-static void append_default_and_variable(struct buf *help, size_t column, const struct option *option) {
-        char suffix[128] = "";
+        buf_append_format(help, "  %-*s", (int)column - 1, left);
+        while (rest.data) {
+                struct slice word = slice_split(rest, ' ', &rest);
 
-        if (option->has_variable)
-                snprintf(suffix, sizeof(suffix), " [%s]", option_variable(option).name);
-        if (option->default_value && option->argument)
-                snprintf(suffix + strlen(suffix), sizeof(suffix) - strlen(suffix), " (%s)",
-                         option->default_value);
-
-        if (option->has_variable && column + strlen(option->help) + strlen(suffix) > HELP_LINE_LENGTH_MAX) {
-                buf_append_string(help, "\n");
-                help_append_row(help, column, "", suffix + 1);
-        } else {
-                buf_append_string(help, suffix);
+                length += 1 + word.length;
+                if (length > HELP_LINE_LENGTH_MAX) {
+                        buf_append_format(help, "\n%*s", (int)column + 1, "");
+                        length = column + 2 + word.length;
+                }
+                buf_append_string(help, " ");
+                buf_append_slice(help, word);
         }
         buf_append_string(help, "\n");
 }
 
+/*
+ * The environment variable follows the help if the option has no section. With a section, the
+ * variable follows from the section and the name.
+ */
 void help_append_option(struct buf *help, size_t column, const struct option *option) {
-        char left[64] = "";
+        char left[64] = "", right[512];
 
         if (option->letter)
                 snprintf(left, sizeof(left), "-%c, ", option->letter);
         snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s%s%s", option->flag,
                  option->argument && !may_lack_value(option) ? " " : "",
                  option->argument ? option->argument : "");
-        help_append_row(help, column, left, option->help);
-        append_default_and_variable(help, column, option);
+
+        snprintf(right, sizeof(right), "%s", option->help);
+        if (option->has_variable)
+                snprintf(right + strlen(right), sizeof(right) - strlen(right), " [%s]",
+                         option_variable(option).name);
+        if (option->default_value && option->argument)
+                snprintf(right + strlen(right), sizeof(right) - strlen(right), " (%s)",
+                         option->default_value);
+        help_append_row(help, column, left, right);
 }

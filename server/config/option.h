@@ -103,10 +103,10 @@ struct argument {
 enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument);
 
 /*
- * Append a line of --help without a newline: `left` at the start of the line, `right` at the given
- * column.
+ * Append a row of --help: `left` at the start of the line, `right` at the given column. Wrap `right`
+ * between its words.
  */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);
 
-/* Append the lines of --help for an option, with their newlines. */
+/* Append the row of --help for an option. */
 void help_append_option(struct buf *help, size_t column, const struct option *option);

@@ -154,11 +154,10 @@ static const char import_help[] =
         "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets\n"
         "the version, the token and the deadline of its line. Keys whose deadline has passed are\n"
         "skipped. Warns of lines with neither deadline nor token, not even null: their keys never expire,\n"
-        "and any client may write them. The import ends at a token more than a minute ahead of the clock, "
-        "and with --data-dir\n"
-        "also at such a version. Clients that watch the keys are notified, with --data-dir after the\n"
-        "store's next start. FILE can also be a JSON list of objects whose members are keys and values;\n"
-        "- is stdin.\n"
+        "and any client may write them. The import ends at a token more than a minute ahead of the\n"
+        "clock, and with --data-dir also at such a version. Clients that watch the keys are notified,\n"
+        "with --data-dir after the store's next start. FILE can also be a JSON list of objects whose\n"
+        "members are keys and values; - is stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
         "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
@@ -366,7 +365,6 @@ static void append_overview(struct buf *text) {
 
                 snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
                 help_append_row(text, HELP_COLUMN, left, commands[i].summary);
-                buf_append_string(text, "\n");
         }
         buf_append_string(text, examples);
         for (size_t i = 0; i < n_ctl_options; i++)

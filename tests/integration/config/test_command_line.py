@@ -23,6 +23,7 @@ def test_help_names_every_flag():
     assert ended.stderr == ""
     for flag in FLAGS:
         assert flag in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 96
 
 
 def test_version_is_one_line():

@@ -33,7 +33,7 @@ def help_defaults():
     """Defaults by flag, as printed by --help; None: no default. A switch is off by default."""
     defaults = {}
     text = subprocess.run([STATESTORED, "--help"], capture_output=True, text=True, check=True).stdout
-    for line in text.splitlines():
+    for line in re.sub(r"\n {9,}", " ", text).splitlines():
         option = re.match(r"  --([a-z-]+)( \S+)? +.*?(?:\(([^()]*)\))?$", line)
         if option and option[1] not in ("config", "check-config", "explain", "version"):
             is_switch = not option[2] or re.match(r"  --[a-z-]+  ", line)

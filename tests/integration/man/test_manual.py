@@ -48,7 +48,7 @@ def test_no_word_is_hyphenated(page):
 
 def test_statestored_8_has_every_flag_with_its_default():
     shown = re.sub(r"\s+", " ", show("statestored.8"))
-    lines = run(STATESTORED, "--help").stdout.splitlines()
+    lines = re.sub(r"\n {9,}", " ", run(STATESTORED, "--help").stdout).splitlines()
 
     flags = [re.match(r"  (?:-\w, )?(--[a-z-]+)( \S+)? {2,}(.*?)(?: \((.*)\))?$", line) for line in lines]
     flags = [flag for flag in flags if flag and not flag[3].startswith("print ")]
