@@ -152,11 +152,18 @@ static bool is_section(const char *section) {
 
 static void config_take_section(void *userdata, const char *section, unsigned int line) {
         struct config_reading *reading = userdata;
-        char text[100];
+        const char *listed = "";
+        char text[300];
 
         if (is_section(section))
                 return;
-        snprintf(text, sizeof(text), "no such section: [%.60s]", section);
+        snprintf(text, sizeof(text), "no such section: [%.60s]; the sections are", section);
+        for (size_t i = 0; i < n_settings; i++) {
+                if (strcmp(config_options[i].section, listed) == 0)
+                        continue;
+                listed = config_options[i].section;
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), " [%s]", listed);
+        }
         config_report(reading, ini_position(reading->file, line).text, text);
 }
 

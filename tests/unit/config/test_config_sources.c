@@ -310,7 +310,9 @@ static const struct {
         { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
         { "an option before a section", "port = 1\n",
           ":1: \"port\" is in no section; write a line such as [broker] above it" },
-        { "an unknown section", "\n[brocker]\nport = 1\n", ":2: no such section: [brocker]" },
+        { "an unknown section", "\n[brocker]\nport = 1\n",
+          ":2: no such section: [brocker]; the sections are [broker] [store] [storage] [policy] [http] "
+          "[process] [log]" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n",
