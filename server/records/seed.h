@@ -15,7 +15,7 @@ enum seed_state {
 
 /*
  * Reads keys and values for --seed, `statestorectl import` and `statestorectl test seed`. The text
- * has one of two formats.
+ * has one of two formats. A byte order mark of UTF-8 may precede it.
  *
  * Lines of JSON, each a record as in key_record.h, exported or written by hand:
  *

@@ -24,6 +24,11 @@ static const struct {
         { "a line", S("{\"key\":\"a\",\"value\":\"b\"}\n"), S("{\"key\":\"a\",\"value\":\"b\"}\n") },
         { "no newline after the last line", S("{\"key\":\"a\",\"value\":\"b\"}"),
           S("{\"key\":\"a\",\"value\":\"b\"}\n") },
+        { "a byte order mark and lines", S("\xEF\xBB\xBF{\"key\":\"a\",\"value\":\"b\"}\n"),
+          S("{\"key\":\"a\",\"value\":\"b\"}\n") },
+        { "a byte order mark and a list", S("\xEF\xBB\xBF[{\"a\":\"b\"}]"),
+          S("{\"key\":\"a\",\"value\":\"b\"}\n") },
+        { "a byte order mark", S("\xEF\xBB\xBF"), S("") },
         { "empty lines between lines",
           S("\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":\"4:5:m\"}\r\n \n"
             "{\"key_base64\":\"/w==\",\"value\":\"\"}\n"),
@@ -103,6 +108,8 @@ static const struct {
 } faults[] = {
         { "text", S("\nhello"), "seed.json:2: the line is not JSON" },
         { "bytes", S("\xFF\x00"), "seed.json:1: the line is not JSON" },
+        { "a byte order mark in the second line", S("[]\n\xEF\xBB\xBF"),
+          "seed.json:2: unexpected text after the list" },
         { "the second line", S("{\"key\":\"a\",\"value\":\"b\"}\n\n{\"key\":\"a\"}\n"),
           "seed.json:3: \"value\" or \"value_base64\" was expected" },
         { "two objects on a line", S("{\"key\":\"a\",\"value\":\"b\"}{\"key\":\"a\",\"value\":\"b\"}"),
