@@ -21,11 +21,13 @@
 #include "ctl/output.h"
 
 #define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
+#define WORD_ADVICE         "; write -- before a word that begins with -"
 
 struct parser {
         struct command_options *options;
         struct arguments arguments;
-        uint64_t seen; /* bit N: the command line has the option of row N of the table */
+        uint64_t seen;         /* bit N: the command line has the option of row N of the table */
+        uint64_t seen_letters; /* bit N: it has the letter of that option */
 };
 
 /* Print an error. argument: the argument that is wrong. */
@@ -74,8 +76,7 @@ static enum options_result complain_of_name(const struct command_options *option
         bool is_letter = name[0] == '-' && name[1] != '-';
         char text[96];
 
-        snprintf(text, sizeof(text), "no such %s%s", kind,
-                 is_letter ? "; write -- before a word that begins with -" : "");
+        snprintf(text, sizeof(text), "no such %s%s", kind, is_letter ? WORD_ADVICE : "");
         for (size_t i = 0; i < ARRAY_LENGTH(synonyms); i++)
                 if (strcmp(name, synonyms[i][0]) == 0)
                         snprintf(text, sizeof(text), "no such %s; did you mean %s?", kind, synonyms[i][1]);
@@ -142,6 +143,8 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return complain_of_name(options, "option", name);
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
+        if (name[1] != '-')
+                parser->seen_letters |= UINT64_C(1) << (argument->option - ctl_options);
         return command_options_set(options, argument->option, name, argument->value);
 }
 
@@ -178,6 +181,16 @@ static bool names_broker(const struct option *option) {
         return strcmp(option->flag, "--url") == 0 || strcmp(option->flag, "--host") == 0;
 }
 
+/* Print that an option of the command line is not one of the command. */
+static enum options_result complain_of_other_option(const struct parser *parser,
+                                                    const struct option *option) {
+        char letter[] = { '-', option->letter, '\0' };
+
+        return parser->seen_letters & UINT64_C(1) << (option - ctl_options)
+                       ? usage_error(parser->options, letter, "not an option of this command" WORD_ADVICE)
+                       : usage_error(parser->options, option->flag, "not an option of this command");
+}
+
 /* Check the options of the command line. Those of the environment may be for other commands. */
 static enum options_result check_options(const struct parser *parser) {
         const struct command_options *options = parser->options;
@@ -187,7 +200,7 @@ static enum options_result check_options(const struct parser *parser) {
                 if (!(parser->seen & UINT64_C(1) << i))
                         continue;
                 if (!(ctl_options[i].commands & command))
-                        return usage_error(options, ctl_options[i].flag, "not an option of this command");
+                        return complain_of_other_option(parser, &ctl_options[i]);
                 if (needs_metrics(options) && !needs_broker(options) && names_broker(&ctl_options[i]))
                         return usage_error(options, ctl_options[i].flag,
                                            "this command uses no broker; --metrics-url was expected");

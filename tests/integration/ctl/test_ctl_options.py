@@ -153,6 +153,8 @@ def test_each_run_has_a_new_client_id():
     (["ls"], "ls: no such command; did you mean scan?"),
     (["get", "key", "-p", "1883"], "-p: no such option; did you mean --port?"),
     (["set", "key", "-abc"], "-abc: no such option; write -- before a word that begins with -"),
+    (["set", "key", "-v"], "-v: not an option of this command; write -- before a word that begins with -"),
+    (["set", "key", "value", "--verbose"], "--verbose: not an option of this command; see"),
     (["vdel", "key", "value", "--key-file", "/dev/null"], "vdel"),
     (["del"], "del"),
     (["del", "key", "--pattern", "*"], "--pattern: not together with a key"),
