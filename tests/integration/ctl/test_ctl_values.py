@@ -34,6 +34,16 @@ def test_verbose_get_prints_the_version_on_stderr(ctl, client, key):
     assert ended.stderr.decode() == f"version {version}\n"
 
 
+def test_verbose_get_separates_the_version_from_a_value_without_a_newline(ctl, client, key):
+    """Where stdout is a pipe, and the user sees both."""
+    version = client.request("SET", key, "value").prop("__ts")
+
+    ended = subprocess.run(ctl.argv(["get", key, "--verbose"]), env=environment(ctl.variables), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, timeout=PATIENCE)
+
+    assert ended.stdout.decode() == f"version {version}\nvalue"
+
+
 def test_a_missing_key_is_not_found(ctl, key):
     for arguments in ["get", key], ["del", key], ["vdel", key, "value"]:
         ended = ctl.run(*arguments)
