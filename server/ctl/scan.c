@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/base16.h"
 #include "base/cleanup.h"
@@ -244,6 +245,9 @@ static enum exit_code print_long(struct command_run *run, struct slice key) {
 }
 
 enum exit_code command_scan(struct command_run *run) {
+        /* A program that reads the lines needs no header; read_page() writes it with the first keys. */
+        if (run->options->is_long && !run->options->json && isatty(STDOUT_FILENO))
+                buf_append_string(&run->output, "KEY\tSIZE\tEXPIRES_IN\tTOKEN\tTIME\n");
         return scan_for_command(run, run->options->is_long ? print_long : print_key);
 }
 

@@ -251,3 +251,16 @@ def test_a_closed_descriptor_is_not_reused_for_the_broker(site_ctl, closed, argu
 
     assert ended.returncode == USAGE
     assert site_ctl.ok("get", "key") == b"value"
+
+
+def test_on_a_terminal_scan_long_names_its_columns(ctl, client, key):
+    client.request("SET", key, "value")
+
+    code, seen = on_a_terminal(ctl, "scan", "--long", key)
+    header, line = seen.splitlines()
+
+    assert code == DONE
+    assert header.split("\t") == ["KEY", "SIZE", "EXPIRES_IN", "TOKEN", "TIME"]
+    assert line.split("\t")[:4] == [key, "5", "-", "-"]
+    assert on_a_terminal(ctl, "scan", key) == (DONE, f"{key}\n")
+    assert on_a_terminal(ctl, "scan", "--long", "--json", key)[1].startswith("{")
