@@ -31,6 +31,7 @@ struct data_dir {
         bool is_node_id_fixed; /* the directory had commits, or an imported record has set it */
         struct now now;
         struct effects effects; /* import: rows that are not committed yet */
+        uint64_t n_uncommitted; /* import: records in effects; rows have each key once */
 };
 
 static void data_dir_deinit(struct data_dir *directory) {
@@ -147,8 +148,8 @@ enum exit_code command_export_offline(struct command_run *run) {
 /* import */
 
 /* After an error the next call stores nothing: what is staged cannot be staged again. */
-static enum exit_code store_batch(void *userdata) {
-        struct data_dir *directory = userdata;
+static enum exit_code store_batch(struct importer *importer) {
+        struct data_dir *directory = importer->userdata;
         struct change_set change_set;
         int r;
 
@@ -165,8 +166,11 @@ static enum exit_code store_batch(void *userdata) {
                          directory->effects.n_rows);
                 _exit(EXIT_STORE_ERROR); /* see storage_commit() */
         }
-        if (r >= 0)
+        if (r >= 0) {
                 state_commit(directory->state, &change_set);
+                importer->n_imported += directory->n_uncommitted;
+        }
+        directory->n_uncommitted = 0;
         effects_reset(&directory->effects);
         if (r == -ENOMEM)
                 return complain_of_memory();
@@ -247,9 +251,9 @@ static int64_t deadline_of(const struct data_dir *directory, const struct key_re
         return deadline_ns;
 }
 
-static enum exit_code import_record_offline(void *userdata, const struct key_record *record,
+static enum exit_code import_record_offline(struct importer *importer, const struct key_record *record,
                                             int64_t now_ms) {
-        struct data_dir *directory = userdata;
+        struct data_dir *directory = importer->userdata;
         struct entry_fields fields = { .key = buf_slice(&record->key),
                                        .value = buf_slice(&record->value),
                                        .deadline_ns = deadline_of(directory, record) };
@@ -266,14 +270,15 @@ static enum exit_code import_record_offline(void *userdata, const struct key_rec
                 fields.fence = &fence;
         if (engine_import_entry(directory->state->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();
-        return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
+        directory->n_uncommitted++;
+        return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(importer);
 }
 
 enum exit_code command_import_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        const struct importer importer = { .import = import_record_offline,
-                                           .finish = store_batch,
-                                           .userdata = &directory };
+        struct importer importer = { .import = import_record_offline,
+                                     .finish = store_batch,
+                                     .userdata = &directory };
         enum exit_code code = data_dir_open(&directory, run->options->data_dir);
 
         if (code != EXIT_DONE)

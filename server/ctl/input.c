@@ -76,11 +76,15 @@ static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
         return EXIT_DONE;
 }
 
-enum exit_code input_import(const char *name, const struct importer *importer) {
+/* "N keys were imported before it" */
+#define IMPORTED_BEFORE "%" PRIu64 " %s imported before it"
+
+enum exit_code input_import(const char *name, struct importer *importer) {
         CLEANUP(seed_deinit) struct seed seed;
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
         enum exit_code code = EXIT_DONE, finished = EXIT_DONE;
-        uint64_t n_imported = 0, n_expired = 0, n_without_details = 0;
+        uint64_t n_expired = 0, n_without_details = 0;
+        const char *were;
         int r = seed_open(&seed, name);
 
         if (r < 0) {
@@ -95,24 +99,27 @@ enum exit_code input_import(const char *name, const struct importer *importer) {
                         n_expired++;
                         continue;
                 }
-                code = importer->import(importer->userdata, &record, now_ms);
-                n_imported++;
+                code = importer->import(importer, &record, now_ms);
                 n_without_details += !record.has_details;
         }
         if (importer->finish)
-                finished = importer->finish(importer->userdata);
-        if (code != EXIT_DONE || finished != EXIT_DONE)
+                finished = importer->finish(importer);
+        were = importer->n_imported == 1 ? "key was" : "keys were";
+        if (code != EXIT_DONE || finished != EXIT_DONE) {
+                complain("%s:%" PRIu64 ": the import ends at \"%s\"; " IMPORTED_BEFORE,
+                         LOG_STRING(seed.name), seed.record_line, LOG_TEXT(buf_slice(&record.key)),
+                         importer->n_imported, were);
                 return code != EXIT_DONE ? code : finished;
+        }
         if (r < 0) {
-                complain("%s; %" PRIu64 " %s imported before it",
-                         r == -EBADMSG ? seed.fault : "out of memory", n_imported,
-                         n_imported == 1 ? "key was" : "keys were");
+                complain("%s; " IMPORTED_BEFORE, r == -EBADMSG ? seed.fault : "out of memory",
+                         importer->n_imported, were);
                 return EXIT_USAGE;
         }
         if (n_without_details > 0)
                 complain("%s: %" PRIu64
                          " key%s without \"deadline\" and \"token\": such keys never expire, and any "
                          "client may write them",
-                         LOG_STRING(name), n_without_details, n_without_details == 1 ? "" : "s");
-        return print_counts(n_imported, n_expired);
+                         LOG_STRING(seed.name), n_without_details, n_without_details == 1 ? "" : "s");
+        return print_counts(importer->n_imported, n_expired);
 }

@@ -28,22 +28,23 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/* Where an import stores its records. The functions complain of their errors. */
+/* Where an import stores its records. The functions complain of the cause of an error. */
 struct importer {
         /*
          * Store a record, or keep it for finish(). now_ms: the wall clock, rounded up. A result
          * other than EXIT_DONE ends the import.
          */
-        enum exit_code (*import)(void *userdata, const struct key_record *record, int64_t now_ms);
+        enum exit_code (*import)(struct importer *importer, const struct key_record *record, int64_t now_ms);
 
         /* Called once after the last import(), also after an error. NULL: not called. */
-        enum exit_code (*finish)(void *userdata);
+        enum exit_code (*finish)(struct importer *importer);
 
         void *userdata;
+        uint64_t n_imported; /* stored records: the functions count them */
 };
 
 /*
  * Pass the records of a file (records/seed.h) to the importer, except expired ones. Then print the
- * number of imported records. A malformed record is an error: EXIT_USAGE.
+ * number of imported records, also after an error. A malformed record is an error: EXIT_USAGE.
  */
-enum exit_code input_import(const char *name, const struct importer *importer);
+enum exit_code input_import(const char *name, struct importer *importer);

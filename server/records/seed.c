@@ -26,8 +26,10 @@ static int seed_fail_to_read(struct seed *seed, int error) {
 }
 
 int seed_open(struct seed *seed, const char *name) {
-        seed_init(seed, name, (struct slice){ 0 });
-        seed->file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+        bool is_stdin = strcmp(name, "-") == 0;
+
+        seed_init(seed, is_stdin ? "stdin" : name, (struct slice){ 0 });
+        seed->file = is_stdin ? stdin : fopen(name, "re");
         return seed->file ? 0 : seed_fail_to_read(seed, errno);
 }
 

@@ -158,6 +158,7 @@ def test_an_import_far_ahead_of_the_clock_is_refused(tmp_path, member, fault, wh
 
     assert result.returncode == 2
     assert f'"second": {fault}' in result.stderr.decode()
+    assert result.stderr.endswith(b'statestorectl: stdin:2: the import ends at "second"; 1 key was imported before it\n')
     assert [line["key"] for line in lines(ctl("export", "--data-dir", directory))] == ["first"]
     assert Hlc.parse(lines(ctl("export", "--data-dir", directory))[0]["version"]).wall_ms <= wall_ms()
 
@@ -170,10 +171,12 @@ def test_an_import_through_the_broker_ignores_versions_and_refuses_a_token_far_a
     ahead = {"key": "ahead", "value": "v", "version": reading(HOUR)}
     fenced = {"key": "fenced", "value": "v", "token": reading(HOUR)}
 
-    result = ctl("import", "-", site=site, stdin=jsonl(ahead, fenced))
+    result = ctl("import", "-", site=site, stdin=b"\n" + jsonl(ahead, fenced, {"key": "last", "value": "v"}))
 
-    assert result.returncode == 4
-    assert '"fenced" was not set' in result.stderr.decode()
+    assert (result.returncode, result.stdout) == (4, b"")
+    refused, ends = result.stderr.decode().splitlines()
+    assert refused.startswith('statestorectl: SET "fenced": -ERR ')
+    assert ends == 'statestorectl: stdin:3: the import ends at "fenced"; 1 key was imported before it'
     (line,) = lines(ctl("export", site=site))
     assert line["key"] == "ahead"
     assert Hlc.parse(line["version"]).wall_ms < wall_ms() + MINUTE
@@ -259,8 +262,8 @@ def test_a_lock_does_not_become_permanent_by_export_and_import(site):
 
 @pytest.mark.parametrize("text, note", [
     (jsonl({"key": "k", "value": "v"}, {"key": "l", "value": "v", "deadline": None}, {"key": "m", "value": "v", "token": FENCE}),
-     '-: 1 key without "deadline" and "token": such keys never expire, and any client may write them'),
-    (b'[{"a": "1", "b": "2"}]', '-: 2 keys without "deadline" and "token"'),
+     'stdin: 1 key without "deadline" and "token": such keys never expire, and any client may write them'),
+    (b'[{"a": "1", "b": "2"}]', 'stdin: 2 keys without "deadline" and "token"'),
 ], ids=["lines", "list"])
 def test_an_import_warns_once_of_lines_without_deadline_and_token(site, tmp_path, text, note):
     site.start_store()
@@ -345,6 +348,22 @@ def test_an_invalid_line_ends_the_import_and_is_reported(tmp_path, line, fault):
 
     assert result.returncode == 2
     assert f"{file}:2: {fault}; 1 key was imported before it" in result.stderr.decode()
+
+
+def test_an_import_counts_the_keys_that_are_stored_when_the_disk_is_full(tmp_path):
+    file = tmp_path / "lines"
+    file.write_bytes(jsonl(*({"key": str(i), "value": "v" * 2000} for i in range(5000))))
+    limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--fsize=6000000:unlimited", "--"]
+
+    result = subprocess.run([*limited, CTL, "import", file, "--data-dir", tmp_path / "data"], env=environment({}),
+                            capture_output=True, text=True, timeout=PATIENCE)
+
+    n_stored = len(lines(ctl("export", "--data-dir", tmp_path / "data")))
+    assert 0 < n_stored < 5000
+    assert result.returncode == 4
+    commit, ends = result.stderr.splitlines()
+    assert commit == "statestorectl: commit failed: No space left on device"
+    assert ends.endswith(f"; {n_stored} keys were imported before it")
 
 
 def test_the_directory_of_a_running_store_is_locked(site, tmp_path):
