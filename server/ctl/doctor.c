@@ -373,8 +373,11 @@ static enum connection_result check_store(struct doctor *doctor) {
 
         doctor->has_store = result == CONNECTION_OK;
         if (doctor->has_store)
-                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
-                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)));
+                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies%s",
+                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)),
+                       is_denied(doctor)
+                               ? "; its policy refuses the doctor's requests, and its log names them"
+                               : "");
         else
                 report(doctor, SEVERITY_FAIL, "store",
                        "start statestored at this broker; in the acl_file, for statestored: topic read "

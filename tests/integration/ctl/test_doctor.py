@@ -343,3 +343,5 @@ def test_users_of_the_documented_rules_find_nothing_wrong(good_site, tmp_path, u
     found = findings_with(dict.fromkeys(skipped, "skipped"), site, "--user", user, "--password-file", tmp_path / user)
 
     assert set(found) == GOOD
+    is_logged = "request refused" in site.store.log()
+    assert ("its policy refuses the doctor's requests" in found["store"][1]) == is_logged == bool(skipped)
