@@ -55,6 +55,7 @@ static void print_leader(struct leader *leader, struct slice name, struct slice 
         buf_append_slice(&leader->name, name);
         append_leader(&line, leader, name, version);
         output_write(&line);
+        leader->watcher.is_done = output_has_failed();
 }
 
 static void leader_on_notification(void *userdata, const struct message *message) {

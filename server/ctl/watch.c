@@ -101,7 +101,7 @@ static void print_change(struct watch *watch, struct slice key, const struct wat
         else
                 append_text_change(&line, key, change, options->hex);
         output_write(&line);
-        watch->watcher.is_done = ++watch->n_lines == options->count;
+        watch->watcher.is_done = ++watch->n_lines == options->count || output_has_failed();
         if (!printed)
                 return;
 

@@ -22,7 +22,7 @@ struct watcher {
         enum watcher_state (*registered)(void *userdata);
         void *userdata;
 
-        bool is_done; /* set by a callback: ends watcher_run() */
+        bool is_done; /* set by a callback, also if its output failed: ends watcher_run() */
 
         int64_t timeout_ms;       /* of requests; initially that of the options */
         enum exit_code exit_code; /* in WATCHER_ENDED, unless is_interrupted */

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from support.ctl import DONE, NO_REPLY, NOT_MET, Ctl
+from support.ctl import DONE, NO_REPLY, NOT_MET, USAGE, Ctl
 from support.ctl_run import Run
 
 
@@ -57,6 +57,16 @@ def test_leader_watch_prints_the_present_leader_and_each_new_one(ctl, client, ke
     changes = [json.loads(as_json.line()) for _ in range(3)]
     assert [each["leader"] for each in changes] == ["one", None, "two"]
     assert changes[2] == {"key": key, "leader": "two", "version": version}
+
+
+def test_leader_watch_ends_when_its_output_cannot_be_written(ctl, client, key):
+    client.request("SET", key, "one")
+
+    with open("/dev/full", "wb") as full:
+        ended = ctl.run("leader", key, "--watch", stdout=full)
+
+    assert ended.returncode == USAGE
+    assert ended.stderr == b"statestorectl: cannot write to stdout: No space left on device\n"
 
 
 def test_leader_watch_prints_a_change_that_it_has_missed(site, proxy_of, watch):

@@ -278,6 +278,16 @@ def test_watch_ends_when_its_output_is_closed(ctl, key, watch):
     assert watching.child.wait(PATIENCE) == DONE
 
 
+def test_watch_ends_when_its_output_cannot_be_written(ctl, client, key, watch):
+    with open("/dev/full", "wb") as full:
+        watching = watch(ctl, key, stdout=full)
+
+    client.request("SET", key, "value")
+
+    watching.wait_for_note("cannot write to stdout: No space left on device")
+    assert watching.child.wait(PATIENCE) == USAGE
+
+
 def test_watch_prints_the_stores_error(ctl):
     ended = ctl.run("watch", "")
 
