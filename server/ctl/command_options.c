@@ -73,7 +73,7 @@ static const char *const synonyms[][2] = {
 /* Print an error about a command or an option that does not exist. kind: "command" or "option". */
 static enum options_result complain_of_name(const struct command_options *options, const char *kind,
                                             const char *name) {
-        bool is_letter = name[0] == '-' && name[1] != '-';
+        bool is_letter = name[0] == '-' && name[1] && name[1] != '-';
         char text[96];
 
         snprintf(text, sizeof(text), "no such %s%s", kind, is_letter ? WORD_ADVICE : "");

@@ -148,6 +148,7 @@ def test_each_run_has_a_new_client_id():
     (["get"], "get"),
     (["set", "key", "value", "--ttl", "5s"], "--ttl: no such option; did you mean --px?"),
     (["set", "key", "value", "--ex=5"], "--ex: no such option; did you mean --px?"),
+    (["-"], "-: no such command; see"),
     (["put", "key", "value"], "put: no such command; did you mean set?"),
     (["rm", "key"], "rm: no such command; did you mean del?"),
     (["ls"], "ls: no such command; did you mean scan?"),
