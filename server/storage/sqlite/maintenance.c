@@ -37,14 +37,19 @@ static int count_change_set(void *userdata, const struct change_set *change_set)
         return 0;
 }
 
+/* Returns 0; -EBADMSG (logged) for an empty database or that of another program; or another -errno. */
+static int check_schema(sqlite3 *db, const struct directory *directory) {
+        int r = schema_check(db, directory);
+
+        return r == SCHEMA_NONE ? database_refuse(directory, "it is empty") : r;
+}
+
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
         struct counting counting = { .now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() } };
         const struct storage_sink sink = { .apply = count_change_set, .userdata = &counting };
         int r;
 
-        r = schema_check(db, directory);
-        if (r == SCHEMA_NONE)
-                return database_refuse(directory, "it is empty");
+        r = check_schema(db, directory);
         if (r == 0)
                 r = sqlite_load(db, directory, &sink);
         if (r < 0)
@@ -329,6 +334,8 @@ int storage_sqlite_restore(const char *file, const char *path, struct storage_ce
         int r;
 
         r = open_to_check(&db, &source, file);
+        if (r == 0)
+                r = log_failure(file, check_schema(db, &source));
         if (r == 0)
                 r = open_to_restore(&target, path);
         return r < 0 ? r : fill_copy(db, &source, target.database, ret_census);

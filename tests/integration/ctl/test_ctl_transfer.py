@@ -393,6 +393,18 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
     assert (reply.payload, reply.ts) == (b"$6\r\nbefore\r\n", version)
 
 
+@pytest.mark.parametrize("content, fault", [("", "it is empty"), ("text", "file is not a database")])
+def test_a_restore_of_another_file_creates_no_directory(tmp_path, content, fault):
+    file = tmp_path / "file"
+    file.write_text(content)
+
+    result = ctl("restore", file, tmp_path / "restored")
+
+    assert (result.returncode, result.stdout) == (4, b"")
+    assert result.stderr.decode() == f'statestorectl: cannot use "{file}": {fault}; use another backup\n'
+    assert not (tmp_path / "restored").exists()
+
+
 def test_a_backup_is_counted_checked_and_restored(site, data, tmp_path):
     site.start_store("--data-dir", data)
     client = site.connect()
