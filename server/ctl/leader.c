@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -32,10 +31,8 @@ static void append_leader(struct buf *line, const struct leader *leader, struct 
                 json_end(line);
                 return;
         }
-        if (name.data && hex)
-                base16_append(line, name);
-        else if (name.data)
-                append_printable(line, name, false);
+        if (name.data)
+                append_text(line, name, hex);
         else if (isatty(STDOUT_FILENO))
                 buf_append_string(line, "(no leader)");
         buf_append_string(line, "\n");
@@ -95,8 +92,7 @@ static enum exit_code print_once(struct leader *leader) {
                 return leader->watcher.exit_code;
         if (state == WATCHER_REGISTERED)
                 return leader->exists ? EXIT_DONE : EXIT_NOT_MET;
-        complain("%s", broker_connection_problem(session_connection(leader->watcher.session)));
-        return EXIT_NO_REPLY;
+        return session_print_problem(leader->watcher.session);
 }
 
 enum exit_code command_leader(struct command_run *run) {

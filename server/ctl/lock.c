@@ -162,10 +162,8 @@ static enum exit_code acquire(struct lock *lock) {
 
         if (state == WATCHER_REGISTERED)
                 state = try_to_acquire(lock);
-        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
-                complain("%s", connection_problem(lock));
-                return EXIT_NO_REPLY;
-        }
+        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
+                return session_print_problem(lock->session);
         if (state == WATCHER_REGISTERED && !lock->is_held && !(options->has_wait && options->wait_ms == 0))
                 state = wait_and_acquire(lock);
 

@@ -57,10 +57,9 @@ static enum exit_code prepare(struct command_run *run) {
 
         if (session_new(&run->session, &config) < 0)
                 return complain_of_memory();
-        if (broker_connection_open(session_connection(run->session)) == CONNECTION_OK)
-                return EXIT_DONE;
-        complain("%s", broker_connection_problem(session_connection(run->session)));
-        return EXIT_NO_REPLY;
+        return broker_connection_open(session_connection(run->session)) == CONNECTION_OK
+                       ? EXIT_DONE
+                       : session_print_problem(run->session);
 }
 
 static enum exit_code run_command(const struct command_options *options) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/log_line.h"
 
@@ -108,4 +109,11 @@ void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
                 else
                         buf_append_format(buf, "\\x%02X", byte);
         }
+}
+
+void append_text(struct buf *buf, struct slice text, bool hex) {
+        if (hex)
+                base16_append(buf, text);
+        else
+                append_printable(buf, text, false);
 }

@@ -55,5 +55,8 @@ enum exit_code output_finish(enum exit_code exit_code);
  */
 void append_printable(struct buf *buf, struct slice text, bool keep_lines);
 
+/* Append hexadecimal digits, or append_printable() on one line. */
+void append_text(struct buf *buf, struct slice text, bool hex);
+
 /* Whether append_printable() appends the text unchanged. */
 bool is_printable(struct slice text, bool keep_lines);

@@ -58,18 +58,11 @@ static enum exit_code for_each_key(struct command_run *run, command_function *fu
 
 /* 1. get */
 
-static void append_bytes(struct command_run *run, struct slice bytes) {
-        if (run->options->hex)
-                base16_append(&run->output, bytes);
-        else
-                append_printable(&run->output, bytes, false);
-}
-
 /* One line for each of several keys. */
 static void print_key_and_value(struct command_run *run, struct slice value) {
-        append_bytes(run, run->key);
+        append_text(&run->output, run->key, run->options->hex);
         buf_append_string(&run->output, "\t");
-        append_bytes(run, value);
+        append_text(&run->output, value, run->options->hex);
         buf_append_string(&run->output, "\n");
         output_write(&run->output);
 }
@@ -179,7 +172,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
                 append_printable(&run->output, version, false);
                 if (run->n_keys > 1) {
                         buf_append_string(&run->output, "\t");
-                        append_bytes(run, run->key);
+                        append_text(&run->output, run->key, run->options->hex);
                 }
                 buf_append_string(&run->output, "\n");
         }
@@ -290,10 +283,8 @@ enum exit_code command_ping(struct command_run *run) {
          */
         session_request_add_string(&request, "GET");
         session_request_add_string(&request, run->options->client_id);
-        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK) {
-                complain("%s", broker_connection_problem(session_connection(run->session)));
-                return EXIT_NO_REPLY;
-        }
+        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK)
+                return session_print_problem(run->session);
         rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;
 
         source = message_property(run->reply.message, PROPERTY_SOURCE_ID);
@@ -333,7 +324,7 @@ enum exit_code command_test(struct command_run *run) {
                 request.timeout_ms = WAIT_MAX_MS + options->timeout_ms;
 
         if (session_request(run->session, &request, &run->reply) != CONNECTION_OK) {
-                complain("%s", broker_connection_problem(session_connection(run->session)));
+                session_print_problem(run->session);
                 complain("only a store that runs with --control replies to this request");
                 return EXIT_NO_REPLY;
         }

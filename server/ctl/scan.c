@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -109,14 +108,12 @@ static void append_json_key(struct buf *line, struct slice key) {
 static void append_key(struct command_run *run, struct slice key) {
         const struct command_options *options = run->options;
 
-        if (options->hex) {
-                buf_append_string(&run->output, options->json ? "\"" : "");
-                base16_append(&run->output, key);
-                buf_append_string(&run->output, options->json ? "\"" : "");
-        } else if (options->json) {
+        if (options->json && !options->hex) {
                 append_json_key(&run->output, key);
         } else {
-                append_printable(&run->output, key, false);
+                buf_append_string(&run->output, options->json ? "\"" : "");
+                append_text(&run->output, key, options->hex);
+                buf_append_string(&run->output, options->json ? "\"" : "");
         }
 }
 

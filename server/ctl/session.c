@@ -312,13 +312,15 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         return EXIT_DONE;
 }
 
-enum exit_code session_ask(struct session *session, const struct session_request *request,
-                           struct session_reply *reply) {
-        if (session_request(session, request, reply) == CONNECTION_OK)
-                return session_read_reply(reply);
-
+enum exit_code session_print_problem(struct session *session) {
         complain("%s", broker_connection_problem(session->connection));
         return EXIT_NO_REPLY;
+}
+
+enum exit_code session_ask(struct session *session, const struct session_request *request,
+                           struct session_reply *reply) {
+        return session_request(session, request, reply) == CONNECTION_OK ? session_read_reply(reply)
+                                                                         : session_print_problem(session);
 }
 
 /* 4. Creation */

@@ -117,6 +117,9 @@ enum exit_code session_read_reply(struct session_reply *reply);
 enum exit_code session_ask(struct session *session, const struct session_request *request,
                            struct session_reply *reply);
 
+/* Print the problem of the connection (broker_connection_problem()). Returns EXIT_NO_REPLY. */
+enum exit_code session_print_problem(struct session *session);
+
 /*
  * Print that the store sent a reply that does not belong to the command. Returns EXIT_STORE_ERROR.
  */

@@ -40,10 +40,7 @@ static void append_json_change(struct buf *line, struct slice key, const struct 
 
 static void append_column(struct buf *line, struct slice bytes, bool hex) {
         buf_append_string(line, "\t");
-        if (hex)
-                base16_append(line, bytes);
-        else
-                append_printable(line, bytes, false);
+        append_text(line, bytes, hex);
 }
 
 static void append_text_change(struct buf *line, struct slice key, const struct watched_change *change,

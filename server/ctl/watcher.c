@@ -161,10 +161,8 @@ enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
 
         if (state == WATCHER_REGISTERED)
                 state = watcher_register(watcher);
-        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
-                complain("%s", broker_connection_problem(session_connection(watcher->session)));
-                return EXIT_NO_REPLY;
-        }
+        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
+                return session_print_problem(watcher->session);
         if (state == WATCHER_REGISTERED && !watcher->is_done)
                 complain("%s", start_note);
         while (state != WATCHER_ENDED && !watcher->is_done)
