@@ -277,8 +277,8 @@ class Site:
         self.connections.append(Connection(self.broker.port, client_id, **more))
         return self.connections[-1]
 
-    def peer(self, client_id="statestored", **more):
-        self.connections.append(Peer(self.broker.port, client_id, **more))
+    def peer(self, client_id="statestored", kind=Peer, **more):
+        self.connections.append(kind(self.broker.port, client_id, **more))
         return self.connections[-1]
 
     def served(self, client_id="statestored", **more):

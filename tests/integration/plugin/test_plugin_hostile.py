@@ -12,7 +12,8 @@ from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.downloads import require_program
 from support.flood import number, packet, text
 from support.connection import Disconnected
-from support.plugin import CONTROL, FrameMissing, disconnect_while_notified, sanitizer_libraries, site_with  # noqa: F401 fixtures
+from support.plugin import (CONTROL, FrameMissing, Peer, disconnect_while_notified, sanitizer_libraries,  # noqa: F401 fixtures
+                            site_with)
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
             "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",
@@ -193,13 +194,19 @@ def build_shortage(directory, fails):
     return path
 
 
-def impatient(site):
-    """A store client with a short timeout: the plugin may have no memory for the client id, and then does not disconnect it."""
-    peer = site.peer()
-    peer._socket.settimeout(10)
-    peer.hello()
-    peer.serve()
-    return peer
+class WelcomeMissing(Exception):
+    """The plugin has ignored HELLO, because memory was short for it or for the client id."""
+
+
+class ImpatientPeer(Peer):
+    """Does not wait for a WELCOME that the plugin does not send. The broker may not disconnect the store then: mosquitto 2.0.15
+    to 2.0.22 ignore the error of the plugin."""
+
+    def message(self, topic=None):
+        self.ping()
+        if all(message.topic != topic for message in self._messages):
+            raise WelcomeMissing
+        return super().message(topic)
 
 
 @pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers have their own allocator")
@@ -210,13 +217,13 @@ def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_sit
 
     for turn in range(100):
         try:
-            peer = peer or impatient(site)
+            peer = peer or site.served(kind=ImpatientPeer)
             client = site.connect(f"client-{turn % 10}")
             connection = peer.track(client)
             peer.notify("key", connection, user=[("name", "value")])
             n_delivered += len(client.messages())
             peer.hello(f"instance-{turn // 10}")
-        except (Disconnected, FrameMissing, TimeoutError):
+        except (Disconnected, FrameMissing, WelcomeMissing):
             peer = None
 
     attack(site, "statestored", 50, seed=1)
