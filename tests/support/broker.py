@@ -17,10 +17,14 @@ reservations = collections.deque(maxlen=RESERVED_MAX)  # bound and not listening
 # Time after which stop() sends the signal again.
 SIGNAL_REPEAT_SECONDS = 10
 
+LEVEL_SEPARATORS_MAX = 200  # of a topic that mosquitto accepts
+
+# Without max_packet_size mosquitto 2.1 accepts packets of at most 2 MB.
 CONFIGURATION = """\
 user root
 listener {port} 127.0.0.1
 set_tcp_nodelay true
+max_packet_size 268435455
 persistence false
 allow_anonymous {anonymous}
 """
@@ -58,6 +62,17 @@ def version():
     return tuple(map(int, re.match(r"mosquitto version (\d+)\.(\d+)\.(\d+)", printed).groups()))
 
 
+def refuses_response_topic(topic):
+    """Return whether the broker itself disconnects the sender of a message with this response topic."""
+    return topic is not None and version() >= (2, 0, 20) and (
+        topic == "" or "+" in topic or "#" in topic or topic.count("/") > LEVEL_SEPARATORS_MAX)
+
+
+def refuses_will(topic):
+    """Return whether the broker refuses the CONNECT of a client with a will on this topic."""
+    return version() >= (2, 0, 16) and topic.startswith("$CONTROL/")
+
+
 class Broker(Process):
     """A mosquitto that uses the same port after each start. It runs as root: a change of user would remove the parent-death
     signal."""
@@ -85,6 +100,10 @@ class Broker(Process):
     def start_again(self):
         """Start mosquitto after a stop."""
         self.start()
+
+    def wait_until_disconnected(self, client_id, after=0):
+        """Wait until the log, after its first `after` characters, contains the end of a connection of the client."""
+        self.wait_for_log(f"client {re.escape(client_id)} .*(closed|disconnect)", after)
 
     def starts(self):
         """Try to start mosquitto. Return whether it runs."""
