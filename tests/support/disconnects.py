@@ -17,7 +17,7 @@ def by_disconnect_with_will(_site, client):
 def by_cut(site, client):
     seen = len(site.broker.log())
     client.cut()
-    site.broker.wait_for_log(rf"client {client.id}\b", after=seen)
+    site.broker.wait_until_disconnected(client.id, after=seen)
 
 
 def by_keepalive(_site, client):

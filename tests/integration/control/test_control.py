@@ -10,12 +10,14 @@ import uuid
 import pytest
 
 from support import resp
-from support.broker import free_port
+from support.broker import free_port, refuses_response_topic
+from support.connection import PROTOCOL_ERROR, SUCCESS
 from support.control import CONTROL, Control, value_of
 from support.ctl import environment
 from support.double import running_double
 from support.hlc import Hlc
 from support.process import CTL, PATIENCE, wait_until
+from support.wire_client import WireClient
 
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 HOUR_MS = 3600 * 1000
@@ -217,7 +219,17 @@ def test_control_requests_need_the_same_properties_and_qos_as_store_requests(con
     assert control.ask("reset", qos=2).startswith(b"-ERR a request must be published at QoS 1")
     assert control.send("reset", topic=CONTROL, correlation=None).result(PATIENCE).prop("__stat") == "400"
     control.send("fault", "quota", topic=CONTROL, response_topic=None)
-    control.send("fault", "quota", topic=CONTROL, response_topic="a/+")
+    assert control.lines("fault", "list") == []
+
+
+def test_a_control_request_with_an_invalid_response_topic_is_not_executed(double, control):
+    client = double.connect("client-1", WireClient)
+    client.send(client.encode_publish(CONTROL, resp.request("fault", "quota"), ResponseTopic="a/+", CorrelationData=b"1"))
+
+    if refuses_response_topic("a/+"):
+        assert client.wait_until_closed() == PROTOCOL_ERROR
+    else:
+        assert client.acknowledgement() == SUCCESS
     assert control.lines("fault", "list") == []
 
 
