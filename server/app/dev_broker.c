@@ -155,6 +155,15 @@ static int reserve_port(uint16_t *ret_port) {
         return r;
 }
 
+/*
+ * mosquitto logs "mosquitto version X running" when it accepts connections. Before that, 2.1 logs
+ * "Info: running mosquitto as user: X".
+ */
+static bool is_running_line(const char *line) {
+        return strncmp(line, "mosquitto version ", strlen("mosquitto version ")) == 0 &&
+               strstr(line, " running");
+}
+
 static void on_line(void *userdata, const char *line) {
         struct server *server = userdata;
         struct dev_broker *dev = server->dev_broker;
@@ -162,8 +171,7 @@ static void on_line(void *userdata, const char *line) {
         log_debug("mosquitto: %s", LOG_STRING(line));
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
                 snprintf(dev->last_error, sizeof(dev->last_error), "%s", line);
-        /* mosquitto logs "mosquitto version X running" when it accepts connections */
-        if (dev->was_running || !strstr(line, " running"))
+        if (dev->was_running || !is_running_line(line))
                 return;
 
         dev->was_running = true;

@@ -40,8 +40,7 @@ class ConfiguredBroker(Broker):
         seen = len(self.log())
         self.spawn(["mosquitto", "-c", path])
         cores.give_to_server(self.child.pid)
-        wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
-        return self.running()
+        return self.wait_until_running(seen)
 
 
 class Responder(Store):

@@ -112,5 +112,11 @@ class Broker(Process):
                                  self.limits)
         seen = len(self.log())
         self.spawn(["mosquitto", "-c", configuration])
-        wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
+        return self.wait_until_running(seen)
+
+    def wait_until_running(self, after):
+        """Wait until the log, after its first `after` characters, says that mosquitto accepts connections, or mosquitto has ended.
+        Return whether it runs."""
+        is_up = re.compile(r"mosquitto version \S+ running")
+        wait_until(lambda: not self.running() or is_up.search(self.log(), after), "mosquitto starts")
         return self.running()

@@ -16,7 +16,7 @@ from support import companion
 from support.client import INVOKE
 from support.connection import DISCONNECT, SUCCESS, Connection, Disconnected
 from support.flood import packet
-from support.process import BUILD, wait_until
+from support.process import BUILD
 
 PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
@@ -96,9 +96,7 @@ class PluginBroker(Broker):
         if not self.count_leaks:
             environment.append(f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0")
         self.spawn(["env", *environment, *self.wrapper, "mosquitto", "-c", self.configure()])
-        is_up = re.compile(r"mosquitto version \S+ running")
-        wait_until(lambda: not self.running() or is_up.search(self.log(), seen), "mosquitto starts")
-        return self.running()
+        return self.wait_until_running(seen)
 
     def reload(self):
         self.configure()

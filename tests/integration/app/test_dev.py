@@ -133,10 +133,27 @@ def test_the_broker_ends_with_the_store_and_no_file_is_left(double_of, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["double.log", "temporary"]
 
 
+def mosquitto_path():
+    return shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
+
+
+def test_dev_does_not_connect_to_another_broker_at_its_port(double_of, site, tmp_path):
+    """mosquitto 2.1 logs this line before it opens the port. Another store may be connected to the other broker."""
+    program = tmp_path / "mosquitto"
+    program.write_text(f'#!/bin/sh\necho "Info: running mosquitto as user: root." >&2\nexec {mosquitto_path()} "$@"\n')
+    program.chmod(0o755)
+    double = double_of(port=site.broker.port, environment={**WITHOUT_LEAK_CHECK, "PATH": str(tmp_path)})
+
+    assert double.child.wait(PATIENCE) == 1
+    assert f"port {site.broker.port} is in use" in double.log()
+    site.connect()
+    assert " as statestored " not in site.broker.log()
+
+
 def test_a_broker_of_another_group_ends_with_the_killed_store(double_of, tmp_path):
     """The program is set-group-ID: the kernel clears the parent-death signal of such a program."""
     program = tmp_path / "mosquitto"
-    shutil.copy(shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin"), program)
+    shutil.copy(mosquitto_path(), program)
     if os.geteuid() == 0:
         os.chown(program, -1, 65534)
     program.chmod(0o2755)

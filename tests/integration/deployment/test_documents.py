@@ -181,7 +181,7 @@ class Machine:
         # like that of Debian, it sets log_dest
         configuration.write_text(f"user root\nlog_dest stderr\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
         self.broker.spawn(["mosquitto", "-c", configuration], plugin_environment())
-        self.broker.wait_for_log("running")
+        self.broker.wait_for_log(r"mosquitto version \S+ running")
 
     def start_store(self):
         ready = self.root / "ready"
