@@ -15,6 +15,7 @@
 #include "engine/keyspace.h"
 #include "engine/registrations.h"
 #include "engine/scan.h"
+#include "pipeline/batch.h"
 #include "pipeline/inbox.h"
 #include "protocol/message.h"
 #include "unit/support/memory.h"
@@ -249,6 +250,40 @@ Test(starved, inbox_of_many_clients_keeps_its_messages) {
                 inbox_drop(&inbox);
         }
         cr_expect(inbox_is_empty(&inbox));
+}
+
+/* Each reply is tried with each of its allocations failing. */
+Test(starved, batch_adds_a_whole_reply_or_none) {
+        const struct invocation invocation = {
+                .request = { .response_topic = S("clients/c/replies"), .correlation_data = S("12345678") },
+        };
+        const struct pending_reply address = pending_reply_to(&invocation, 0);
+        const struct pending_reply *reply;
+        struct batch batch = { 0 };
+        uint64_t n_failed = 0;
+
+        for (size_t i = 0; i < 50; i++)
+                for (uint64_t n = 1;; n++) {
+                        size_t length = batch.texts.length;
+                        const struct pending_reply *added;
+
+                        memory_starve(n, 1);
+                        added = batch_add_reply(&batch, &address);
+                        if (memory_stop_failing() == 0) {
+                                cr_assert_not_null(added);
+                                break;
+                        }
+                        n_failed++;
+                        cr_assert_null(added);
+                        cr_assert_eq(batch.n_replies, i);
+                        cr_assert_eq(batch.texts.length, length);
+                }
+        cr_expect_gt(n_failed, 5);
+        for (; (reply = batch_next_reply(&batch)); batch.n_replies_published++) {
+                cr_expect(slice_equal(reply->response_topic, S("clients/c/replies")));
+                cr_expect(slice_equal(reply->correlation_data, S("12345678")));
+        }
+        batch_deinit(&batch);
 }
 
 Test(starved, message_copy_is_whole_or_fails) {
