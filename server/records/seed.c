@@ -231,7 +231,8 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
 static int seed_begin(struct seed *seed) {
         int r = skip_to_text(seed);
 
-        if (slice_starts_with(slice_skip(seed->text, seed->position), SLICE_LITERAL("\xEF\xBB\xBF"))) {
+        if (r > 0 &&
+            slice_starts_with(slice_skip(seed->text, seed->position), SLICE_LITERAL("\xEF\xBB\xBF"))) {
                 seed->position += 3; /* byte order mark */
                 r = skip_to_text(seed);
         }
