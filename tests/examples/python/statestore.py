@@ -104,11 +104,12 @@ class Watch(_Closes):
         return iter(self.next, None)
 
     def _register(self) -> None:
-        read = self._read = object()
+        read = self._read = self._newest = object()
         try:
             with self._registration:
-                self in self._store._watches and self._store.ask("KEYNOTIFY", self.key)  # else it was closed meanwhile
-            self._offer(self._store.ask("GET", self.key), read)
+                if self in self._store._watches and read is self._newest:  # else it was closed, or lost the connection again
+                    self._store.ask("KEYNOTIFY", self.key)
+                    self._offer(self._store.ask("GET", self.key), read)
         except StateStoreError as error:
             self._queue.put(error)
 
@@ -119,8 +120,7 @@ class Watch(_Closes):
             if is_outdated or change == last or change.order() < last.order():
                 return
             self._read, self._last = None, Value(change.value, change.version or last.version)
-            if change.value is not None or last.value is not None:
-                self._queue.put(change)
+            (change.value, last.value) != (None, None) and self._queue.put(change)
 
 
 class Lock(_Closes):

@@ -64,30 +64,41 @@ def test_a_watcher_learns_of_a_deletion_while_it_was_away(store, other, control)
         assert changes.next(30).value is None
 
 
+class ObservedLock:
+    """`asked` counts the threads that wait for the lock, or have had it."""
+
+    def __init__(self):
+        self.asked, self.lock = threading.Semaphore(0), threading.Lock()
+
+    def __enter__(self):
+        self.asked.release()
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
 def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, control, monkeypatch):
-    """When its connection is lost twice, one thread may still have the reply to its GET when the next one begins."""
-    ask, read, begun, first = store.ask, threading.Event(), threading.Event(), None
+    """When its connection is lost twice, the second registration may begin while the first one still has the reply to its GET."""
+    ask, lock = store.ask, ObservedLock()
 
     def ask_slowly(*words):
-        is_first = threading.current_thread() is first
-        if words[0] == "KEYNOTIFY" and not is_first:  # after the beginning of the second registration
-            begun.set()
-            first.join()
-            other.set("door", "open")
         reply = ask(*words)
-        if words[0] == "GET" and is_first:
-            read.set()
-            begun.wait(30)
+        if words[0] == "GET" and threading.current_thread() is not second:
+            second.start()
+            assert all(lock.asked.acquire(timeout=30) for _ in range(2))
+            other.set("door", "open")
         return reply
 
+    store.get("door")  # now it is connected: only watch() registers
     with store.watch("door") as changes:
         assert changes.next(30).value is None
         control("fault", "drop-notification", "key", "door", "count", 1)
-        first = threading.Thread(target=changes._register)
+        second = threading.Thread(target=changes._register)
+        monkeypatch.setattr(changes, "_registration", lock)
         monkeypatch.setattr(store, "ask", ask_slowly)
-        first.start()
-        read.wait(30)
         changes._register()
+        second.join()
         monkeypatch.undo()
         assert changes.next(30).value == b"open"
 
@@ -140,6 +151,29 @@ def test_a_closed_watch_is_not_registered_again(store, control, monkeypatch):
     for thread in threads:
         thread.join()
     assert threads and store.ask("KEYNOTIFY", "door", "STOP").value == 0
+
+
+def test_a_registration_that_waits_is_left_to_a_newer_one(store, monkeypatch):
+    """Else they would queue up while the connection is lost again and again, and close() would wait for each of them."""
+    ask, asked, lock = store.ask, [], ObservedLock()
+
+    def ask_and_note(*words):
+        asked.append(words[0])
+        return ask(*words)
+
+    store.get("door")  # now it is connected: only watch() registers
+    with store.watch("door") as changes:
+        assert changes.next(30).value is None
+        monkeypatch.setattr(store, "ask", ask_and_note)
+        monkeypatch.setattr(changes, "_registration", lock)
+        threads = [threading.Thread(target=changes._register) for _ in range(3)]
+        with lock.lock:
+            for thread in threads:
+                thread.start()
+                assert lock.asked.acquire(timeout=30)
+        for thread in threads:
+            thread.join()
+        assert asked == ["KEYNOTIFY", "GET"]
 
 
 def test_a_closed_client_refuses_requests(statestore_url, control):
