@@ -104,7 +104,8 @@ class Watch(_Closes):
         return iter(self.next, None)
 
     def _register(self) -> None:
-        read = self._read = self._newest = object()
+        with self._lock:
+            read = self._read = self._newest = object()
         try:
             with self._registration:
                 if self in self._store._watches and read is self._newest:  # else it was closed, or lost the connection again
@@ -292,8 +293,7 @@ class StateStore(_Closes):
         version = dict(getattr(message.properties, "UserProperty", [])).get("__ts")
         with self._lock:
             _, reply = self._pending.pop(getattr(message.properties, "CorrelationData", None), (None, None))
-            watches = [watch for watch in list(self._watches) if message.topic == self._notify + watch.key.hex().upper()]
         reply and reply.set_result((message.payload, version))
-        for watch in watches:
+        for watch in [each for each in list(self._watches) if message.topic == self._notify + each.key.hex().upper()]:
             value = message.payload.removeprefix(NOTIFY_SET)
             watch._offer(Value(decode(value) if value != message.payload else None, version))
