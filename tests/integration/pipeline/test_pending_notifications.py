@@ -37,12 +37,13 @@ def commit_unpublished(proxy, data, writer, *requests):
     return begun
 
 
-def commit_after_start(proxy, data, store, begin):
-    """Kill the store, send requests, and start the store. Return when the changes of these keys are committed, and not published:
+def commit_after_start(proxy, data, store, writer, begin):
+    """Kill the store, send requests of the writer, and start the store. Return when the changes of these keys are committed, and not published:
     after HELLO, the messages of the store are held."""
     if store.running():
         store.kill()
     begun, keys = begin()
+    writer.ping()  # the broker has read them: one that came later would wait for the end of the frames before it
     proxy.hold_after(CONTROL.encode() + b"hello")
     store.launch()
     wait_until(lambda: notified_keys(data) == keys, "the changes are committed")
@@ -83,9 +84,9 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
     def begin(numbers):
         return [writer.begin("SET", "ab"[n % 2], n) for n in numbers], ["ab"[n % 2] for n in range(numbers.stop)]
 
-    requests = commit_after_start(proxy, data, store, lambda: begin(range(10)))
+    requests = commit_after_start(proxy, data, store, writer, lambda: begin(range(10)))
     kill_before_publishing(proxy, store)
-    requests += commit_after_start(proxy, data, store, lambda: begin(range(10, 25)))
+    requests += commit_after_start(proxy, data, store, writer, lambda: begin(range(10, 25)))
     kill_before_publishing(proxy, store)
     store.start()
 
@@ -166,7 +167,7 @@ def test_only_watched_keys_have_rows(make_site, data, proxy_of):
     def begin():
         return [writer.begin("SET", key, "value") for key in ("other", "watched", "another", "watched")], ["watched"] * 2
 
-    requests = commit_after_start(proxy, data, store, begin)
+    requests = commit_after_start(proxy, data, store, writer, begin)
     proxy.mend()
 
     assert {writer.reply_to(request).payload for request in requests} == {b"+OK\r\n"}
@@ -187,7 +188,7 @@ def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
 
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
-    commit_after_start(proxy, data, store, lambda: ([writer.begin("SET", "key", n) for n in range(3)], ["key"] * 3))
+    commit_after_start(proxy, data, store, writer, lambda: ([writer.begin("SET", "key", n) for n in range(3)], ["key"] * 3))
     assert gauge() == 3
     proxy.mend()
     wait_until(lambda: gauge() == 0, "the notifications are delivered")
