@@ -14,6 +14,7 @@ import pytest
 from support import stored
 from support.ctl import environment
 from support.hlc import Hlc, wall_ms
+from support.limited_store import limited
 from support.process import CTL, PATIENCE, wait_until
 from support.stepped_clock import SteppedClock
 
@@ -353,9 +354,8 @@ def test_an_invalid_line_ends_the_import_and_is_reported(tmp_path, line, fault):
 def test_an_import_counts_the_keys_that_are_stored_when_the_disk_is_full(tmp_path):
     file = tmp_path / "lines"
     file.write_bytes(jsonl(*({"key": str(i), "value": "v" * 2000} for i in range(5000))))
-    limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--fsize=6000000:unlimited", "--"]
 
-    result = subprocess.run([*limited, CTL, "import", file, "--data-dir", tmp_path / "data"], env=environment({}),
+    result = subprocess.run(limited([CTL, "import", file, "--data-dir", tmp_path / "data"], room=6000000), env=environment({}),
                             capture_output=True, text=True, timeout=PATIENCE)
 
     n_stored = len(lines(ctl("export", "--data-dir", tmp_path / "data")))
@@ -434,8 +434,8 @@ def test_a_backup_is_counted_checked_and_restored(site, data, tmp_path):
         assert fault in result.stderr.decode()
 
 
-def read_only(argv):
-    """Return the command line that runs argv as nobody, who may not write to the files of the test."""
+def as_nobody(argv):
+    """Return a command line that runs argv as the user nobody, if root runs the tests."""
     if os.geteuid() != 0:
         return argv
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
@@ -469,7 +469,7 @@ def test_a_directory_that_cannot_be_written_is_read(site, data, read_only_direct
     folder.chmod(0o777)
 
     def run(*arguments):
-        return subprocess.run(read_only([CTL, *map(str, arguments)]), env=environment({}), capture_output=True, timeout=PATIENCE)
+        return subprocess.run(as_nobody([CTL, *map(str, arguments)]), env=environment({}), capture_output=True, timeout=PATIENCE)
 
     for arguments in ["check", read_only_directory], ["backup", read_only_directory, folder / "copy.db"]:
         result = run(*arguments)
