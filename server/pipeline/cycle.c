@@ -124,9 +124,8 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         const struct change_set *change_set = &cycle->change_set;
         struct counters *counters = &pipeline->counters;
 
-        if (cycle->commit_error < 0 &&
-            cycle->commit_result ==
-                    0) /* limited: while the disk is almost full, small commits succeed and large ones fail */
+        /* limited: while the disk is almost full, small commits succeed and large ones fail */
+        if (cycle->commit_error < 0 && cycle->commit_result == 0)
                 log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
         cycle->commit_error = cycle->commit_result == STORAGE_FULL ? -ENOSPC : 0;
         cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
