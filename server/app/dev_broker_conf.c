@@ -23,11 +23,10 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                         buf_append_format(buf, "%s\n", lines[i]);
         /*
          * The limits of conf/mosquitto.conf protect clients from each other. The clients of a test
-         * double do not need that, and their tests may use larger values and larger bursts.
-         * mosquitto uses the last line of each option.
+         * double do not need that, and their tests may use larger bursts. The packet size stays: a
+         * value that production refuses is refused here. mosquitto uses the last line of each option.
          */
-        buf_append_string(buf, "max_packet_size 16777216\n"
-                               "max_queued_messages 1000000\n"
+        buf_append_string(buf, "max_queued_messages 1000000\n"
                                "max_queued_bytes 536870912\n");
 
         /*

@@ -32,7 +32,7 @@
 #define LARGE_MESSAGE_SIZE ((size_t)256 << 10)
 
 /* Above this Maximum Packet Size of the broker, doctor warns: large packets delay all clients. */
-#define MAX_PACKET_BYTES_HIGH (UINT32_C(1) << 20)
+#define MAX_PACKET_BYTES_HIGH (UINT32_C(4325376)) /* conf/mosquitto.conf */
 
 /* A message that does not arrive within this time counts as lost. */
 #define SILENCE_MS 2000
@@ -351,7 +351,7 @@ static void check_size(struct doctor *doctor) {
                        "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
         else if (max_bytes > MAX_PACKET_BYTES_HIGH)
                 report(doctor, SEVERITY_WARN, "size",
-                       "max_packet_size 1048576 in mosquitto.conf, or a little more than your "
+                       "max_packet_size 4325376 in mosquitto.conf, or a little more than your "
                        "largest value",
                        "the broker takes packets of %" PRIu32
                        " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",

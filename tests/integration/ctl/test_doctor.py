@@ -20,7 +20,7 @@ OK, WARN, FAIL = 0, 1, 4
 GOOD = {"broker", "store", "plugin", "queue", "size", "clock", "latency", "client", "one store", "notifications"}
 
 # Above this doctor warns.
-PACKET_SIZE = "max_packet_size 1048576"
+PACKET_SIZE = "max_packet_size 4325376"
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def test_each_finding_is_an_object_in_json(good_site):
     (["max_queued_messages 1000"], {"queue": "fail"}, "max_queued_messages 100000 "),
     (["max_packet_size 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
     (["message_size_limit 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
-    (["max_packet_size 1048577"], {"size": "warn"}, "max_packet_size 1048576"),
-    (["# without max_packet_size"], {"size": "warn"}, "max_packet_size 1048576"),
+    (["max_packet_size 4325377"], {"size": "warn"}, "max_packet_size 4325376"),
+    (["# without max_packet_size"], {"size": "warn"}, "max_packet_size 4325376"),
 ])
 def test_doctor_detects_each_wrong_setting(good_site, lines, expected, change):
     site = good_site(*lines)

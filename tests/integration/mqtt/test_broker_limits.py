@@ -59,6 +59,20 @@ def encoded(properties):
     return number(len(properties)) + properties
 
 
+def test_a_value_of_4_mib_is_stored_read_and_notified_and_a_larger_one_is_refused(limited):
+    """As in the smallest profile of Azure IoT Operations. The packets of the refused value pass the broker."""
+    site = limited()
+    client, watcher = site.connect(kind=WireClient), site.connect("w" * 128, WireClient)
+    watcher.subscribe_to_notifications()
+    watcher.register("key")
+    value = b"v" * (4 * MIB)
+
+    assert client.ask("SET", "key", value) == b"+OK\r\n"
+    assert resp.read(client.ask("GET", "key")) == value
+    assert watcher.changes() == [was_set(value)]
+    assert client.ask("SET", "key", "v" * (MAX_PACKET - 512)) == error("the value is too large")
+
+
 def test_a_value_that_nearly_fills_a_packet_is_stored_and_a_larger_one_disconnects_its_sender(limited):
     site = limited()
     client, other = site.connect(kind=WireClient), site.connect(kind=WireClient)
@@ -191,10 +205,10 @@ def test_one_client_may_have_any_number_of_subscriptions(limited):
 
 def test_a_client_that_fills_its_share_of_the_queues_loses_no_request_of_others(limited):
     """Its own further requests get an error."""
-    site = limited(plugin_opt_statestored_queue_bytes=10 * MIB)
+    site = limited(plugin_opt_statestored_queue_bytes=10 * MAX_PACKET)
     victim, hostile = site.connect(kind=WireClient), site.connect(kind=WireClient)
     with site.store.paused():
-        large = [hostile.begin("SET", f"large-{n}", "v" * (MAX_PACKET - 4096)) for n in range(40)]
+        large = [hostile.begin("SET", f"large-{n}", "v" * (MAX_PACKET - 4096)) for n in range(14)]
         small = [hostile.begin("SET", f"small-{n}", "v") for n in range(1000)]
         hostile.ping()
         requests = [victim.begin("SET", f"key-{n}", "value") for n in range(100)]

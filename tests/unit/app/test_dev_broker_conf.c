@@ -55,8 +55,7 @@ Test(dev_broker_conf, keeps_the_settings_for_latency_and_bursts) {
 
 /* mosquitto uses the last line of each option. */
 Test(dev_broker_conf, has_higher_limits_than_a_broker_with_many_users) {
-        static const char *const limits[][2] = { { "\nmax_packet_size ", "16777216\n" },
-                                                 { "\nmax_queued_messages ", "1000000\n" },
+        static const char *const limits[][2] = { { "\nmax_queued_messages ", "1000000\n" },
                                                  { "\nmax_queued_bytes ", "536870912\n" } };
         char *text = text_of(&usual);
 
