@@ -86,7 +86,7 @@ static int open_state(const struct server *server, struct state **ret_state, str
         r = storage_load_state(&state, storage, &engine, server_now(server));
         if (r < 0)
                 return r;
-        log_start(server, last_end, state, start_ns);
+        log_start(server, (enum storage_last_end)last_end, state, start_ns);
         r = storage_lead(storage, &state->header);
         if (r < 0)
                 return r;

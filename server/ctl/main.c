@@ -100,5 +100,5 @@ int main(int n_arguments, char **arguments) {
                 code = command_exit_code(options.command, EXIT_USAGE);
         }
         command_options_deinit(&options);
-        return output_finish(code);
+        return (int)output_finish(code);
 }

@@ -22,7 +22,7 @@
 #define POLICY_PARTS_MAX (2 * POLICY_PLACEHOLDERS_MAX + 1)
 
 struct policy_part {
-        enum { PART_PATTERN, PART_LITERAL, PART_CLIENT, PART_USER } kind;
+        enum policy_part_kind { PART_PATTERN, PART_LITERAL, PART_CLIENT, PART_USER } kind;
         struct slice text; /* points into policy_keys.text */
 };
 

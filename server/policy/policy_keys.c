@@ -8,7 +8,7 @@
 
 static const struct placeholder {
         struct slice text;
-        int part;
+        enum policy_part_kind part;
 } placeholders[] = {
         { SLICE_LITERAL("{client}"), PART_CLIENT },
         { SLICE_LITERAL("{user}"), PART_USER },

@@ -162,7 +162,8 @@ static void acknowledge_or_disconnect(struct world *world, struct slice *input) 
                 struct registration *registration = world->notified[input_below(input, N_NOTIFIED)];
 
                 if (registration)
-                        both_acknowledge(&world->both, EVENT_DELIVERED + (int)input_below(input, 2),
+                        both_acknowledge(&world->both,
+                                         input_chance(input, 50) ? EVENT_DELIVERED : EVENT_NOT_DELIVERED,
                                          registration, world->around.now);
                 return;
         }

@@ -409,9 +409,10 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
                 last_ended = number;
         switch (record.kind) {
         case FRAME_REPLY:
-                record.reply = (struct frame_reply){ .number = number ? number : 1,
-                                                     .has_message = input_chance(input, 70),
-                                                     .tracking = input_below(input, 3) };
+                record.reply =
+                        (struct frame_reply){ .number = number ? number : 1,
+                                              .has_message = input_chance(input, 70),
+                                              .tracking = (enum frame_tracking)input_below(input, 3) };
                 buf_append_format(text, "+%llu", (unsigned long long)record.reply.number);
                 if (record.reply.has_message)
                         record.reply.payload = buf_slice(text);

@@ -15,10 +15,11 @@ static void binder_add(struct binder *binder, struct slice bytes, bool is_text) 
         if (binder->code != SQLITE_OK)
                 return;
         binder->n_bound++;
-        binder->code = is_text ? sqlite3_bind_text(binder->statement, binder->n_bound, bytes.data,
-                                                   (int)bytes.length, SQLITE_STATIC)
-                               : sqlite3_bind_blob(binder->statement, binder->n_bound, bytes.data,
-                                                   (int)bytes.length, SQLITE_STATIC);
+        binder->code =
+                is_text ? sqlite3_bind_text(binder->statement, binder->n_bound, (const char *)bytes.data,
+                                            (int)bytes.length, SQLITE_STATIC)
+                        : sqlite3_bind_blob(binder->statement, binder->n_bound, bytes.data,
+                                            (int)bytes.length, SQLITE_STATIC);
 }
 
 void binder_add_blob(struct binder *binder, struct slice bytes) {

@@ -592,7 +592,7 @@ const char *broker_sent(struct broker *broker) {
         for (size_t i = 0; i < broker->n_sent; i++) {
                 struct message *message = broker->sent[i];
                 struct slice payload = message->payload;
-                size_t n_line_ends = 0, start = 0;
+                size_t start = 0;
 
                 if (slice_equal(message->topic, S(COMPANION_HELLO)))
                         start = 1 + 8 + 8 + COMPANION_KEY_SIZE; /* up to the instance id */
@@ -603,7 +603,6 @@ const char *broker_sent(struct broker *broker) {
                 for (size_t j = start; j < payload.length; j++) {
                         char c = (char)payload.data[j];
 
-                        n_line_ends += c == '\n';
                         if (c != '\r' && (c != '\n' || j + 1 < payload.length))
                                 buf_append(text, c == '\n' ? "|" : &c, 1);
                 }

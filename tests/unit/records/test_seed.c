@@ -83,7 +83,7 @@ static int open_file(struct seed *seed, struct slice text) {
         int fd = memfd_create("seed", MFD_CLOEXEC), r;
 
         snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-        cr_assert_eq(write(fd, text.data, text.length), text.length);
+        cr_assert_eq(write(fd, text.data, text.length), (ssize_t)text.length);
         r = seed_open(seed, name);
         close(fd);
         return r;
