@@ -241,8 +241,7 @@ bool companion_client_id_is_random(struct slice client_id);
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * The banner. Payload: COMPANION_VERSION. QoS 1, retained, not encrypted. The broker's rules decide
- * which other clients read it. It means that the plugin is loaded. Of the plugin's topics, the store
+ * The banner. Payload: COMPANION_VERSION. QoS 1, retained, not encrypted. All clients may read it. It means that the plugin is loaded. Of the plugin's topics, the store
  * subscribes only to this one and to COMPANION_PROBE. The plugin's other messages arrive without a
  * subscription. With a subscription, the store would also receive messages that a bridge publishes
  * to their topics.

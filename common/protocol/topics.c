@@ -40,6 +40,50 @@ bool topic_is_notify_of(const char *topic, const char *client) {
         return *at != '\0' && !strchr(at, '/');
 }
 
+const struct topic_reply_form topic_reply_forms[TOPIC_REPLY_FORMS] = {
+        /*
+         * Rust: RESPONSE_TOPIC_PREFIX and RESPONSE_TOPIC_SUFFIX in
+         * rust/azure_iot_operations_services/src/state_store/client.rs, and CommandInvoker::new() in
+         * rust/azure_iot_operations_protocol/src/rpc_command/invoker.rs
+         */
+        { false, SLICE_LITERAL("services/" TOPIC_INVOKE "/response") },
+        /*
+         * .NET: ResponseTopicPrefix in StateStore/Generated/InvokeCommandInvoker.g.cs of
+         * dotnet/src/Azure.Iot.Operations.Services, and GenerateResponseTopicPattern() in
+         * dotnet/src/Azure.Iot.Operations.Protocol/RPC/CommandInvoker.cs
+         */
+        { false, SLICE_LITERAL(TOPIC_INVOKE) },
+        /*
+         * The page "State store protocol" of Azure IoT Operations recommends this topic:
+         * learn.microsoft.com/azure/iot-operations/create-edge-apps/concept-about-state-store-protocol
+         */
+        { false, SLICE_LITERAL(TOPIC_REPLY_SUFFIX) },
+        /* Go: New() in go/services/statestore/client.go, NewCommandInvoker() in go/protocol/command_invoker.go */
+        { true, SLICE_LITERAL(TOPIC_INVOKE "/response") },
+};
+
+/* Return the topic behind the client id and '/'; NULL: the topic does not begin with them. */
+static const char *skip_client(const char *topic, const char *client, bool is_base16) {
+        for (; *client != '\0'; client++, topic += is_base16 ? 2 : 1)
+                if (is_base16 ? !base16_is_byte(topic, (uint8_t)*client) : *topic != *client)
+                        return NULL;
+        return *topic == '/' ? topic + 1 : NULL;
+}
+
+bool topic_is_reply_of(const char *topic, const char *client) {
+        if (*client == '\0' || strncmp(topic, TOPIC_REPLY_PREFIX, strlen(TOPIC_REPLY_PREFIX)) != 0)
+                return false;
+        topic += strlen(TOPIC_REPLY_PREFIX);
+        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++) {
+                const struct topic_reply_form *form = &topic_reply_forms[i];
+                const char *rest = skip_client(topic, client, form->is_base16);
+
+                if (rest && slice_equal(slice_from_string(rest), form->suffix))
+                        return true;
+        }
+        return false;
+}
+
 /*
  * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead,
  * libmosquitto repeats the PUBLISH after each reconnect. mosquitto also refuses topics with control

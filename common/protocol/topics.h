@@ -39,8 +39,34 @@ struct slice topic_without_key(struct slice topic);
 /* Append the notify topic for this client and key. */
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key);
 
+#define TOPIC_REPLY_PREFIX "clients/"
+
+/* The end of the response topic that the published protocol recommends. statestorectl uses it. */
+#define TOPIC_REPLY_SUFFIX "services/statestore/_any_/command/invoke/response"
+
 /* Return whether this is the notify topic for this client and any key. */
 bool topic_is_notify_of(const char *topic, const char *client);
+
+/*
+ * The response topics of the published clients (Azure/iot-operations-sdks at febffe0, the crate
+ * azure_iot_operations_services 1.5.0-beta1), and of the published protocol:
+ * TOPIC_REPLY_PREFIX "{client id}/{suffix}". Any number of levels can precede the suffix, because a client id
+ * may contain '/'.
+ */
+struct topic_reply_form {
+        bool is_base16; /* the client id is in upper-case base16 */
+        struct slice suffix;
+};
+
+#define TOPIC_REPLY_FORMS 4
+extern const struct topic_reply_form topic_reply_forms[TOPIC_REPLY_FORMS];
+
+/*
+ * Return whether this is a response topic of the table for this client. A topic belongs to one
+ * client at most: no suffix is the end of another one of the same form, and a client id in base16
+ * has no '/'.
+ */
+bool topic_is_reply_of(const char *topic, const char *client);
 
 /*
  * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the

@@ -9,7 +9,7 @@
  * returns SUCCESS overrules acl_file and later plugins.
  *
  * Therefore the plugin registers two callbacks. acl_on_check() is the first and decides on the
- * store's topics only: those of find_rule(), and a client's own notifications. acl_on_undecided()
+ * store's topics only: those of find_rule(), and a client's own topics. acl_on_undecided()
  * is the last: an access reaches it if no other callback decides it. The callback of acl_file
  * decides every access, so an access reaches acl_on_undecided() only on a broker without acl_file.
  * With plugin_opt_undecided allow, acl_on_undecided() grants the access. This cannot be the
@@ -85,6 +85,7 @@ enum rule {
         RULE_NONE,
         RULE_ONLY_STORE,  /* grant the access to the store, deny it to all others */
         RULE_ALLOW_STORE, /* grant the access to the store, no decision for others */
+        RULE_ALLOW_ALL,   /* grant the access to all clients */
         RULE_DENY_ALL,    /* deny the access to all clients */
 };
 
@@ -99,6 +100,8 @@ static enum rule find_rule(const struct plugin *plugin, int access, const char *
                         return RULE_DENY_ALL;
                 if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, BROKER_LOG_NOTICE) == 0)
                         return RULE_ALLOW_STORE;
+                if (strcmp(topic, COMPANION_BANNER) == 0)
+                        return RULE_ALLOW_ALL;
                 return STARTS_WITH(topic, SYS_TOPICS) ? RULE_ALLOW_STORE : RULE_NONE;
         case MOSQ_ACL_WRITE:
                 return STARTS_WITH(topic, TOPIC_NOTIFY_PREFIX) || STARTS_WITH(topic, CONTROL_TOPICS)
@@ -184,15 +187,26 @@ static bool is_log_line_denied(const struct plugin_load *load, const struct mosq
 }
 
 /*
- * Whether the client reads a notification to itself. The plugin hands notifications to the broker
- * without an access check (notifications.c). But at a reconnect mosquitto checks what waits in the
- * session, and discards what the client may not read. So the plugin grants it, whatever acl_file
- * says. Only the store and the plugin publish there.
+ * Whether the client reads a reply or a notification to itself, or subscribes to replies to itself.
+ * The plugin grants this, whatever acl_file says, so acl_file needs no rule for each client. It also
+ * cannot have one for each: a pattern of mosquitto has no client id in base16, and in 2.1 none with
+ * '/'.
+ *
+ * The plugin hands notifications to the broker without an access check (notifications.c). But at a
+ * reconnect mosquitto checks what waits in the session, and discards what the client may not read.
  */
-static bool reads_own_notification(const struct mosquitto_evt_acl_check *check) {
+static bool accesses_own_topic(const struct mosquitto_evt_acl_check *check) {
         const char *client_id = mosquitto_client_id(check->client);
 
-        return check->access == MOSQ_ACL_READ && client_id && topic_is_notify_of(check->topic, client_id);
+        switch (check->access) {
+        case MOSQ_ACL_READ:
+                return client_id && (topic_is_reply_of(check->topic, client_id) ||
+                                     topic_is_notify_of(check->topic, client_id));
+        case MOSQ_ACL_SUBSCRIBE:
+                return client_id && topic_is_reply_of(check->topic, client_id);
+        default:
+                return false;
+        }
 }
 
 /*
@@ -233,7 +247,7 @@ int acl_on_check(int event, void *event_data, void *userdata) {
                 return MOSQ_ERR_ACL_DENIED;
         if (rule != RULE_NONE && acl_is_store(load, check->client))
                 return MOSQ_ERR_SUCCESS;
-        if (reads_own_notification(check))
+        if (rule == RULE_ALLOW_ALL || accesses_own_topic(check))
                 return MOSQ_ERR_SUCCESS;
         if (rule == RULE_ONLY_STORE)
                 return MOSQ_ERR_ACL_DENIED;

@@ -11,10 +11,8 @@
 #include "plugin/internal.h"
 #include "protocol/properties.h"
 
-#define REPLY_PREFIX "clients/"
-
 bool reply_is_allowed(const struct plugin *plugin, struct slice topic) {
-        return slice_starts_with(topic, SLICE_LITERAL(REPLY_PREFIX)) ||
+        return slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
                (plugin->reply_prefix && slice_starts_with(topic, slice_from_string(plugin->reply_prefix)));
 }
 

@@ -70,6 +70,32 @@ static void reply_to(struct slice topic) {
         }
 }
 
+/* A topic of the table belongs to the client for which it is composed, and to no other. */
+static void reply_topics_of(struct slice client, struct slice other) {
+        CLEANUP(buf_deinit) struct buf name = { 0 }, other_name = { 0 };
+
+        if (client.length == 0 || memchr(client.data, '\0', client.length) ||
+            memchr(other.data, '\0', other.length))
+                return;
+
+        buf_append_slice(&name, client);
+        buf_append_slice(&other_name, other);
+        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++) {
+                CLEANUP(buf_deinit) struct buf topic = { 0 };
+
+                buf_append_string(&topic, "clients/");
+                if (topic_reply_forms[i].is_base16)
+                        base16_append(&topic, client);
+                else
+                        buf_append_slice(&topic, client);
+                buf_append(&topic, "/", 1);
+                buf_append_slice(&topic, topic_reply_forms[i].suffix);
+                ASSERT(topic_is_reply_of(buf_text(&topic), buf_text(&name)));
+                ASSERT(topic_is_reply_of(buf_text(&topic), buf_text(&other_name)) ==
+                       slice_equal(client, other));
+        }
+}
+
 static size_t split(struct slice topic, struct slice *levels) {
         size_t n = 0;
 
@@ -127,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         reply_to(first);
         if (rest.data) {
                 register_and_name(first, rest);
+                reply_topics_of(first, rest);
                 match(first, rest);
         }
         return 0;

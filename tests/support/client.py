@@ -36,11 +36,18 @@ def notify_topic(client_id, key):
     return f"{NOTIFY_PREFIX}{base16(client_id)}/command/notify/{base16(key)}"
 
 
+def reply_topic(client_id):
+    """The response topic that the published protocol recommends."""
+    return f"clients/{client_id}/services/statestore/_any_/command/invoke/response"
+
+
 class Client:
+    reply_topic = staticmethod(reply_topic)
+
     def __init__(self, port, client_id, username=None, password=None):
         self.id = client_id
         self.clock = hlc.Clock(client_id)
-        self.response_topic = f"clients/{client_id}/services/statestore/_any_/command/invoke/response"
+        self.response_topic = self.reply_topic(client_id)
         self.notifications = queue.SimpleQueue()
         self.others = queue.SimpleQueue()
         self._lock = threading.Lock()

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that subscribe and register for notifications as the published libraries do."""
+"""Clients with the topics of the published libraries. topic_reply_forms in common/protocol/topics.c names their sources."""
 
-from support.client import SERVICE, Client, base16
+from support.client import INVOKE, SERVICE, Client, base16
 
 
 class RustClient(Client):
-    """Subscribes to its notify topic. Its response topic contains the raw client id."""
+    """Subscribes to its notify topic."""
+
+    @staticmethod
+    def reply_topic(client_id):
+        return f"clients/{client_id}/services/{INVOKE}/response"
 
 
 class _Unsubscribed(Client):
@@ -17,18 +21,21 @@ class _Unsubscribed(Client):
 class GoClient(_Unsubscribed):
     """Never subscribes to its notify topic. Its response topic contains HEX(client id)."""
 
-    def __init__(self, port, client_id, **more):
-        super().__init__(port, client_id, **more)
-        self.response_topic = f"clients/{base16(client_id)}/services/statestore/_any_/command/invoke/response"
-        self.subscribe(self.response_topic)
+    @staticmethod
+    def reply_topic(client_id):
+        return f"clients/{base16(client_id)}/{INVOKE}/response"
 
 
 class DotnetClient(_Unsubscribed):
-    """Subscribes to another topic, which gets no notifications. Its response topic contains the raw client id."""
+    """Subscribes to another topic, which gets no notifications."""
+
+    @staticmethod
+    def reply_topic(client_id):
+        return f"clients/{client_id}/{INVOKE}"
 
     def __init__(self, port, client_id, **more):
         super().__init__(port, client_id, **more)
-        self.subscribe(f"clients/{SERVICE}/{client_id}/command/notify/+")
+        self.subscribe(f"clients/{SERVICE}/{client_id}/command/notify")
 
 
 ALL = [GoClient, DotnetClient, RustClient]

@@ -7,7 +7,7 @@ It reads its socket only during its calls, so a test knows the order of events.
 import uuid
 
 from support import hlc, resp
-from support.client import INVOKE, NOTIFY_PREFIX, base16
+from support.client import INVOKE, NOTIFY_PREFIX, base16, reply_topic
 from support.connection import Connection
 from support.process import wait_until
 
@@ -22,7 +22,7 @@ class WireClient(Connection):
     def __init__(self, port, client_id=None, **more):
         super().__init__(port, client_id, **more)
         self.clock = hlc.Clock(self.id)
-        self.response_topic = f"clients/{self.id}/replies"
+        self.response_topic = reply_topic(self.id)
         self.subscribe(self.response_topic)
 
     def close(self):

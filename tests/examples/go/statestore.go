@@ -53,7 +53,7 @@ func Connect(where string) (*StateStore, error) {
 	store := &StateStore{
 		Notifications: make(chan Notification, 100),
 		id:            id,
-		replies:       "clients/" + id + "/replies",
+		replies:       "clients/" + id + "/services/statestore/_any_/command/invoke/response",
 		notified:      fmt.Sprintf("clients/%s/%X/command/notify/", service, id),
 		pending:       map[string]chan []byte{},
 	}

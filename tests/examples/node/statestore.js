@@ -192,7 +192,7 @@ export class StateStore {
   static async connect(url, { timeout = 10, reconnect = 1, ...options } = {}) {
     const id = options.clientId ?? `node-${randomUUID()}`
     const store = Object.assign(new StateStore(), { id, url, timeout, reconnect, options })
-    store.replies = `clients/${id}/replies` // mosquitto-acl.conf of statestored grants this topic
+    store.replies = `clients/${id}/services/statestore/_any_/command/invoke/response`
     store.notified = `clients/${SERVICE}/${hex(id)}/command/notify/`
     store.#connect()
     return store

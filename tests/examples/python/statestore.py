@@ -179,7 +179,7 @@ class StateStore(_Closes):
         if self._url.scheme not in ("mqtt", "mqtts") or not self._url.hostname:
             raise ValueError("mqtt[s]://[USER:PASSWORD@]HOST[:PORT] was expected")
         self._tls = tls or (ssl.create_default_context() if self._url.scheme == "mqtts" else None)
-        self._replies = f"clients/{self.client_id}/replies"  # mosquitto-acl.conf of statestored grants this topic
+        self._replies = f"clients/{self.client_id}/services/statestore/_any_/command/invoke/response"
         self._notify = f"clients/{SERVICE}/{self.client_id.encode().hex().upper()}/command/notify/"
         self._lock = threading.RLock()  # of the next two lines
         self._mqtt, self._payload_max = None, inf  # the client of paho while connected and subscribed; bytes

@@ -9,8 +9,8 @@ import pytest
 
 from support import resp
 from support.broker import passwords, version
-from support.client import INVOKE, base16, notify_topic
-from support.connection import PUBACK, SUBACK, SUBSCRIBE, Connection, Disconnected
+from support.client import INVOKE, Client, base16, notify_topic
+from support.connection import NOT_AUTHORIZED, PUBACK, SUBACK, SUBSCRIBE, Connection, Disconnected
 from support.flood import number, packet, text
 from support.message import error
 from support.plugin import sanitizer_libraries
@@ -246,19 +246,14 @@ def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, in
 
 
 USERS = {"statestored": "of the store", "alice": "of alice", "pump": "of pump"}
-GO_ID = "pump-1"
 
 
 @pytest.fixture
 def site_with_acl(make_site, tmp_path):
-    """A broker with conf/mosquitto-acl.conf, in which the example for a Go client is in effect."""
-    rules = (CONF / "mosquitto-acl.conf").read_text()
-    example = f"# user pump\n# topic read clients/{base16(GO_ID)}/#"
-    assert example in rules
-    (tmp_path / "acl").write_text(rules.replace(example, example.replace("# ", "")))
+    """A broker with conf/mosquitto-acl.conf."""
     (tmp_path / "password").write_text(USERS["statestored"])
     site = make_site("plugin_opt_statestored_username statestored", "allow_anonymous false",
-                     f"password_file {passwords(tmp_path, **USERS)}", f"acl_file {tmp_path / 'acl'}")
+                     f"password_file {passwords(tmp_path, **USERS)}", f"acl_file {CONF / 'mosquitto-acl.conf'}")
     site.start_store("--user", "statestored", "--password-file", tmp_path / "password")
     return site
 
@@ -267,11 +262,10 @@ def of(user):
     return {"username": user, "password": USERS[user]}
 
 
-@pytest.mark.parametrize("kind, client_id, user", [
-    (RustClient, "rust-1", "alice"), (DotnetClient, "dotnet-1", "alice"), (GoClient, GO_ID, "pump"),
-])
-def test_the_published_clients_work_with_the_rules(site_with_acl, kind, client_id, user):
-    client = site_with_acl.connect(client_id, kind, **of(user))
+@pytest.mark.parametrize("kind", [RustClient, DotnetClient, GoClient, Client])
+@pytest.mark.parametrize("client_id", ["pump-1", "a/b", "/"])
+def test_the_published_clients_work_with_the_rules(site_with_acl, kind, client_id):
+    client = site_with_acl.connect(client_id, kind, **of("alice"))
 
     assert client.request("SET", "key", 1).payload == b"+OK\r\n"
     client.watch("key")
@@ -279,21 +273,75 @@ def test_the_published_clients_work_with_the_rules(site_with_acl, kind, client_i
     assert client.notification().payload.endswith(b"$1\r\n2\r\n")
 
 
-@pytest.mark.parametrize("client_id", ["thief", "+", "#", "alice-1/+", "clients", "$share", "alice-1/replies",
-                                       "alice-1/services", "alice-1/statestorectl", "alice-1/"])
-def test_no_client_id_reads_the_replies_to_another(site_with_acl, client_id):
-    victim = site_with_acl.connect("alice-1", WireClient, **of("alice"))
-    thief = Connection(site_with_acl.broker.port, client_id, **of("pump"))
-    for topic in ("clients/#", "#", "clients/+/replies", f"clients/{client_id.rstrip('+#')}/#", victim.response_topic, "$share/group/clients/#"):
-        thief.subscribe(topic)
+def forms(client_id):
+    """The response topics that the plugin grants this client."""
+    return {kind: kind.reply_topic(client_id) for kind in (Client, RustClient, DotnetClient, GoClient)}
+
+
+# The first id is a part of the second, the third and the fourth. In base16, the fifth is the first.
+IDS = ["AB", "AB/services", "AB/x", "x/AB", base16("AB"), base16(base16("AB")), "clients", "AB/", "/AB"]
+
+
+@pytest.mark.parametrize("victim_id", IDS)
+def test_no_client_id_reads_the_replies_to_another(site_with_acl, victim_id):
+    victim = site_with_acl.connect(victim_id, WireClient, **of("alice"))
+    thieves = [Connection(site_with_acl.broker.port, client_id, **of("pump")) for client_id in IDS if client_id != victim_id]
+    for thief in thieves:
+        for topic in ("#", "+/#", "clients/#", f"clients/{thief.id}/#", f"clients/{base16(thief.id)}/#", "$share/group/clients/#",
+                      *forms(victim_id).values()):
+            thief.subscribe(topic)
 
     assert victim.ask("SET", "key", "a secret") == b"+OK\r\n"
-    for end in ("services/statestore/_any_/command/invoke/response", "statestorectl/response"):
-        victim.begin("GET", "key", response_topic=f"clients/{victim.id}/{end}")
+    for topic in forms(victim_id).values():
+        victim.begin("GET", "key", response_topic=topic)
     assert victim.ask("GET", "key") == b"$8\r\na secret\r\n"
 
-    assert thief.messages() == []
+    for thief in thieves:
+        assert thief.messages() == []
+        thief.cut()
+
+
+def test_replies_that_wait_in_a_session_are_read_by_its_client_only(site_with_acl):
+    """At a reconnect mosquitto checks again whether the client may read what waits in its session."""
+    replies = forms("a/b")
+    client = site_with_acl.connect("a/b", WireClient, session_expiry=3600, **of("pump"))
+    thief = Connection(site_with_acl.broker.port, "a", session_expiry=3600, **of("alice"))
+    writer = site_with_acl.connect("writer", WireClient, **of("alice"))
+    for topic in replies.values():
+        client.subscribe(topic)
+        thief.subscribe(topic)
+    seen = len(site_with_acl.broker.log())
+    client.cut()
     thief.cut()
+    for client_id in ("a/b", "a"):
+        site_with_acl.broker.wait_until_disconnected(client_id, after=seen)
+    for topic in replies.values():
+        writer.begin("SET", "key", 1, response_topic=topic)
+    assert writer.ask("GET", "key") == b"$1\r\n1\r\n"
+
+    client = Connection(site_with_acl.broker.port, "a/b", clean_start=False, session_expiry=3600, **of("pump"))
+    thief = Connection(site_with_acl.broker.port, "a", clean_start=False, session_expiry=3600, **of("alice"))
+
+    assert client.session_present and thief.session_present
+    assert sorted(message.topic for message in client.messages()) == sorted(replies.values())
+    assert thief.messages() == []
+    client.cut()
+    thief.cut()
+
+
+def test_no_client_publishes_or_keeps_a_reply(site_with_acl):
+    """Neither by PUBLISH, nor retained, nor as a will. A forged reply would be one that the client cannot distinguish."""
+    victim = site_with_acl.connect("victim", WireClient, **of("alice"))
+    forger = Connection(site_with_acl.broker.port, "forger", will=(victim.response_topic, b"forged"), **of("pump"))
+
+    for retain in (False, True):
+        assert forger.publish(victim.response_topic, b"forged", retain=retain) == NOT_AUTHORIZED
+    forger.cut()
+    site_with_acl.broker.wait_until_disconnected("forger")
+
+    assert victim.ask("GET", "key") == b"$-1\r\n"
+    victim.subscribe(victim.response_topic)
+    assert victim.messages() == []
 
 
 def reconnect_unread(site, client_id, user, reconnected_user=None):
@@ -319,24 +367,6 @@ def test_a_notification_that_waits_in_a_session_arrives_with_the_rules(site_with
     assert notification.topic == notify_topic(client_id, "key")
     assert resp.read(notification.payload)[1:] == was_set("a value")
     client.cut()
-
-
-@pytest.mark.parametrize("rule, can_read", [("", version() < (2, 1)), ("user pump\ntopic read clients/a/b/replies\n", True)],
-                         ids=["shipped rules", "named topic"])
-def test_a_client_id_with_a_slash_reads_its_replies(site_with_acl, tmp_path, rule, can_read):
-    """In mosquitto 2.1, %c of a pattern matches one level of a topic."""
-    with open(tmp_path / "acl", "a") as acl:
-        acl.write("\n" + rule)
-    site_with_acl.broker.reload()
-    client = site_with_acl.connect("a/b", WireClient, **of("pump"))
-    writer = site_with_acl.connect("writer", WireClient, **of("alice"))
-
-    client.begin("SET", "key", "a value")
-    client.acknowledgement()
-
-    for _ in range(2):
-        assert writer.ask("GET", "key") == b"$7\r\na value\r\n"  # the reply to the earlier request is published before
-    assert [message.payload for message in client.messages()] == ([b"+OK\r\n"] if can_read else [])
 
 
 def test_a_user_that_takes_over_a_session_reads_its_notifications(site_with_acl):

@@ -69,6 +69,72 @@ Test(notify_topic, belongs_to_the_client_with_exactly_this_id) {
                              notify_topics[i].is_own, ROW(notify_topics, i));
 }
 
+#define RUST "/services/" SERVICE "/command/invoke/response"
+#define NET  "/" SERVICE "/command/invoke"
+#define PAGE "/services/statestore/_any_/command/invoke/response"
+#define GO   "/" SERVICE "/command/invoke/response"
+
+static const struct {
+        const char *name, *client, *topic;
+        bool is_own;
+} reply_topics[] = {
+        { "the Rust client", "pump-1", "clients/pump-1" RUST, true },
+        { "the .NET client", "pump-1", "clients/pump-1" NET, true },
+        { "the published page", "pump-1", "clients/pump-1" PAGE, true },
+        { "the Go client", "pump-1", "clients/70756D702D31" GO, true },
+        { "a client id with levels", "/a//b/", "clients//a//b/" RUST, true },
+        { "a client id with levels in base16", "a/b", "clients/612F62" GO, true },
+        { "a client id like a suffix", "services", "clients/services" NET, true },
+        { "a long client id that begins like a suffix", "a/services", "clients/a/services" NET, true },
+
+        { "a client id that the topic's begins with", "a", "clients/a/b" RUST, false },
+        { "a client id that begins with the topic's", "a/b", "clients/a" RUST, false },
+        { "a client id with a part of the suffix", "a/services", "clients/a" RUST, false },
+        { "raw with the suffix of base16", "a", "clients/a" GO, false },
+        { "raw, as long as a client id in base16", "61", "clients/61" GO, false },
+        { "base16 with a suffix of raw", "a", "clients/61" RUST, false },
+        { "lower case", "o", "clients/6f" GO, false },
+        { "half a digit pair", "o", "clients/6" GO, false },
+        { "a longer suffix", "a", "clients/a" NET "/x", false },
+        { "a shorter suffix", "a", "clients/a/services/statestore", false },
+        { "no suffix", "a", "clients/a", false },
+        { "no client id", "", "clients/" NET, false },
+        { "a wildcard", "a", "clients/+" NET, false },
+        { "another first level", "a", "client/a" NET, false },
+        { "empty", "a", "", false },
+};
+
+Test(reply_topic, belongs_to_the_client_with_exactly_this_id) {
+        for (size_t i = 0; i < N_ROWS(reply_topics); i++)
+                cr_expect_eq(topic_is_reply_of(reply_topics[i].topic, reply_topics[i].client),
+                             reply_topics[i].is_own, ROW(reply_topics, i));
+}
+
+/* Return whether the other suffix, with levels before it, is this one. */
+static bool ends_with_suffix(const struct topic_reply_form *form, const struct topic_reply_form *other) {
+        struct slice end = { form->suffix.data + form->suffix.length - other->suffix.length,
+                             other->suffix.length };
+
+        return form->suffix.length > other->suffix.length && end.data[-1] == '/' &&
+               slice_equal(end, other->suffix);
+}
+
+/*
+ * If a topic were that of two clients, the suffix of one would end with '/' and the suffix of the
+ * other, or both suffixes would be equal. A client id in base16 has no '/', so it cannot contain the
+ * beginning of a longer suffix.
+ */
+Test(reply_topic, belongs_to_one_client_at_most) {
+        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++)
+                for (size_t k = 0; k < TOPIC_REPLY_FORMS; k++) {
+                        const struct topic_reply_form *form = &topic_reply_forms[i],
+                                                      *other = &topic_reply_forms[k];
+
+                        cr_expect(i == k || !slice_equal(form->suffix, other->suffix));
+                        cr_expect(!ends_with_suffix(form, other) || (!form->is_base16 && other->is_base16));
+                }
+}
+
 static const struct {
         const char *name;
         struct slice topic;
