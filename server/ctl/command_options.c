@@ -101,6 +101,9 @@ static enum options_result command_options_read_environment(struct command_optio
                 if (value && *value)
                         result = command_options_set(options, &ctl_options[i], variable.name, value);
         }
+        /* The port of STATESTORE_URL is the more specific one. */
+        if (options->is_url_given && !options->hosts && options->url.port)
+                options->port = 0;
         return result;
 }
 

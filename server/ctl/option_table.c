@@ -204,6 +204,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_LISTS   (OPTION_FOR(COMMAND_SCAN) | OPTION_FOR(COMMAND_EXPORT))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
+#define FOR_JSON    (FOR_KEY | FOR_METRICS | FOR_LISTS | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_PING))
 
 #define FIELD(name) offsetof(struct command_options, name)
 
@@ -270,8 +271,7 @@ const struct option ctl_options[] = {
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
-        SWITCH("--json", 0, "print JSON (not import, check, backup, restore, test, lock, elect)",
-               OPTION_FOR_ALL, json),
+        SWITCH("--json", 0, "print JSON", FOR_JSON, json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
         { .flag = "--url",
           .letter = 'u',

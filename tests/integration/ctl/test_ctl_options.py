@@ -40,12 +40,14 @@ def field(text):
     ([], {"PORT": "{port}", "HOST": "localhost", "TIMEOUT": "10s"}),
     ([], {"URL": "mqtt://127.0.0.1:{port}"}),
     ([], {"URL": "mqtt://unknown.invalid:{port}", "HOST": "127.0.0.1"}),
-    ([], {"URL": "mqtt://127.0.0.1:1", "PORT": "{port}", "HOST": ""}),
+    ([], {"URL": "mqtt://127.0.0.1", "PORT": "{port}", "HOST": ""}),
     (["--host", "127.0.0.1"], {"URL": "mqtt://unknown.invalid:{port}"}),
     (["--port", "{port}"], {"PORT": "1"}),
     (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "unknown.invalid", "PORT": "1"}),
     (["--host", "127.0.0.1:1,127.0.0.1:{port}"], {}),
     ([], {"HOST": "127.0.0.1:1,127.0.0.1", "PORT": "{port}"}),
+    ([], {"URL": "mqtt://127.0.0.1:{port}", "PORT": "1"}),
+    (["--port", "{port}"], {"URL": "mqtt://127.0.0.1:1", "PORT": "2"}),
 ])
 def test_flags_override_variables_and_these_override_defaults(arguments, variables):
     assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
@@ -206,6 +208,9 @@ def test_each_run_has_a_new_client_id():
     (["get", "key", "--user", "me", "--password-file", "/nonexistent"], "/nonexistent"),
     (["get", "key", "--user", "me", "--password-file", "/dev/stdin"], "/dev/stdin: not a regular file"),
     (["get", "key", "--password-file", "/dev/null"], "--password-file"),
+    (["import", "file", "--json"], "--json: not an option of this command"),
+    (["check", "file", "--json"], "--json: not an option of this command"),
+    (["test", "reset", "--json"], "--json: not an option of this command"),
 ])
 def test_wrong_usage_is_named_in_one_line(arguments, named):
     ended = Ctl(1).run(*arguments)
@@ -243,7 +248,7 @@ def test_help_has_every_command_and_examples():
 
     for command in "get", "set", "del", "vdel", "scan", "watch", "ping":
         assert f"\n  {command} " in printed
-    for word in "--url", "--host", "--port", "--user", "--password-file", "--client-id", "--timeout", "--json", \
+    for word in "--url", "--host", "--port", "--user", "--password-file", "--client-id", "--timeout", \
             "STATESTORE_URL", "STATESTORE_PASSWORD_FILE", "Examples:", "Exit status:":
         assert word in printed
     assert max(map(len, printed.splitlines())) <= 96
