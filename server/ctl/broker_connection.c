@@ -39,6 +39,7 @@ struct broker_connection {
         enum connection_state state;
         bool has_event; /* a callback has run since run_loop() began */
         uint32_t max_packet_bytes;
+        bool may_be_taken_over;
         char problem[512];
 };
 
@@ -167,6 +168,9 @@ static void broker_connection_on_disconnected(void *userdata, enum mqtt_disconne
         bool was_ready = connection->state == STATE_READY;
 
         connection->has_event = true;
+        connection->may_be_taken_over =
+                was_ready && connection->config.has_given_client_id &&
+                (reason == MOSQ_ERR_CONN_LOST || reason == MQTT_RC_SESSION_TAKEN_OVER);
         if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client)) {
                 connection->state = STATE_TRYING;
                 return;
@@ -432,6 +436,10 @@ enum connection_result broker_connection_reopen(struct broker_connection *connec
 void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay) {
         if (connection->client)
                 mqtt_client_set_nodelay(connection->client, nodelay);
+}
+
+bool broker_connection_may_be_taken_over(const struct broker_connection *connection) {
+        return connection->may_be_taken_over;
 }
 
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection) {

@@ -71,6 +71,12 @@ enum connection_result broker_connection_reopen(struct broker_connection *connec
 /* The broker of the latest attempt. */
 const struct endpoint *broker_connection_endpoint(const struct broker_connection *connection);
 
+/*
+ * Whether the last connection ended as it does when another client connects with the same client id.
+ * A broker that is killed ends it in the same way.
+ */
+bool broker_connection_may_be_taken_over(const struct broker_connection *connection);
+
 /* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
 void broker_connection_close(struct broker_connection *connection);
 

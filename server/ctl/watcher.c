@@ -6,10 +6,20 @@
 #include <signal.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
 #include "protocol/properties.h"
 
 /* Timeout of the first registration after a reconnect. */
 #define REGISTRATION_FIRST_MS 250
+
+/*
+ * End after this many connections in succession that another client may have ended, each within this
+ * time: two running clients with one client id end the connections of each other for ever.
+ */
+#define TAKEOVERS_MAX        3
+#define TAKEOVER_INTERVAL_NS (10 * NS_PER_S)
 
 /* Interval between renewals of the registrations, as a multiple of --timeout. --help states it. */
 #define RENEWAL_TIMEOUTS 2
@@ -102,7 +112,26 @@ enum watcher_state watcher_register(struct watcher *watcher) {
 
 enum watcher_state watcher_connect(struct watcher *watcher) {
         watcher->timeout_ms = watcher->options->timeout_ms;
+        watcher->connected_ns = system_clock_mono_ns();
         return state_after(watcher, broker_connection_open(session_connection(watcher->session)));
+}
+
+static enum watcher_state reconnect(struct watcher *watcher) {
+        struct broker_connection *connection = session_connection(watcher->session);
+        bool is_takeover = broker_connection_may_be_taken_over(connection) &&
+                           system_clock_mono_ns() - watcher->connected_ns < TAKEOVER_INTERVAL_NS;
+        enum watcher_state state;
+
+        watcher->n_takeovers = is_takeover ? watcher->n_takeovers + 1 : 0;
+        if (watcher->n_takeovers >= TAKEOVERS_MAX) {
+                complain("another client connects with the client id \"%s\" again and again; use another "
+                         "--client-id",
+                         LOG_STRING(watcher->options->client_id));
+                return watcher_end(watcher, EXIT_NO_REPLY);
+        }
+        state = state_after(watcher, broker_connection_reopen(connection));
+        watcher->connected_ns = system_clock_mono_ns();
+        return state;
 }
 
 /*
@@ -110,14 +139,14 @@ enum watcher_state watcher_connect(struct watcher *watcher) {
  * before are lost. So the first timeouts are short.
  */
 enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state state) {
-        struct broker_connection *connection = session_connection(watcher->session);
         int64_t timeout_ms = watcher->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("%s: %s", watcher->problem_note, broker_connection_problem(connection));
+        complain("%s: %s", watcher->problem_note,
+                 broker_connection_problem(session_connection(watcher->session)));
         while (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
                 if (state == WATCHER_DISCONNECTED)
-                        state = state_after(watcher, broker_connection_reopen(connection));
+                        state = reconnect(watcher);
                 watcher->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
                 if (state != WATCHER_ENDED)
                         state = watcher_register(watcher);

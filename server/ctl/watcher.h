@@ -24,6 +24,9 @@ struct watcher {
 
         bool is_done; /* set by a callback, also if its output failed: ends watcher_run() */
 
+        int64_t connected_ns; /* when the connection was opened last */
+        unsigned int n_takeovers;
+
         int64_t timeout_ms;       /* of requests; initially that of the options */
         enum exit_code exit_code; /* in WATCHER_ENDED, unless is_interrupted */
         bool is_interrupted;      /* in WATCHER_ENDED */

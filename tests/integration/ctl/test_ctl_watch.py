@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, USAGE, environment
+from support.ctl import BINARY, Ctl, DONE, NOT_MET, NO_REPLY, STORE_ERROR, USAGE, environment
 from support.process import PATIENCE, wait_until
 
 
@@ -266,6 +266,39 @@ def test_watch_says_that_another_client_may_have_its_client_id(ctl, key, watch):
     ctl.ok("ping", "--client-id", f"watcher-of-{key}")
 
     watching.wait_for_note("--client-id")
+
+
+def test_one_of_two_watches_with_the_same_client_id_ends(ctl, client, key, watch):
+    name = f"watcher-of-{key}"
+    watches = [watch(ctl, key, "--client-id", name) for _ in range(2)]
+
+    def ended():
+        return [each for each in watches if each.child.poll() is not None]
+
+    wait_until(ended, "one of them ends")
+    [ends] = ended()
+    assert ends.child.returncode == NO_REPLY
+    ends.wait_for_note(f'another client connects with the client id "{name}" again and again')
+
+    [stays] = [each for each in watches if each is not ends]
+    wait_until(lambda: client.request("SET", key, "value") and stays.has_event(), "the other watches again")
+    assert stays.child.poll() is None
+
+
+def test_watch_ends_after_a_time(ctl, client, key, watch):
+    client.request("SET", key, "value")
+
+    assert ctl.run("watch", key, "--wait", "0s").returncode == DONE
+    assert ctl.run("watch", key, "--wait", "0s", "--count", "1").returncode == NOT_MET
+    assert ctl.run("watch", key, "--wait", "0s", "--count", "1", "--initial").returncode == DONE
+    assert ctl.run("watch", key, "--wait", "100ms", "--count", "2", "--initial").returncode == NOT_MET
+
+
+def test_watch_ends_after_a_time_although_the_broker_is_away(site, site_ctl, watch):
+    watching = watch(site_ctl, "key", "--wait", "2s", "--count", "1")
+    site.broker.kill()
+
+    assert watching.child.wait(PATIENCE) == NOT_MET
 
 
 def test_watch_ends_when_its_output_is_closed(ctl, key, watch):
