@@ -112,7 +112,7 @@ static void broker_connection_on_connected(void *userdata, int reason, bool sess
 
         (void)session_present;
         connection->has_event = true;
-        connection->max_packet_bytes = UINT32_MAX;
+        connection->max_packet_bytes = MESSAGE_PACKET_MAX;
         mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
                                       &connection->max_packet_bytes, false);
         /* Reasons below 0x80 are those of MQTT 3. */
@@ -485,11 +485,6 @@ enum connection_result broker_connection_publish(struct broker_connection *conne
         switch (r) {
         case MOSQ_ERR_SUCCESS:
                 return CONNECTION_OK;
-        case MOSQ_ERR_PAYLOAD_SIZE:
-                return broker_connection_fail(connection, "the request is longer than MQTT can carry");
-        case MOSQ_ERR_OVERSIZE_PACKET:
-                return BROKER_FAIL(connection, "the request is longer than ",
-                                   " accepts; raise the limit there (mosquitto: max_packet_size)");
         default:
                 return BROKER_FAIL(connection, "cannot send the request to ", ": %s",
                                    r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));

@@ -83,7 +83,7 @@ void broker_connection_close(struct broker_connection *connection);
 /* Turn TCP_NODELAY of the open connection on or off. It is on after broker_connection_open(). */
 void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay);
 
-/* The broker's Maximum Packet Size in bytes, from the latest CONNACK. UINT32_MAX: unlimited. */
+/* The broker's Maximum Packet Size in bytes, from the latest CONNACK; without one MESSAGE_PACKET_MAX. */
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 
 /* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */

@@ -148,7 +148,8 @@ static const char export_help[] =
         "Each line has key, value, version, deadline and fencing token; null means that the key has none.\n"
         "A deadline is wall clock time, in milliseconds since 1970. Keys and values that are not UTF-8\n"
         "are printed as key_base64 and value_base64; such keys only with --data-dir, for a stopped store,\n"
-        "because statestored does not list them to clients.\n"
+        "because statestored does not list them to clients, so export cannot count them either. It counts\n"
+        "on stderr the keys that were deleted, or have expired, since the store listed them.\n"
         "\n"
         "  statestorectl export > keys.jsonl\n"
         "  statestorectl export 'sensor/*' | jq -r .key\n"
@@ -160,7 +161,8 @@ static const char import_help[] =
         "the version, the token and the deadline of its line. Keys whose deadline has passed are\n"
         "skipped. Warns of lines with neither deadline nor token, not even null: their keys never expire,\n"
         "and any client may write them. The import ends at the first key that the store refuses: stderr\n"
-        "names its line, and the number of keys imported before it. A token more than a minute ahead of\n"
+        "names its line, and the number of imported keys. Through the broker, some keys after it may be\n"
+        "imported, too. A token more than a minute ahead of\n"
         "the clock is refused, and with --data-dir also such a version. Clients that watch the keys are\n"
         "notified, with --data-dir after the store's next start. FILE can also be a JSON list of objects\n"
         "whose members are keys and values; - is stdin.\n"
@@ -310,9 +312,9 @@ const struct command commands[N_COMMANDS] = {
 };
 
 enum exit_code command_exit_code(const struct command *command, enum exit_code code) {
-        bool runs_program = command && command->needs & NEEDS_PROGRAM;
-
-        return code != EXIT_DONE && runs_program ? EXIT_BESIDE_PROGRAM + code : code;
+        if (code == EXIT_DONE || !command || !(command->needs & NEEDS_PROGRAM))
+                return code;
+        return EXIT_BESIDE_PROGRAM + (code == EXIT_TOO_LARGE ? EXIT_STORE_ERROR : code);
 }
 
 /* --help */
@@ -345,7 +347,8 @@ static const char arguments[] =
 static const char tail[] =
         "\n"
         "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or\n"
-        "no reply in time; 4 an error of the store or of its data directory, printed on stderr.\n";
+        "no reply in time; 4 an error of the store or of its data directory, printed on stderr; 5 the\n"
+        "value is too large for the broker or the store.\n";
 
 static void append_command(struct buf *text, const struct command *command) {
         const char *heading = "\nOptions:\n";

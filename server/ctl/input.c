@@ -76,8 +76,8 @@ static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
         return EXIT_DONE;
 }
 
-/* "N keys were imported before it" */
-#define IMPORTED_BEFORE "%" PRIu64 " %s imported before it"
+/* "N keys were imported" */
+#define N_IMPORTED "%" PRIu64 " %s imported"
 
 enum exit_code input_import(const char *name, struct importer *importer) {
         CLEANUP(seed_deinit) struct seed seed;
@@ -99,6 +99,7 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                         n_expired++;
                         continue;
                 }
+                importer->line = seed.record_line;
                 code = importer->import(importer, &record, now_ms);
                 n_without_details += !record.has_details;
         }
@@ -106,13 +107,18 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                 finished = importer->finish(importer);
         were = importer->n_imported == 1 ? "key was" : "keys were";
         if (code != EXIT_DONE || finished != EXIT_DONE) {
-                complain("%s:%" PRIu64 ": the import ends at \"%s\"; " IMPORTED_BEFORE,
-                         LOG_STRING(seed.name), seed.record_line, LOG_TEXT(buf_slice(&record.key)),
+                if (importer->failed.line == 0) {
+                        importer->failed.line = seed.record_line;
+                        buf_append_slice(&importer->failed.key, buf_slice(&record.key));
+                }
+                complain("%s:%" PRIu64 ": the import ends at \"%s\"; " N_IMPORTED, LOG_STRING(seed.name),
+                         importer->failed.line, LOG_TEXT(buf_slice(&importer->failed.key)),
                          importer->n_imported, were);
+                buf_deinit(&importer->failed.key);
                 return code != EXIT_DONE ? code : finished;
         }
         if (r < 0) {
-                complain("%s; " IMPORTED_BEFORE, r == -EBADMSG ? seed.fault : "out of memory",
+                complain("%s; " N_IMPORTED, r == -EBADMSG ? seed.fault : "out of memory",
                          importer->n_imported, were);
                 return EXIT_USAGE;
         }

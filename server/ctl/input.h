@@ -28,6 +28,12 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
+/* A record in its file. */
+struct import_position {
+        uint64_t line;
+        struct buf key;
+};
+
 /* Where an import stores its records. The functions complain of the cause of an error. */
 struct importer {
         /*
@@ -40,7 +46,11 @@ struct importer {
         enum exit_code (*finish)(struct importer *importer);
 
         void *userdata;
+        uint64_t line;       /* of the record of the running import() */
         uint64_t n_imported; /* stored records: the functions count them */
+
+        /* The record that was refused, if a function sets the line; else it is that of the last import(). */
+        struct import_position failed;
 };
 
 /*

@@ -15,10 +15,12 @@ enum exit_code {
         EXIT_USAGE = 2,       /* wrong command line or file, out of memory, or writing to stdout failed */
         EXIT_NO_REPLY = 3,    /* no broker, no store, or no reply in time */
         EXIT_STORE_ERROR = 4, /* an error of the store or its directory, or a check of doctor failed */
+        EXIT_TOO_LARGE = 5,   /* the broker or the store does not accept a request of this size */
 
         /*
          * lock and elect exit with the status of the program that they run. So they add this number
-         * to their own: 121 the lock was not acquired in time, 122 wrong usage, and so on.
+         * to their own: 121 the lock was not acquired in time, 122 wrong usage, and so on. EXIT_TOO_LARGE
+         * counts as EXIT_STORE_ERROR.
          */
         EXIT_BESIDE_PROGRAM = 120,
         EXIT_LEASE_LOST = 125, /* the program was ended, or the lock was deleted while it ran */

@@ -20,10 +20,18 @@
 #define OUTPUT_BUFFERED_MAX 65536
 
 /*
- * Called for each key. May send requests, and appends its result to run->output. A result other
- * than EXIT_DONE ends the scan.
+ * Called for each key. Appends its result to run->output. A result other than EXIT_DONE ends the
+ * scan.
  */
 typedef enum exit_code key_function(struct command_run *run, struct slice key);
+
+/* What is done with the listed keys. */
+struct listing {
+        struct command_run *run;
+        key_function *take;  /* with run->reply, if reads_keys */
+        bool reads_keys;     /* send a GET for each key; take() is called with its reply */
+        uint64_t n_vanished; /* keys that were deleted, or have expired, since they were listed */
+};
 
 static void flush_output(struct command_run *run) {
         output_write(&run->output);
@@ -35,12 +43,54 @@ static void flush_long_output(struct command_run *run) {
                 flush_output(run);
 }
 
-/*
- * Call function for each key of the page. Sets *ret_token to the token of the next page; empty
- * after the last one.
- */
-static enum exit_code read_page(struct command_run *run, const struct session_reply *page,
-                                key_function *function, struct buf *ret_token) {
+/* Receive the reply to the oldest GET. A key without a value has vanished. */
+static enum exit_code receive_key(struct listing *listing) {
+        struct session_reply *reply = &listing->run->reply;
+        enum exit_code code;
+
+        if (session_receive(listing->run->session, reply) != CONNECTION_OK)
+                return session_print_problem(listing->run->session);
+        code = session_read_reply(reply);
+        if (code != EXIT_DONE)
+                return code;
+        if (reply->item.type == RESP3_NULL) {
+                listing->n_vanished++;
+                return EXIT_DONE;
+        }
+        return reply->item.type == RESP3_BLOB ? listing->take(listing->run, reply->key)
+                                              : session_print_unexpected_reply(reply);
+}
+
+/* The key is borrowed until finish_keys(). */
+static enum exit_code take_key(struct listing *listing, struct slice key) {
+        struct session_request request = { .wants_details = true };
+        struct session *session = listing->run->session;
+        enum exit_code code = EXIT_DONE;
+
+        if (!listing->reads_keys)
+                return listing->take(listing->run, key);
+
+        while (code == EXIT_DONE && !session_has_room(session))
+                code = receive_key(listing);
+        if (code != EXIT_DONE)
+                return code;
+        session_request_add_string(&request, "GET");
+        session_request_add(&request, key);
+        return session_send(session, &request) == CONNECTION_OK ? EXIT_DONE : session_print_problem(session);
+}
+
+static enum exit_code finish_keys(struct listing *listing) {
+        enum exit_code code = EXIT_DONE;
+
+        while (code == EXIT_DONE && session_is_waiting(listing->run->session))
+                code = receive_key(listing);
+        flush_output(listing->run);
+        return code;
+}
+
+/* Take each key of the page. Sets *ret_token to the token of the next page; empty after the last one. */
+static enum exit_code read_page(struct listing *listing, const struct session_reply *page,
+                                struct buf *ret_token) {
         struct slice rest = page->rest;
         struct resp3_item keys, item;
         enum exit_code code = EXIT_DONE;
@@ -52,10 +102,11 @@ static enum exit_code read_page(struct command_run *run, const struct session_re
         for (int64_t i = 0; i < keys.number && code == EXIT_DONE && !output_has_failed(); i++) {
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB)
                         return session_print_unexpected_reply(page);
-                code = function(run, item.text);
-                flush_long_output(run);
+                code = take_key(listing, item.text);
+                flush_long_output(listing->run);
         }
-        flush_output(run);
+        if (code == EXIT_DONE)
+                code = finish_keys(listing);
         if (code != EXIT_DONE || output_has_failed())
                 return code;
 
@@ -68,8 +119,8 @@ static enum exit_code read_page(struct command_run *run, const struct session_re
         return rest.length > 0 ? session_print_unexpected_reply(page) : EXIT_DONE;
 }
 
-/* Call function for each key that matches the pattern. */
-static enum exit_code scan(struct command_run *run, const char *pattern, key_function *function) {
+/* Take each key that matches the pattern. */
+static enum exit_code scan(struct listing *listing, const char *pattern) {
         CLEANUP(session_reply_deinit) struct session_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
@@ -81,9 +132,9 @@ static enum exit_code scan(struct command_run *run, const char *pattern, key_fun
                 session_request_add_string(&request, pattern);
                 if (token.length > 0)
                         session_request_add(&request, buf_slice(&token));
-                code = session_ask(run->session, &request, &page);
+                code = session_ask(listing->run->session, &request, &page);
                 if (code == EXIT_DONE)
-                        code = read_page(run, &page, function, &token);
+                        code = read_page(listing, &page, &token);
         } while (code == EXIT_DONE && token.length > 0 && !output_has_failed());
         return code;
 }
@@ -132,7 +183,7 @@ static enum exit_code add_key(struct command_run *run, struct slice key) {
 }
 
 enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
-        return scan(run, pattern, add_key);
+        return scan(&(struct listing){ .run = run, .take = add_key }, pattern);
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -140,38 +191,21 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 /* scan() with the pattern of the command; with --sort, in the order of the keys. */
-static enum exit_code scan_for_command(struct command_run *run, key_function *function) {
+static enum exit_code scan_for_command(struct listing *listing) {
+        struct command_run *run = listing->run;
         enum exit_code code;
 
         if (!run->options->sort)
-                return scan(run, pattern_of(run), function);
+                return scan(listing, pattern_of(run));
 
         code = scan_add_keys(run, pattern_of(run));
         if (run->n_keys > 0)
                 qsort(run->keys, run->n_keys, sizeof(*run->keys), compare_keys);
         for (size_t i = 0; i < run->n_keys && code == EXIT_DONE && !output_has_failed(); i++) {
-                code = function(run, buf_slice(&run->keys[i]));
+                code = take_key(listing, buf_slice(&run->keys[i]));
                 flush_long_output(run);
         }
-        flush_output(run);
-        return code;
-}
-
-/*
- * Read a key with its details, and append it to run->output with print. A key that was deleted since
- * it was listed is left out.
- */
-static enum exit_code read_key(struct command_run *run, struct slice key, key_function *print) {
-        struct session_request request = { .wants_details = true };
-        enum exit_code code;
-
-        session_request_add_string(&request, "GET");
-        session_request_add(&request, key);
-        code = session_ask(run->session, &request, &run->reply);
-        if (code != EXIT_DONE || run->reply.item.type == RESP3_NULL)
-                return code;
-        return run->reply.item.type == RESP3_BLOB ? print(run, key)
-                                                  : session_print_unexpected_reply(&run->reply);
+        return code ?: finish_keys(listing);
 }
 
 /* 59.9s, 59m59s, 1000h59m */
@@ -237,15 +271,13 @@ static enum exit_code append_long(struct command_run *run, struct slice key) {
         return EXIT_DONE;
 }
 
-static enum exit_code print_long(struct command_run *run, struct slice key) {
-        return read_key(run, key, append_long);
-}
-
 enum exit_code command_scan(struct command_run *run) {
         /* A program that reads the lines needs no header; read_page() writes it with the first keys. */
         if (run->options->is_long && !run->options->json && isatty(STDOUT_FILENO))
                 buf_append_string(&run->output, "KEY\tSIZE\tEXPIRES_IN\tTOKEN\tTIME\n");
-        return scan_for_command(run, run->options->is_long ? print_long : print_key);
+        return scan_for_command(&(struct listing){ .run = run,
+                                                   .take = run->options->is_long ? append_long : print_key,
+                                                   .reads_keys = run->options->is_long });
 }
 
 /* 2. export and import */
@@ -269,23 +301,71 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
         return EXIT_DONE;
 }
 
-static enum exit_code export_key(struct command_run *run, struct slice key) {
-        return read_key(run, key, append_record);
+enum exit_code command_export(struct command_run *run) {
+        struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
+        enum exit_code code = scan_for_command(&listing);
+
+        if (listing.n_vanished > 0)
+                complain("%" PRIu64 " %s left out: deleted or expired since the store listed %s",
+                         listing.n_vanished, listing.n_vanished == 1 ? "key was" : "keys were",
+                         listing.n_vanished == 1 ? "it" : "them");
+        return code;
 }
 
-enum exit_code command_export(struct command_run *run) {
-        return scan_for_command(run, export_key);
+/* An import through the broker: several requests wait for their replies at once. */
+struct import_window {
+        struct command_run *run;
+        struct import_position positions[SESSION_REQUESTS_MAX]; /* of the requests; a ring */
+        uint64_t n_sent, n_received;
+};
+
+static struct import_position *position_at(struct import_window *window, uint64_t n) {
+        return &window->positions[n % SESSION_REQUESTS_MAX];
+}
+
+/* Receive the reply to the oldest request. Only the first error of the import is printed. */
+static enum exit_code receive_import(struct importer *importer) {
+        struct import_window *window = importer->userdata;
+        struct session *session = window->run->session;
+        struct session_reply *reply = &window->run->reply;
+        struct import_position *position = position_at(window, window->n_received++);
+        bool has_failed = importer->failed.line > 0;
+        enum exit_code code;
+
+        if (session_receive(session, reply) != CONNECTION_OK)
+                code = has_failed ? EXIT_NO_REPLY : session_print_problem(session);
+        else if (slice_equal(reply->message->payload, SLICE_LITERAL("+OK\r\n")))
+                code = EXIT_DONE;
+        else
+                code = has_failed ? EXIT_STORE_ERROR : session_read_reply(reply) ?: session_print_unexpected_reply(reply);
+
+        importer->n_imported += code == EXIT_DONE;
+        if (code != EXIT_DONE && !has_failed) {
+                importer->failed.line = position->line;
+                buf_append_slice(&importer->failed.key, buf_slice(&position->key));
+        }
+        return code;
 }
 
 static enum exit_code import_record(struct importer *importer, const struct key_record *record,
                                     int64_t now_ms) {
-        struct command_run *run = importer->userdata;
+        struct import_window *window = importer->userdata;
+        struct command_run *run = window->run;
+        struct import_position *position = position_at(window, window->n_sent);
         struct session_request request = { 0 };
         char px[UINT64_DIGITS_MAX];
-        enum exit_code code;
+        enum exit_code code = EXIT_DONE;
 
+        while (code == EXIT_DONE && !session_has_room(run->session))
+                code = receive_import(importer);
+        if (code != EXIT_DONE)
+                return code;
+
+        position->line = importer->line;
+        buf_reset(&position->key);
+        buf_append_slice(&position->key, buf_slice(&record->key));
         session_request_add_string(&request, "SET");
-        session_request_add(&request, buf_slice(&record->key));
+        session_request_add(&request, buf_slice(&position->key));
         session_request_add(&request, buf_slice(&record->value));
         if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
                 session_request_add_px(&request, record->deadline_ms - now_ms, px);
@@ -294,16 +374,36 @@ static enum exit_code import_record(struct importer *importer, const struct key_
                 buf_reset(&run->value);
                 buf_append_slice(&run->value, buf_slice(&record->token));
                 request.fence = buf_text(&run->value);
-                if (!request.fence)
-                        return complain_of_memory();
         }
+        if (buf_failed(&position->key) || (record->token.length > 0 && !request.fence))
+                return complain_of_memory();
+        if (session_send(run->session, &request) != CONNECTION_OK)
+                return session_print_problem(run->session);
+        window->n_sent++;
+        return EXIT_DONE;
+}
 
-        code = session_ask(run->session, &request, &run->reply);
-        importer->n_imported += code == EXIT_DONE;
+/* Returns the first error. */
+static enum exit_code receive_imports(struct importer *importer) {
+        const struct import_window *window = importer->userdata;
+        enum exit_code code = EXIT_DONE;
+
+        while (session_is_waiting(window->run->session)) {
+                enum exit_code received = receive_import(importer);
+
+                code = code ?: received;
+        }
         return code;
 }
 
 enum exit_code command_import(struct command_run *run) {
-        return input_import(run->options->words[0],
-                            &(struct importer){ .import = import_record, .userdata = run });
+        struct import_window window = { .run = run };
+        enum exit_code code =
+                input_import(run->options->words[0], &(struct importer){ .import = import_record,
+                                                                         .finish = receive_imports,
+                                                                         .userdata = &window });
+
+        for (size_t i = 0; i < SESSION_REQUESTS_MAX; i++)
+                buf_deinit(&window.positions[i].key);
+        return code;
 }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "mqtt/properties.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
@@ -22,6 +23,24 @@
 #define PROTOCOL_VERSION   "1.0"
 #define STATUS_OK          "200"
 
+/* Limits of session_has_room(). */
+#define REQUEST_BYTES_MAX ((size_t)1 << 20)
+#define REPLY_BYTES_MAX   ((size_t)8 << 20)
+
+/* A request that was sent. */
+struct pending_request {
+        uint8_t correlation[CORRELATION_LENGTH];
+        struct slice verb, key; /* borrowed */
+        bool has_key;
+        size_t n_bytes; /* of its payload */
+        int64_t timeout_ms;
+        int packet_id;
+        bool fails_without_subscriber;
+        bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
+        struct message *reply;  /* owned; NULL: it has not arrived */
+        int64_t sent_ns, acknowledged_ns, replied_ns;
+};
+
 struct session {
         struct session_config config;
         struct broker_connection *connection;
@@ -30,14 +49,12 @@ struct session {
         struct hlc clock; /* the latest timestamp sent */
         struct buf payload, timestamp;
 
-        /* of the current request */
-        uint8_t correlation[CORRELATION_LENGTH];
-        int packet_id;
-        bool fails_without_subscriber;
-        bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
-        bool is_done;           /* stop waiting */
-        struct message *reply;  /* owned */
-        int64_t sent_ns, acknowledged_ns, replied_ns;
+        struct pending_request requests[SESSION_REQUESTS_MAX]; /* a ring */
+        size_t oldest, n_requests;
+        size_t n_request_bytes; /* of their payloads */
+        size_t n_reply_bytes;   /* of the last reply */
+        bool is_done;           /* session_receive() need not wait any longer for the oldest request */
+        bool is_too_large;      /* the broker does not accept a request of this size */
 };
 
 static const struct slice reply_properties[] = {
@@ -50,36 +67,64 @@ static const struct slice reply_properties[] = {
 
 /* 1. Callbacks of the connection */
 
+static struct pending_request *request_at(struct session *session, size_t i) {
+        return &session->requests[(session->oldest + i) % SESSION_REQUESTS_MAX];
+}
+
+static void note_progress(struct session *session) {
+        const struct pending_request *oldest = request_at(session, 0);
+
+        session->is_done =
+                session->n_requests > 0 &&
+                (oldest->reply || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
+}
+
+/* Return the request that waits for this reply; NULL: none. */
+static struct pending_request *find_request(struct session *session, struct slice correlation) {
+        for (size_t i = 0; i < session->n_requests; i++) {
+                struct pending_request *request = request_at(session, i);
+
+                if (!request->reply &&
+                    slice_equal(correlation, (struct slice){ request->correlation, CORRELATION_LENGTH }))
+                        return request;
+        }
+        return NULL;
+}
+
 static void session_on_message(void *userdata, const struct message *message) {
         struct session *session = userdata;
-        struct slice correlation = { session->correlation, CORRELATION_LENGTH };
+        struct pending_request *request;
 
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 if (session->config.notification)
                         session->config.notification(session->config.userdata, message);
                 return;
         }
-        /* A late reply to an earlier request has other correlation data. */
-        if (session->is_done || !slice_equal(message->correlation_data, correlation)) {
+        request = find_request(session, message->correlation_data);
+        if (!request) { /* a second reply, or a late one */
                 if (session->config.further_reply)
                         session->config.further_reply(session->config.userdata, message);
                 return;
         }
 
-        session->replied_ns = system_clock_mono_ns();
-        free(session->reply);
-        session->reply = message_copy(message);
-        session->is_done = session->reply;
-        if (!session->reply)
+        request->replied_ns = system_clock_mono_ns();
+        request->reply = message_copy(message);
+        if (!request->reply)
                 broker_connection_fail(session->connection, "%s", strerror(ENOMEM));
+        note_progress(session);
 }
 
 static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
         struct session *session = userdata;
+        struct pending_request *request = NULL;
 
-        if (packet_id != session->packet_id)
+        for (size_t i = 0; i < session->n_requests && !request; i++)
+                if (request_at(session, i)->packet_id == packet_id)
+                        request = request_at(session, i);
+        if (!request)
                 return;
-        session->acknowledged_ns = system_clock_mono_ns();
+
+        request->acknowledged_ns = system_clock_mono_ns();
         if (reason >= 0x80)
                 broker_connection_fail(
                         session->connection, "the broker at %s refuses the request: %s%s",
@@ -88,8 +133,9 @@ static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
                         reason == MQTT_RC_NOT_AUTHORIZED
                                 ? "; allow this client to write statestore/# and read clients/#"
                                 : "");
-        session->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
-        session->is_done |= session->has_no_subscriber && session->fails_without_subscriber;
+        session->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
+        request->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
+        note_progress(session);
 }
 
 /* 2. Sending */
@@ -130,17 +176,16 @@ static void session_add_property(struct message *message, const char *name, cons
                 (struct user_property){ slice_from_string(name), slice_from_string(value) };
 }
 
-static int64_t timeout_of(const struct session *session, const struct session_request *request) {
-        return request->timeout_ms ? request->timeout_ms : session->config.options->timeout_ms;
-}
-
-static int make_properties(struct session *session, const struct session_request *request,
-                           mosquitto_property **ret_properties) {
+static struct message make_message(struct session *session, const struct session_request *request,
+                                   const struct pending_request *pending) {
         struct message message = {
+                .topic = slice_from_string(request->topic ? request->topic : TOPIC_INVOKE),
+                .payload = buf_slice(&session->payload),
                 .response_topic = slice_from_string(session->topics[0]),
-                .correlation_data = { session->correlation, CORRELATION_LENGTH },
+                .correlation_data = { pending->correlation, CORRELATION_LENGTH },
+                .qos = 1,
                 .has_expiry = true,
-                .expiry_s = (uint32_t)((timeout_of(session, request) + 999) / 1000),
+                .expiry_s = (uint32_t)((pending->timeout_ms + 999) / 1000),
         };
 
         if (!request->has_no_timestamp)
@@ -153,57 +198,106 @@ static int make_properties(struct session *session, const struct session_request
                 session_add_property(&message, "aio-persistence", "true");
         if (request->wants_details)
                 session_add_property(&message, PROPERTY_DETAILS, "1");
-        return mqtt_properties_new(ret_properties, &message);
+        return message;
 }
 
-static enum connection_result session_send(struct session *session, const struct session_request *request) {
+/* Publish the message, unless the broker would close the connection because of its size. */
+static enum connection_result publish_request(struct session *session, const struct message *message,
+                                              int *ret_packet_id) {
+        uint32_t max_bytes = broker_connection_max_packet_bytes(session->connection);
         mosquitto_property *properties = NULL;
         int r;
+
+        if (message_packet_size(message) > max_bytes) {
+                session->is_too_large = true;
+                if (max_bytes == MESSAGE_PACKET_MAX)
+                        return broker_connection_fail(session->connection,
+                                                      "the request is longer than MQTT can carry");
+                return broker_connection_fail(
+                        session->connection,
+                        "the request is longer than the broker at %s accepts; raise the limit there "
+                        "(mosquitto: max_packet_size)",
+                        endpoint_text(broker_connection_endpoint(session->connection)).text);
+        }
+
+        r = mqtt_properties_new(&properties, message);
+        if (r < 0)
+                return broker_connection_fail(session->connection, "%s", strerror(-r));
+        return broker_connection_publish(session->connection, (const char *)message->topic.data,
+                                         message->payload, properties, ret_packet_id);
+}
+
+enum connection_result session_send(struct session *session, const struct session_request *request) {
+        struct pending_request *pending = request_at(session, session->n_requests);
+        enum connection_result result;
+        struct message message;
+
+        ASSERT(session->n_requests < SESSION_REQUESTS_MAX);
+        session->is_too_large = false;
+        *pending = (struct pending_request){
+                .verb = request->words[0],
+                .key = request->words[1],
+                .has_key = request->n_words > 1,
+                .timeout_ms = request->timeout_ms ?: session->config.options->timeout_ms,
+                .fails_without_subscriber = request->fails_without_subscriber,
+                .sent_ns = system_clock_mono_ns(),
+        };
+        random_fill(pending->correlation, CORRELATION_LENGTH);
 
         buf_reset(&session->payload);
         resp3_append_array(&session->payload, request->n_words);
         for (size_t i = 0; i < request->n_words; i++)
                 resp3_append_blob(&session->payload, request->words[i]);
         advance_clock(session);
-        random_fill(session->correlation, CORRELATION_LENGTH);
-        session->fails_without_subscriber = request->fails_without_subscriber;
-        session->has_no_subscriber = false;
-        session->is_done = false;
-        session->sent_ns = system_clock_mono_ns();
-        session->acknowledged_ns = 0;
-        free(take_ptr(&session->reply));
+        if (buf_failed(&session->payload) || !buf_text(&session->timestamp))
+                return broker_connection_fail(session->connection, "%s", strerror(ENOMEM));
 
-        r = buf_failed(&session->payload) || !buf_text(&session->timestamp)
-                    ? -ENOMEM
-                    : make_properties(session, request, &properties);
-        if (r < 0)
-                return broker_connection_fail(session->connection, "%s", strerror(-r));
-        return broker_connection_publish(session->connection, request->topic ? request->topic : TOPIC_INVOKE,
-                                         buf_slice(&session->payload), properties, &session->packet_id);
+        message = make_message(session, request, pending);
+        result = publish_request(session, &message, &pending->packet_id);
+        if (result != CONNECTION_OK)
+                return result;
+
+        pending->n_bytes = session->payload.length;
+        session->n_request_bytes += pending->n_bytes;
+        session->n_requests++;
+        return CONNECTION_OK;
 }
 
-enum connection_result session_request(struct session *session, const struct session_request *request,
-                                       struct session_reply *reply) {
-        struct duration_text timeout = duration_text(timeout_of(session, request));
+bool session_is_waiting(const struct session *session) {
+        return session->n_requests > 0;
+}
+
+bool session_has_room(const struct session *session) {
+        return session->n_requests < SESSION_REQUESTS_MAX && session->n_request_bytes < REQUEST_BYTES_MAX &&
+               session->n_requests * session->n_reply_bytes < REPLY_BYTES_MAX;
+}
+
+/* Remove the oldest request. Its reply, if any, is freed. */
+static void drop_oldest(struct session *session) {
+        struct pending_request *oldest = request_at(session, 0);
+
+        free(take_ptr(&oldest->reply));
+        session->n_request_bytes -= oldest->n_bytes;
+        session->oldest = (session->oldest + 1) % SESSION_REQUESTS_MAX;
+        session->n_requests--;
+}
+
+static void drop_requests(struct session *session) {
+        while (session->n_requests > 0)
+                drop_oldest(session);
+}
+
+/* Receive until the oldest request is done, or its time is over. */
+static enum connection_result wait_for_oldest(struct session *session) {
+        const struct pending_request *oldest = request_at(session, 0);
+        int64_t waited_ms = (system_clock_mono_ns() - oldest->sent_ns) / NS_PER_MS;
         struct endpoint_text broker = endpoint_text(broker_connection_endpoint(session->connection));
-        enum connection_result result = session_send(session, request);
+        enum connection_result result;
 
-        if (result == CONNECTION_OK)
-                result = broker_connection_wait(session->connection, &session->is_done,
-                                                timeout_of(session, request));
-        if (result == CONNECTION_OK && session->reply) {
-                session_reply_deinit(reply);
-                *reply = (struct session_reply){ .message = take_ptr(&session->reply),
-                                                 .verb = request->words[0],
-                                                 .has_key = request->n_words > 1,
-                                                 .key = request->words[1],
-                                                 .sent_ns = session->sent_ns,
-                                                 .acknowledged_ns = session->acknowledged_ns,
-                                                 .replied_ns = session->replied_ns };
-                return CONNECTION_OK;
-        }
-
-        if (result == CONNECTION_OK) { /* session_on_acknowledged() has ended the wait */
+        note_progress(session);
+        result = broker_connection_wait(session->connection, &session->is_done,
+                                        oldest->timeout_ms - waited_ms);
+        if (result == CONNECTION_OK && !oldest->reply) { /* session_on_acknowledged() has ended the wait */
                 broker_connection_set_problem(
                         session->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
@@ -216,9 +310,40 @@ enum connection_result session_request(struct session *session, const struct ses
                         session->connection,
                         "no reply within %s through the broker at %s%s; is statestored running "
                         "there?",
-                        timeout.text, broker.text,
-                        session->has_no_subscriber ? ", which reports no subscriber" : "");
+                        duration_text(oldest->timeout_ms).text, broker.text,
+                        oldest->has_no_subscriber ? ", which reports no subscriber" : "");
         return result;
+}
+
+enum connection_result session_receive(struct session *session, struct session_reply *reply) {
+        struct pending_request *oldest = request_at(session, 0);
+        enum connection_result result;
+
+        ASSERT(session->n_requests > 0);
+        result = wait_for_oldest(session);
+        if (result != CONNECTION_OK) {
+                drop_requests(session);
+                return result;
+        }
+
+        session_reply_deinit(reply);
+        *reply = (struct session_reply){ .message = take_ptr(&oldest->reply),
+                                         .verb = oldest->verb,
+                                         .has_key = oldest->has_key,
+                                         .key = oldest->key,
+                                         .sent_ns = oldest->sent_ns,
+                                         .acknowledged_ns = oldest->acknowledged_ns,
+                                         .replied_ns = oldest->replied_ns };
+        session->n_reply_bytes = reply->message->payload.length;
+        drop_oldest(session);
+        return CONNECTION_OK;
+}
+
+enum connection_result session_request(struct session *session, const struct session_request *request,
+                                       struct session_reply *reply) {
+        enum connection_result result = session_send(session, request);
+
+        return result == CONNECTION_OK ? session_receive(session, reply) : result;
 }
 
 /* 3. Replies */
@@ -282,6 +407,11 @@ static void print_status(const struct session_reply *reply) {
         print_error(reply, ": the store replied with status ", buf_slice(&fault));
 }
 
+static bool is_about_size(struct slice error) {
+        return slice_equal_string(error, "ERR the value is too large") ||
+               slice_equal_string(error, "ERR the reply is too large");
+}
+
 enum exit_code session_print_unexpected_reply(const struct session_reply *reply) {
         complain("unexpected reply from the store: \"%s\"", LOG_TEXT(reply->message->payload));
         return EXIT_STORE_ERROR;
@@ -305,7 +435,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
                 reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
         if (reply->item.type == RESP3_ERROR) {
                 print_error(reply, ": -", reply->item.text);
-                return EXIT_STORE_ERROR;
+                return is_about_size(reply->item.text) ? EXIT_TOO_LARGE : EXIT_STORE_ERROR;
         }
         if (reply->item.type != RESP3_ARRAY && reply->rest.length > 0)
                 return session_print_unexpected_reply(reply);
@@ -314,7 +444,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
 
 enum exit_code session_print_problem(struct session *session) {
         complain("%s", broker_connection_problem(session->connection));
-        return EXIT_NO_REPLY;
+        return session->is_too_large ? EXIT_TOO_LARGE : EXIT_NO_REPLY;
 }
 
 enum exit_code session_ask(struct session *session, const struct session_request *request,
@@ -397,7 +527,7 @@ struct session *session_free(struct session *session) {
         buf_deinit(&session->notify_filter);
         buf_deinit(&session->payload);
         buf_deinit(&session->timestamp);
-        free(session->reply);
+        drop_requests(session);
         free(session);
         return NULL;
 }

@@ -7,8 +7,8 @@
 #include "protocol/topics.h"
 
 /*
- * A client of the store: sends one request at a time, and optionally receives notifications. It
- * owns its connection.
+ * A client of the store: sends requests, and optionally receives notifications. It owns its
+ * connection.
  */
 struct session;
 
@@ -95,29 +95,54 @@ struct key_details {
 bool session_reply_details(const struct session_reply *reply, struct key_details *ret_details);
 
 /*
- * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT
- * without a reply in time. After that and after CONNECTION_FAILED, broker_connection_problem() has
- * the cause.
+ * Send a request without waiting for its reply. The caller receives the reply with
+ * session_receive(). The verb and the key are borrowed until then. Call it only if
+ * session_has_room().
  */
+enum connection_result session_send(struct session *session, const struct session_request *request);
+
+/*
+ * Wait for the reply to the oldest request, which replaces *reply. Returns CONNECTION_TIMED_OUT
+ * without a reply in time. After that and after CONNECTION_FAILED, broker_connection_problem() has
+ * the cause, and all requests that have no reply are forgotten.
+ */
+enum connection_result session_receive(struct session *session, struct session_reply *reply);
+
+/* Whether there is a request without a received reply. */
+bool session_is_waiting(const struct session *session);
+
+/*
+ * Whether another request may be sent before the next reply is received. False if SESSION_REQUESTS_MAX
+ * requests wait, or if their bytes, or those of their replies, are many: replies are expected to be
+ * as long as the last one.
+ */
+#define SESSION_REQUESTS_MAX 64
+bool session_has_room(const struct session *session);
+
+/* session_send() and session_receive(). No other request may be waiting. */
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *reply);
 
 /*
  * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns
- * EXIT_STORE_ERROR if the reply is an error or not RESP3. If the condition of the request was not
+ * EXIT_STORE_ERROR if the reply is an error or not RESP3; EXIT_TOO_LARGE if it says that a value or a
+ * reply is too large. If the condition of the request was not
  * met, the item is the number -1, also from a store with --dialect document (an option of
  * statestored).
  */
 enum exit_code session_read_reply(struct session_reply *reply);
 
 /*
- * session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_REPLY without a
- * reply.
+ * session_request() and session_read_reply(). Prints each error. Without a reply, returns the result
+ * of session_print_problem().
  */
 enum exit_code session_ask(struct session *session, const struct session_request *request,
                            struct session_reply *reply);
 
-/* Print the problem of the connection (broker_connection_problem()). Returns EXIT_NO_REPLY. */
+/*
+ * Print the problem of the connection (broker_connection_problem()). Returns EXIT_NO_REPLY, or
+ * EXIT_TOO_LARGE if the broker does not accept a request of this size.
+ */
 enum exit_code session_print_problem(struct session *session);
 
 /*

@@ -7,7 +7,7 @@ import subprocess
 
 from support.process import CTL, PATIENCE, killed_with_parent
 
-DONE, NOT_MET, USAGE, NO_REPLY, STORE_ERROR = range(5)
+DONE, NOT_MET, USAGE, NO_REPLY, STORE_ERROR, TOO_LARGE = range(6)
 
 # The default of 5 s may be too short for a busy machine.
 TIMEOUT = "100s"

@@ -13,7 +13,7 @@ from paho.mqtt.properties import Properties
 from support import resp
 from support.broker import Broker, free_port
 from support.client import INVOKE, notify_topic
-from support.ctl import ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, Ctl
+from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, TOO_LARGE, Ctl
 from support.process import PATIENCE, wait_until
 
 
@@ -148,6 +148,59 @@ class LateStore(FakeStore):
         notify(2, "new")
         super()._reply(client, data, request)
         notify(3, "newer")
+
+
+class ReversingStore(FakeStore):
+    """Lists three keys, and replies to their GETs in the reverse order. The second key does not exist any more."""
+
+    def __init__(self, port):
+        self._waiting = []
+        super().__init__(port, None, [("__stat", "200")])
+
+    def _reply(self, client, data, request):
+        words = request.payload.split(b"\r\n")
+        if words[2] == b"SCAN":
+            self.payload = resp.request("a", "b", "c").join([b"*1\r\n", b""])
+            super()._reply(client, data, request)
+            return
+        self._waiting.append((words[4], request))
+        if len(self._waiting) == 3:
+            for key, waiting in reversed(self._waiting):
+                self.payload = b"$-1\r\n" if key == b"b" else b"$7\r\nvalue " + key + b"\r\n"
+                super()._reply(client, data, waiting)
+
+
+def test_replies_in_another_order_are_of_their_keys(site):
+    store = ReversingStore(site.broker.port)
+    try:
+        ended = Ctl(site.broker.port).run("export")
+    finally:
+        store.close()
+
+    assert [(line["key"], line["value"]) for line in map(json.loads, ended.stdout.splitlines())] \
+        == [("a", "value a"), ("c", "value c")]
+    assert ended.stderr == b"statestorectl: 1 key was left out: deleted or expired since the store listed it\n"
+    assert ended.returncode == DONE
+
+
+def test_a_request_that_is_too_large_has_its_own_status(make_site):
+    site = make_site("max_packet_size 100000")
+    site.start_store()
+    ctl = Ctl(site.broker.port)
+
+    ended = ctl.run("set", "key", "-", stdin=b"x" * 100000)
+    assert ended.returncode == TOO_LARGE
+    assert b"max_packet_size" in ended.stderr
+
+    assert ctl.run("set", "key", "-", stdin=b"x" * 99000).returncode == DONE
+    assert ctl.run("lock", "k" * 100000, "--", "true").returncode == 120 + STORE_ERROR
+
+
+@pytest.mark.parametrize("error", ["the value is too large", "the reply is too large"])
+def test_the_stores_error_of_a_size_has_its_own_status(site, error):
+    ended = ask_fake(site, f"-ERR {error}\r\n".encode(), [("__stat", "200")], "set", "key", "value")
+
+    assert (ended.returncode, ended.stderr) == (TOO_LARGE, f'statestorectl: SET "key": -ERR {error}\n'.encode())
 
 
 def ask_fake(site, payload, user, *arguments):
