@@ -21,7 +21,11 @@ from support.terminal import Terminal, plugin_environment, wait_for_file
 
 COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "rust", "yaml", "exchange", "packet")
-OPERATIONS = "conf/OPERATIONS.md"
+PRODUCTION = "conf/PRODUCTION.md"
+OPERATIONS = "conf/OPERATIONS.md"  # continues PRODUCTION
+
+# Documents for a machine with an installed broker and store.
+MACHINE = [PRODUCTION, OPERATIONS]
 
 # Documents whose first block starts the store for the blocks that follow.
 STARTS_A_STORE = ["README.md"]
@@ -140,7 +144,7 @@ def terminal_of(document, tmp_path):
         variables = {}
         if document in STARTS_A_STORE:
             variables = {"PORT": str(ports[1883]), **plugin_environment()}
-        elif document != OPERATIONS:
+        elif document not in MACHINE:
             folder = tmp_path / "double"
             folder.mkdir()
             double = Double(folder, "--control")
@@ -148,7 +152,7 @@ def terminal_of(document, tmp_path):
             ports[1883] = double.start().port
         terminal = Terminal(tmp_path / "folder", ports, {"STATESTORE_PORT": str(ports[1883]), **variables})
         stack.callback(terminal.close)
-        if document == OPERATIONS:
+        if document in MACHINE:
             stack.enter_context(machine(terminal, tmp_path))
         yield terminal
 
@@ -239,7 +243,8 @@ def machine(terminal, tmp_path):
 @pytest.mark.parametrize("document", [document for document in documents()
                                       if any(block.language in COMMANDS for block in blocks_of(document))])
 def test_every_command_prints_the_documented_output(document, tmp_path):
-    blocks = [block for block in blocks_of(document) if block.language in COMMANDS]
+    read = MACHINE if document == OPERATIONS else [document]
+    blocks = [block for name in read for block in blocks_of(name) if block.language in COMMANDS]
     with terminal_of(document, tmp_path) as terminal:
         reader = Reader(terminal)
         for block in blocks:
