@@ -122,8 +122,9 @@
  *
  * The plugin publishes a reply only for a request that is kept, only once, and only to the Response
  * Topic of this request. A plugin's publish needs no WRITE permission. So it publishes replies only
- * to topics that begin with "clients/" or with plugin_opt_statestored_reply_prefix; a flag of the
- * request says so. The store publishes all other replies itself, as an ordinary client.
+ * to topics that begin with "clients/" or with plugin_opt_statestored_reply_prefix, and to other
+ * topics only with plugin_opt_undecided allow: then the broker has no access rules. It takes no
+ * request with another Response Topic: the PUBACK has the reason code 0x87 (Not authorized).
  */
 
 /*
@@ -134,8 +135,8 @@
  * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary
  * way, until a valid HELLO.
  */
-#define COMPANION_VERSION        "7"
-#define COMPANION_VERSION_NUMBER 7
+#define COMPANION_VERSION        "8"
+#define COMPANION_VERSION_NUMBER 8
 
 /*
  * Limits of frames to the store. One request may exceed COMPANION_FRAME_BYTES_MAX and
@@ -200,7 +201,7 @@ bool companion_client_id_is_random(struct slice client_id);
  *
  * REPLY: the reply to a kept request, and whether its connection is tracked from now on, or no
  * more. All records up to this request have ended. A reply without a message only says the latter:
- * the store publishes the reply itself, or there is none.
+ * there is none, or test control (--control) publishes it later.
  *
  * NOTIFICATION, of one change to many connections. For each connection in the record, the plugin
  * publishes the notification to the client of this connection only, at QoS 1, with or without a
@@ -305,8 +306,7 @@ bool companion_client_id_is_random(struct slice client_id);
 
 /*
  * Replies of the plugin itself. They have the user properties of a reply of the store, with
- * COMPANION_SOURCE_ID in place of the store's node id, which the plugin does not know. To a
- * Response Topic where the plugin may not publish replies, it sends none.
+ * COMPANION_SOURCE_ID in place of the store's node id, which the plugin does not know.
  *
  * TOO_MANY: the request exceeds its client's share of the queues (common/fair_queue),
  * plugin_opt_statestored_queue_bytes together.

@@ -56,8 +56,7 @@ static uint64_t read_positive(struct wire_reader *reader) {
 
 /* 2. A frame to the store */
 
-#define REQUEST_QOS     3
-#define REQUEST_REPLIED 4
+#define REQUEST_QOS 3
 
 #define DISCONNECTED_SLOW_WATCHER 1
 
@@ -69,6 +68,7 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
         wire_append_number(buf, header->counters.n_too_many, 8);
         wire_append_number(buf, header->counters.n_unavailable, 8);
         wire_append_number(buf, header->counters.n_dropped, 8);
+        wire_append_number(buf, header->counters.n_denied, 8);
 }
 
 static void append_optional(struct buf *buf, struct slice text) {
@@ -80,8 +80,8 @@ static void append_optional(struct buf *buf, struct slice text) {
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record) {
         const struct frame_request *request = &record->request;
         bool is_request = record->kind == FRAME_REQUEST;
-        uint64_t flags = is_request ? request->qos | (request->is_replied_by_plugin ? REQUEST_REPLIED : 0)
-                                    : (record->is_slow_watcher ? DISCONNECTED_SLOW_WATCHER : 0);
+        uint64_t flags =
+                is_request ? request->qos : (record->is_slow_watcher ? DISCONNECTED_SLOW_WATCHER : 0);
 
         wire_append_number(buf, record->kind, 1);
         wire_append_number(buf, flags, 1);
@@ -102,10 +102,7 @@ static struct slice read_optional(struct wire_reader *reader) {
 }
 
 static struct frame_request read_request(struct wire_reader *reader, uint8_t flags) {
-        struct frame_request request = {
-                .qos = flags & REQUEST_QOS,
-                .is_replied_by_plugin = flags & REQUEST_REPLIED,
-        };
+        struct frame_request request = { .qos = flags };
 
         if (request.qos > 2)
                 reader->has_failed = true;
@@ -125,8 +122,7 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
         if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
                 return false;
 
-        flags = read_flags(&reader, record.kind == FRAME_REQUEST ? REQUEST_QOS | REQUEST_REPLIED
-                                                                 : DISCONNECTED_SLOW_WATCHER);
+        flags = read_flags(&reader, record.kind == FRAME_REQUEST ? REQUEST_QOS : DISCONNECTED_SLOW_WATCHER);
         record.connection = read_positive(&reader);
         record.client_id = wire_read_text(&reader);
         if (record.kind == FRAME_REQUEST)
@@ -154,6 +150,7 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         frame.counters.n_too_many = wire_read_number(&reader, 8);
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
         frame.counters.n_dropped = wire_read_number(&reader, 8);
+        frame.counters.n_denied = wire_read_number(&reader, 8);
         frame.records = reader.rest;
         while (frame_to_store_next(&reader.rest, &record))
                 frame.n_records++;

@@ -31,7 +31,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *      8  number of the frame: 1 with each HELLO, and one more with each frame
  *      8  first: the number of the first record; without records, of the next one
  *      8  delivered: all changes up to this sequence are delivered
- *      8  n_too_many, 8 n_unavailable, 8 n_dropped: see struct frame_counters
+ *      8  n_too_many, 8 n_unavailable, 8 n_dropped, 8 n_denied: see struct frame_counters
  *         records, with ascending numbers without gaps
  *
  *   a record:
@@ -45,8 +45,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *   blob  user properties
  *   blob  payload
  *
- * Flags of a request: 3 the QoS; 4 the plugin publishes the reply. opt.: a byte 1 and a text, or a
- * byte 0 if it is absent.
+ * Flags of a request: the QoS. opt.: a byte 1 and a text, or a byte 0 if it is absent.
  */
 
 enum frame_to_store_kind {
@@ -56,7 +55,6 @@ enum frame_to_store_kind {
 
 struct frame_request {
         uint8_t qos;
-        bool is_replied_by_plugin;
         struct slice username, response_topic, correlation_data; /* data NULL: absent */
         struct slice properties;                                 /* frame_property_next() */
         struct slice payload;
@@ -81,6 +79,7 @@ struct frame_counters {
          * listener without the plugin.
          */
         uint64_t n_dropped;
+        uint64_t n_denied; /* requests for a reply to a topic where the plugin may not publish */
 };
 
 struct frame_to_store {
@@ -90,7 +89,7 @@ struct frame_to_store {
         size_t n_records;
 };
 
-#define FRAME_TO_STORE_HEADER_SIZE 49
+#define FRAME_TO_STORE_HEADER_SIZE 57
 
 /* Append a header, or a record. */
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);

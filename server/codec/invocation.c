@@ -269,5 +269,4 @@ void invocation_decode_record(const struct decoder *decoder, const struct frame_
                 if (is_read(decoder, property.name))
                         message.user_properties[message.n_user_properties++] = property;
         decode(decoder, &message, sender, ret_invocation);
-        ret_invocation->is_replied_by_plugin = request->is_replied_by_plugin;
 }

@@ -50,11 +50,10 @@ enum invocation_result {
 struct invocation {
         enum invocation_result result;
         enum request_fault fault;
-        struct slice fault_value;  /* value of the invalid property */
-        enum outcome outcome;      /* of INVOCATION_REFUSED */
-        struct request request;    /* verb is VERB_UNKNOWN if the command was not decoded */
-        bool has_expiry;           /* the message has a Message Expiry Interval, perhaps 0 */
-        bool is_replied_by_plugin; /* of struct frame_request */
+        struct slice fault_value; /* value of the invalid property */
+        enum outcome outcome;     /* of INVOCATION_REFUSED */
+        struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
+        bool has_expiry;          /* the message has a Message Expiry Interval, perhaps 0 */
 };
 
 /* Parameters of decoding. Strings are borrowed. */

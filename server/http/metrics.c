@@ -189,6 +189,7 @@ static void append_messages(struct buf *text, const struct counters *c,
         append_labelled(text, refused, "cause", "too_many_waiting", plugin->n_too_many);
         append_labelled(text, refused, "cause", "store_unavailable", plugin->n_unavailable);
         append_labelled(text, refused, "cause", "not_taken", plugin->n_dropped);
+        append_labelled(text, refused, "cause", "reply_denied", plugin->n_denied);
         append_family(text, notifications, "counter", "Notifications that were sent.");
         append_labelled(text, notifications, "kind", "set", c->n_notifications_set);
         append_labelled(text, notifications, "kind", "delete", c->n_notifications_deleted);

@@ -124,7 +124,6 @@ struct pending_reply pending_reply_to(const struct invocation *invocation, int64
                 .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
                 .number = request->id.number,
                 .connection = request->connection,
-                .is_replied_by_plugin = invocation->is_replied_by_plugin,
                 .fault = invocation->fault,
         };
 }

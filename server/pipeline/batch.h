@@ -48,7 +48,6 @@ struct pending_reply {
          * the plugin publishes the reply. number 0: the request came as a message.
          */
         uint64_t number, connection;
-        bool is_replied_by_plugin;
         /*
          * Number of changes of watched keys in the batch, up to this request's own. Their
          * notifications precede the reply.

@@ -50,8 +50,7 @@ void frames_out_start(struct frames_out *frames_out);
 /*
  * Add the reply to a request. reply: with number and flags of tracking. message: properties and
  * payload; NULL: the plugin publishes none. Returns 0, or -EMSGSIZE, with nothing added, if the
- * reply alone exceeds the largest packet: then publish the message as an ordinary client, which
- * needs fewer bytes for a short Response Topic, and add the reply without a message.
+ * reply alone exceeds the largest packet.
  */
 int frames_out_reply(struct frames_out *frames_out, const struct frame_reply *reply,
                      const struct message *message);

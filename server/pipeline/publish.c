@@ -19,24 +19,22 @@ static enum frame_tracking tracking(const struct pipeline *pipeline, const struc
 }
 
 /*
- * Publish the reply to a request in a frame: in a frame, or as an ordinary client after the records
- * that precede it. message NULL: test control publishes the reply.
+ * Publish the reply to a request in a frame. message NULL: test control publishes the reply. A reply
+ * that fits in a packet with a short response topic may be too large for a frame.
  */
 static void publish_in_frame(struct pipeline *pipeline, const struct pending_reply *pending,
                              const struct message *message) {
         struct frames_out *frames_out = &pipeline->frames_out;
         struct frame_reply reply = { .number = pending->number, .tracking = tracking(pipeline, pending) };
-        uint16_t id;
+        struct message error;
 
-        if (message && pending->is_replied_by_plugin &&
-            frames_out_reply(frames_out, &reply, message) != -EMSGSIZE)
+        if (frames_out_reply(frames_out, &reply, message) != -EMSGSIZE)
                 return;
-        if (message) {
-                frames_out_flush(frames_out);
-                if (!frames_out->has_failed) /* else the plugin sends the request again */
-                        publisher_send(&pipeline->publisher, message, &id);
-        }
-        frames_out_reply(frames_out, &reply, NULL);
+        if (encoder_reply(&pipeline->encoder, &(struct reply){ .outcome = OUTCOME_REPLY_TOO_LARGE },
+                          &error) < 0)
+                frames_out_fail(frames_out);
+        else
+                (void)frames_out_reply(frames_out, &reply, &error);
 }
 
 /* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */

@@ -113,18 +113,20 @@ static enum rule find_rule(const struct plugin *plugin, int access, const char *
 }
 
 int acl_on_undecided(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_acl_check *check = event_data;
         struct plugin_load *load = userdata;
 
         (void)event;
-        (void)event_data;
+        if (check->access == MOSQ_ACL_WRITE)
+                load->is_write_decided = false;
         if (load->undecided == UNDECIDED_ALLOW)
                 return MOSQ_ERR_SUCCESS;
-        if (!load->is_undecided_logged)
-                mosquitto_log_printf(
-                        MOSQ_LOG_WARNING,
-                        "statestore: neither acl_file nor a plugin decided an access, so the broker "
-                        "denies it; to grant such accesses, write: plugin_opt_undecided allow");
+        if (load->is_undecided_logged)
+                return MOSQ_ERR_PLUGIN_DEFER;
         load->is_undecided_logged = true;
+        mosquitto_log_printf(MOSQ_LOG_WARNING,
+                             "statestore: neither acl_file nor a plugin decided an access, so the broker "
+                             "denies it; to grant such accesses, write: plugin_opt_undecided allow");
         return MOSQ_ERR_PLUGIN_DEFER;
 }
 
@@ -237,6 +239,8 @@ int acl_on_check(int event, void *event_data, void *userdata) {
          */
         if (check->access != MOSQ_ACL_READ)
                 requests_drop_staged(load->plugin);
+        if (check->access == MOSQ_ACL_WRITE)
+                load->is_write_decided = !broker_is_2_1(); /* acl_on_undecided() takes it back */
         note_version(load, check);
 
         if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS) &&

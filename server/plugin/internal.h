@@ -162,7 +162,7 @@ struct plugin {
         bool has_frame_failed; /* memory was short for a frame of the store: none is accepted until HELLO */
         bool has_ticked;       /* the broker has sent a tick: some releases send none */
         bool is_log_seen;      /* a line of the broker's log has reached the plugin since the last HELLO */
-        struct line_limit too_many_limit, unavailable_limit, dropped_limit;
+        struct line_limit too_many_limit, unavailable_limit, dropped_limit, denied_limit;
 
         /* Options of any load: the last one counts. */
         uint64_t wait_s; /* 0: requests wait without a limit */
@@ -182,6 +182,7 @@ struct plugin_load {
                 UNDECIDED_DENY,
         } undecided; /* the result for an access that neither acl_file nor a plugin decides */
         bool is_undecided_logged;
+        bool is_write_decided; /* only for 2.0: another callback has decided the last WRITE check */
         bool is_order_valid; /* if false, the next access check calls register_last(); only for 2.0, see acl.c */
 };
 
@@ -306,7 +307,7 @@ void connections_kick_scheduled(struct plugin *plugin);
  * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Stages the request
  * for requests_check_read(). Returns MOSQ_ERR_...
  */
-int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *message);
+int requests_receive(const struct plugin_load *load, struct mosquitto_evt_message *message);
 
 /*
  * The broker asks whether the store may read a message on the invoke topic. Takes the request if
@@ -421,19 +422,21 @@ int from_store_on_control(int event, void *event_data, void *userdata);
 
 /* replies.c */
 
-/* Whether the plugin may publish replies to this topic. */
-bool reply_is_allowed(const struct plugin *plugin, struct slice topic);
+/*
+ * Whether the plugin may publish the reply to a request to this topic. Its publish needs no WRITE
+ * permission, so it must not publish where the broker's rules deny it. With plugin_opt_undecided
+ * allow there are no rules. In 2.0 the plugin also knows that a callback, such as that of acl_file,
+ * has decided the WRITE check of the request, which was the last one.
+ */
+bool reply_is_allowed(const struct plugin_load *load, struct slice topic);
 
 /*
- * Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the plugin may not publish it, or
- * the broker refuses it.
+ * Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the request has no Response Topic,
+ * or the broker refuses the reply.
  */
 int reply_publish(const struct record *record, const struct frame_reply *reply);
 
-/*
- * Publish an error as the reply of the plugin. If memory is short, or the topic is not allowed, do
- * nothing.
- */
+/* Publish an error as the reply of the plugin. If memory is short, do nothing. */
 void reply_publish_error(const struct record *record, const char *text);
 
 /* notifications.c: each published to one client */

@@ -65,7 +65,7 @@ static int plugin_on_message(int event, void *event_data, void *userdata) {
         requests_drop_staged(load->plugin);
         plugin_check_deadlines(load->plugin);
         if (strcmp(message->topic, TOPIC_INVOKE) == 0)
-                return requests_receive(load->plugin, message);
+                return requests_receive(load, message);
         return acl_may_publish(load, message->client, message->topic) ? MOSQ_ERR_SUCCESS
                                                                       : MOSQ_ERR_ACL_DENIED;
 }

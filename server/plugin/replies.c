@@ -2,7 +2,7 @@
 
 /*
  * Publish replies by their topic, not to a client id: so subscribers, bridges and READ rules decide
- * who gets them, as for a reply that the store publishes.
+ * who gets them.
  */
 
 #include <errno.h>
@@ -11,16 +11,19 @@
 #include "plugin/internal.h"
 #include "protocol/properties.h"
 
-bool reply_is_allowed(const struct plugin *plugin, struct slice topic) {
-        return slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
-               (plugin->reply_prefix && slice_starts_with(topic, slice_from_string(plugin->reply_prefix)));
+bool reply_is_allowed(const struct plugin_load *load, struct slice topic) {
+        const char *prefix = load->plugin->reply_prefix;
+
+        return (load->undecided == UNDECIDED_ALLOW && !load->is_write_decided) ||
+               slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
+               (prefix && slice_starts_with(topic, slice_from_string(prefix)));
 }
 
 int reply_publish(const struct record *record, const struct frame_reply *reply) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct frame_request request = record_request(record);
 
-        if (!request.is_replied_by_plugin)
+        if (!request.response_topic.data)
                 return -EINVAL;
         buf_append_slice(&topic, request.response_topic);
         return publish_to_clients(NULL, &topic,

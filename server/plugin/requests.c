@@ -140,7 +140,7 @@ static int request_properties_read(struct request_properties *properties, const 
 /*
  * A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply.
  */
-static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
+static struct record *copy_request(const struct mosquitto_evt_message *message,
                                    const struct request_properties *properties,
                                    struct connection *connection) {
         CLEANUP(buf_deinit) struct buf encoded = { 0 };
@@ -149,7 +149,6 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
                 .connection = connection->number,
                 .client_id = slice_from_string(connection->client_id),
                 .request = { .qos = message->qos,
-                             .is_replied_by_plugin = reply_is_allowed(plugin, properties->response),
                              .username = slice_from_string(mosquitto_client_username(message->client)),
                              .response_topic = properties->response,
                              .correlation_data = properties->correlation },
@@ -175,7 +174,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         r = connections_open(plugin, message->client, client_id, &connection);
         if (r < 0)
                 return r;
-        record = copy_request(plugin, message, properties, connection);
+        record = copy_request(message, properties, connection);
         if (!record)
                 return -ENOMEM;
 
@@ -212,9 +211,20 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
         return MOSQ_ERR_ACL_DENIED;
 }
 
-int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *message) {
+/* Refuse a request whose reply the plugin may not publish. The PUBACK tells the client. */
+static int deny_request(struct plugin *plugin, const char *client_id) {
+        plugin->to_store.counters.n_denied++;
+        log_client(&plugin->denied_limit,
+                   "request refused: the response topic does not begin with clients/, nor with "
+                   "plugin_opt_statestored_reply_prefix",
+                   client_id);
+        return MOSQ_ERR_ACL_DENIED;
+}
+
+int requests_receive(const struct plugin_load *load, struct mosquitto_evt_message *message) {
         CLEANUP(request_properties_deinit) struct request_properties properties = { 0 };
         const char *client_id = mosquitto_client_id(message->client);
+        struct plugin *plugin = load->plugin;
         int r;
 
         if (!client_id)
@@ -223,6 +233,8 @@ int requests_receive(struct plugin *plugin, struct mosquitto_evt_message *messag
         r = request_properties_read(&properties, message->properties);
         if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
                 return refuse_response_topic(plugin, message->client, client_id);
+        if (r == 0 && properties.response.data && !reply_is_allowed(load, properties.response))
+                return deny_request(plugin, client_id);
         if (r == 0 && !plugin->is_other_version)
                 r = stage_request(plugin, message, &properties, client_id);
 

@@ -43,7 +43,7 @@ static const char *const topics[] = { "clients/client-1/replies", "replies", "a/
 
 /* A record that the store has taken. */
 struct taken {
-        bool must_get_reply, is_replied_by_plugin, has_reply;
+        bool must_get_reply, has_reply;
 };
 
 struct world {
@@ -89,7 +89,6 @@ static void take_reply(struct world *world, const struct frame_reply *reply) {
         struct taken *taken = find_taken(world, reply->number);
 
         ASSERT(taken->must_get_reply && !taken->has_reply);
-        ASSERT(!reply->has_message || taken->is_replied_by_plugin);
         taken->has_reply = true;
 }
 
@@ -213,7 +212,6 @@ static void make_request(struct slice *input, struct buf *properties, struct fra
 
         record->kind = FRAME_REQUEST;
         request->qos = input_chance(input, 90) ? 1 : (uint8_t)input_below(input, 3);
-        request->is_replied_by_plugin = input_chance(input, 70);
         request->response_topic =
                 slice_from_string(topics[input_byte(input) < 200 ? 0 : input_below(input, 4)]);
         if (input_chance(input, 90))
@@ -272,7 +270,6 @@ static void add_records(struct world *world, const struct frame_to_store *frame)
                 world->taken[world->n_taken++] = (struct taken){
                         .must_get_reply = is_request && record.request.response_topic.data &&
                                           topic_is_valid_response(record.request.response_topic),
-                        .is_replied_by_plugin = is_request && record.request.is_replied_by_plugin,
                 };
         }
 }

@@ -136,8 +136,8 @@ INVOCATION = numbered(*(
 WELCOME = bytes([5, 0, 0, 0, 0, 255, 1, 0, 1, 1, 0, 255])
 
 
-def framed(payload, client=0, store_replies=0):
-    return bytes([client, 0, payload, 0, store_replies, 0, 0, 0, 0])
+def framed(payload, client=0):
+    return bytes([client, 0, payload, 0, 0, 0, 0, 0])
 
 
 def frame(*records):
@@ -151,12 +151,12 @@ def next_frame(*records):
 END_OF_CONNECTION = bytes([0, 255, 255])
 REQUESTS = frame(framed(0), framed(2), framed(4), framed(6, 1))
 BROKER_MESSAGES = numbered(
-    b"", WELCOME, WELCOME + REQUESTS, WELCOME + REQUESTS + next_frame(framed(1, 2), framed(3, 0, 255)) + WELCOME,
+    b"", WELCOME, WELCOME + REQUESTS, WELCOME + REQUESTS + next_frame(framed(1, 2), framed(3)) + WELCOME,
     WELCOME + frame(framed(4), framed(0, 1), framed(5), framed(7)) + next_frame(END_OF_CONNECTION),
     WELCOME + bytes([3]) + REQUESTS + bytes([2, 4, 0]) + WELCOME + REQUESTS, WELCOME + bytes([1, 0]) + WELCOME + REQUESTS,
     WELCOME + frame(framed(4)) + bytes([3]) + next_frame(framed(0)) + bytes([2, 4, 0]) + WELCOME + frame(framed(0)),
-    bytes([5, 0, 0, 255]) + text(b"\7" + bytes(17)), bytes([5, 0, 255]) + WELCOME[3:], bytes([3, 0, 2, 4, 0]) + WELCOME,
-    WELCOME + bytes([8, 0]) + text(b"\7" + bytes(48)) + bytes([255]), WELCOME + bytes(range(8, 250, 3)),
+    bytes([5, 0, 0, 255]) + text(b"\10" + bytes(17)), bytes([5, 0, 255]) + WELCOME[3:], bytes([3, 0, 2, 4, 0]) + WELCOME,
+    WELCOME + bytes([8, 0]) + text(b"\10" + bytes(56)) + bytes([255]), WELCOME + bytes(range(8, 250, 3)),
 )
 
 def stored(*strings):

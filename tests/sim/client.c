@@ -147,15 +147,6 @@ static void add_hlc(struct message *message, const char *name, struct hlc hlc, s
         add(message, name, buf_slice(text));
 }
 
-/*
- * The plugin publishes replies to topics under clients/ only, and so cannot tell other clients that
- * it refuses a request: these must repeat it.
- */
-static bool is_replied_by_plugin(const struct world *world, const struct sim_request *request) {
-        return world->broker.has_plugin &&
-               (request->id % 4 > 0 || (request->is_single && world->faults.is_impatient));
-}
-
 /* Send another copy over the client's present connection. */
 static void send(struct world *world, struct sim_request *request) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
@@ -174,8 +165,7 @@ static void send(struct world *world, struct sim_request *request) {
                          ? 1
                          : 20,
                  request->id);
-        snprintf(replies, sizeof(replies),
-                 is_replied_by_plugin(world, request) ? "clients/%s/replies" : "replies/%s", name);
+        snprintf(replies, sizeof(replies), "replies/%s", name);
         message.payload = buf_slice(&payload);
         message.correlation_data = slice_from_string(correlation);
         message.response_topic = slice_from_string(replies);

@@ -52,7 +52,7 @@ void broker_client_disconnected(struct world *world, size_t client) {
 
 /* 2. What the plugin puts out */
 
-/* Deliver to the client that the topic names: replies/{client} or clients/{client}/replies. */
+/* Deliver to the client that the topic names: replies/{client}. */
 static bool deliver_reply(struct world *world, const struct message *message) {
         struct slice name, rest;
 

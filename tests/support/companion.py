@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Optional
 
-VERSION = 7
+VERSION = 8
 KEY_SIZE = 32
 NONCE_SIZE = 24
 TAG_SIZE = 16
@@ -136,7 +136,6 @@ class Record:
     client_id: str
     qos: Optional[int] = None
     is_slow_watcher: bool = False
-    is_replied_by_plugin: bool = False
     username: Optional[str] = None
     response_topic: Optional[str] = None
     correlation: Optional[bytes] = None
@@ -156,6 +155,7 @@ class Frame:
     n_too_many: int
     n_unavailable: int
     n_dropped: int
+    n_denied: int
     records: list
     size: int = 0
 
@@ -198,10 +198,9 @@ def _record(reader, number):
         return record
     assert kind == 1
     username, topic, record.correlation = reader.optional(), reader.optional(), reader.optional()
-    record.qos = flags & 3
+    record.qos = flags
     record.username = None if username is None else username.decode()
     record.response_topic = None if topic is None else topic.decode()
-    record.is_replied_by_plugin = bool(flags & 4)
     record.user = _pairs(reader.blob())
     record.payload = reader.blob()
     return record
@@ -209,7 +208,7 @@ def _record(reader, number):
 
 def read_frame(text):
     reader = _Reader(text)
-    version, *header = reader.unpack("BQQQQQQ")
+    version, *header = reader.unpack("BQQQQQQQ")
     assert version == VERSION
     records = []
     while reader.at < len(text):

@@ -247,14 +247,7 @@ static void send_frames(struct model_plugin *plugin, size_t n_frames_max, int64_
 
 /* 4. Requests and ends of connections */
 
-static bool is_replied_by_plugin(const struct model_plugin *plugin, struct slice response_topic) {
-        return response_topic.data &&
-               (slice_starts_with(response_topic, SLICE_LITERAL("clients/")) ||
-                (plugin->reply_prefix &&
-                 slice_starts_with(response_topic, slice_from_string(plugin->reply_prefix))));
-}
-
-/* Publish the reply to a request, unless the store publishes it. */
+/* Publish the reply to a request, if it has a response topic. */
 static void publish_reply(struct model_plugin *plugin, const struct frame_request *request,
                           struct slice properties, struct slice payload) {
         struct message message = { .topic = request->response_topic,
@@ -262,7 +255,7 @@ static void publish_reply(struct model_plugin *plugin, const struct frame_reques
                                    .payload = payload,
                                    .qos = 1 };
 
-        if (!request->is_replied_by_plugin)
+        if (!request->response_topic.data)
                 return;
         while (frame_property_next(&properties, &message.user_properties[message.n_user_properties]))
                 ASSERT(++message.n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
@@ -284,15 +277,13 @@ static void publish_error(struct model_plugin *plugin, const struct model_record
 }
 
 /* A request at QoS 0 or 2 gets an error, so the plugin does not keep its content. */
-static struct model_record *new_request(const struct model_plugin *plugin,
-                                        struct model_connection *connection, struct slice username,
+static struct model_record *new_request(struct model_connection *connection, struct slice username,
                                         const struct message *request, int64_t now_ns) {
         struct frame_to_store_record record = {
                 .kind = FRAME_REQUEST,
                 .connection = connection->number,
                 .client_id = slice_from_string(connection->client_id),
                 .request = { .qos = request->qos,
-                             .is_replied_by_plugin = is_replied_by_plugin(plugin, request->response_topic),
                              .username = username,
                              .response_topic = request->response_topic,
                              .correlation_data = request->correlation_data },
@@ -316,7 +307,7 @@ static struct model_record *new_request(const struct model_plugin *plugin,
 void model_plugin_request(struct model_plugin *plugin, const struct model_sender *sender,
                           const struct message *request, int64_t now_ns) {
         struct model_connection *connection = open_connection(plugin, sender);
-        struct model_record *record = new_request(plugin, connection, sender->username, request, now_ns);
+        struct model_record *record = new_request(connection, sender->username, request, now_ns);
 
         if (!fair_queues_has_room(&plugin->queues, connection->queue, record->bytes.length,
                                   plugin->queue_bytes_max)) {
@@ -455,7 +446,7 @@ static void end_up_to(struct model_plugin *plugin, uint64_t number, bool is_last
                 plugin->n_sent--;
                 plugin->n_ended++;
                 plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
-                                       record->record.request.is_replied_by_plugin && !has_reply;
+                                       record->record.request.response_topic.data && !has_reply;
                 remove_record(&plugin->numbered, record);
                 end_record(plugin, record);
         }

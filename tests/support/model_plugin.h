@@ -58,8 +58,7 @@ struct model_records {
 
 struct model_plugin {
         /* The caller may change these after model_plugin_init(). */
-        const char *reply_prefix; /* the plugin publishes replies to these topics, too; NULL: none */
-        int64_t wait_ns;          /* 0: requests wait without a limit */
+        int64_t wait_ns; /* 0: requests wait without a limit */
         size_t queue_bytes_max;
         int64_t frame_timeout_ns;
         struct frame_counters counters;

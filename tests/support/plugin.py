@@ -22,7 +22,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"7"
+VERSION = b"8"
 
 
 # Events and results of mosquitto's plugin interface

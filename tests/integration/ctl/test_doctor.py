@@ -256,7 +256,7 @@ SKIPPED = {"queue": "skipped", "size": "skipped"}
     ([INVOKE, "topic write clients/#"], None, {"store": "fail"} | SKIPPED, "no reply within"),
     ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no reply within"),
     ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no reply within"),
-    ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/statestorectl/#"], {"notifications": "fail"},
+    ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/services/#"], {"notifications": "fail"},
      "no notification arrived"),
 ])
 def test_access_rules_that_suppress_messages_are_reported(site_with_rules, rules, store, expected, said):
@@ -275,8 +275,7 @@ def authenticating(good_site, tmp_path):
     """Start a broker with users, the plugin and these access rules, and a store with HTTP pages."""
 
     def make(*lines, rules=(), flags=(), **more):
-        (tmp_path / "acl").write_text("\n".join(["user statestored", "topic write clients/#",
-                                                "pattern read $SYS/statestore/v1/plugin", *rules, ""]))
+        (tmp_path / "acl").write_text("\n".join([*rules, ""]))
         (tmp_path / "store").write_text("of the store\n")
         (tmp_path / "alice").write_text("of alice\n")
         users = passwords(tmp_path, statestored="of the store", alice="of alice")

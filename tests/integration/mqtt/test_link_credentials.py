@@ -208,7 +208,7 @@ def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, ac
 # Access rules of clients: their reply topics, and the invoke topic
 
 OF_CLIENTS = f"""\
-pattern read clients/%c/replies
+pattern read clients/%c/services/statestore/_any_/command/invoke/response
 pattern read clients/{SERVICE}/#
 pattern write {INVOKE}
 """
@@ -229,17 +229,14 @@ topic read {INVOKE}
 topic write clients/#
 """
 
-LEAST_OF_THE_STORE_WITH_PLUGIN = """\
-user statestored
-topic write clients/#
-"""
+LEAST_OF_THE_STORE_WITH_PLUGIN = ""
 
 
 @pytest.fixture
 def site_with_rules(make_site, accounts, tmp_path):
     def make(rules, plugin=True):
         acl_file = tmp_path / "rules"
-        acl_file.write_text(OF_CLIENTS + rules)
+        acl_file.write_text((f"pattern write {INVOKE}\n" if plugin else OF_CLIENTS) + rules)
         acl_file.chmod(0o600)
         option = [f"plugin_opt_statestored_username {USER}"] if plugin else []
         return make_site(*accounts.lines(), *option, f"acl_file {acl_file}", plugin=plugin)

@@ -584,14 +584,16 @@ def test_access_rules_that_deny_requests_apply_to_wills(site_with_acl):
     assert 'cause="not_taken"} 0' in site_with_acl.page("metrics"), "the broker has not published the will"
 
 
-def test_replies_are_published_only_where_the_broker_lets_the_store_publish(site_with_acl):
+def test_no_reply_is_published_where_the_brokers_rules_may_deny_it(site_with_acl):
     operator, alice = site_with_acl.connect("operator"), site_with_acl.connect("alice", "alice")
     alice.subscribe("cmd/door")
 
     operator.begin("SET", "settings/admin", 1, response_topic="cmd/door")
-    assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
+    assert operator.acknowledgement() == NOT_AUTHORIZED
+    assert operator.ask("GET", "settings/admin") == b"$-1\r\n"
 
     assert alice.messages() == []
+    assert 'statestore_plugin_refused_total{cause="reply_denied"} 1' in site_with_acl.page("metrics")
 
 
 def test_a_reply_goes_to_another_client_if_a_request_asks_for_it(guarded):

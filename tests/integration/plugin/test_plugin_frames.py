@@ -4,7 +4,7 @@
 import pytest
 
 from support import companion
-from support.broker import passwords
+from support.broker import passwords, version
 from support.client import INVOKE
 from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
 from support.plugin import CONTROL, peer, site, site_with  # noqa: F401 fixtures
@@ -254,22 +254,31 @@ def test_a_reply_is_published_although_the_sender_has_disconnected(site, manual)
     assert listener.message(REPLIES).payload == b"+OK\r\n"
 
 
-@pytest.mark.parametrize("topic, by_plugin, by_plugin_with_prefix", [
-    ("clients/x", True, True), ("clients/", True, True), ("client/x", False, False), ("mine/x", False, True), ("other/x", False, False)])
-def test_the_plugin_replies_only_to_topics_that_it_may_publish(site_with, topic, by_plugin, by_plugin_with_prefix):
-    for lines, expected in (([], by_plugin), (["plugin_opt_statestored_reply_prefix mine/"], by_plugin_with_prefix)):
-        site = site_with(*lines)
-        peer, client = site.served(), site.connect()
-        peer.ends_at_once = False
-        client.subscribe("#")
-        client.request(ResponseTopic=topic)
-        request = peer.next_request()
-        assert request.is_replied_by_plugin == expected
+UNDECIDED = ["plugin_opt_undecided deny", "plugin_opt_undecided allow"]
 
-        peer.answer(request)
-        peer.ping()
 
-        assert [message.topic for message in client.messages()] == ([topic] if expected else [])
+@pytest.mark.parametrize("lines, denied, granted", [
+    (["acl_file {acl}", UNDECIDED[version() < (2, 1)]], ["client/x", "clients", "mine/x"], ["clients/x", "clients/"]),
+    (["acl_file {acl}", UNDECIDED[0], "plugin_opt_statestored_reply_prefix mine/"], ["min/x", "mine"], ["clients/x", "mine/x"]),
+    ([UNDECIDED[1]], [], ["clients/x", "other/x", "x"]),
+], ids=["rules", "rules and a prefix", "no rules"])
+def test_the_plugin_takes_only_requests_whose_reply_it_may_publish(site_with, tmp_path, lines, denied, granted):
+    """The plugin's publish needs no permission. In mosquitto 2.1, plugin_opt_undecided alone tells the plugin of rules."""
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite #\n")
+    site = site_with(*(line.format(acl=rules) for line in lines))
+    peer, client = site.served(), site.connect()
+    peer.ends_at_once = False
+    client.subscribe("#")
+
+    assert [client.request(ResponseTopic=topic) for topic in denied] == [NOT_AUTHORIZED] * len(denied)
+    assert [client.request(ResponseTopic=topic) for topic in granted] == [SUCCESS] * len(granted)
+    for _ in granted:
+        peer.answer(peer.next_request())
+
+    assert [client.message().topic for _ in granted] == granted
+    assert peer.frames[-1].n_denied == len(denied)
+    assert site.broker.log().count("response topic does not begin with clients/") == min(len(denied), 1)
 
 
 def test_rules_for_subscribers_apply_to_replies_of_the_plugin(site_with, tmp_path):

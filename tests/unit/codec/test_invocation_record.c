@@ -20,7 +20,6 @@ static void setup(void) {
                 .connection = 7,
                 .client_id = S("c"),
                 .request = { .qos = 1,
-                             .is_replied_by_plugin = true,
                              .username = S("u"),
                              .response_topic = S("clients/d/x"),
                              .correlation_data = S("1234"),
@@ -50,7 +49,6 @@ Test(record, has_the_identity_that_the_broker_vouches_for) {
         cr_expect(slice_equal(invocation.request.key, S("k")));
         cr_expect(slice_equal(invocation.request.response_topic, S("clients/d/x")));
         cr_expect(slice_equal(invocation.request.correlation_data, S("1234")));
-        cr_expect(invocation.is_replied_by_plugin);
 }
 
 Test(record, without_a_user_name_has_none) {

@@ -259,10 +259,8 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
                      0);
 }
 
-/* The plugin publishes the replies to all topics. */
 static void start_plugin(struct broker *broker) {
         model_plugin_init(&broker->plugin, ++broker->n_broker_runs);
-        broker->plugin.reply_prefix = "";
 }
 
 static void init(struct broker *broker, struct broker initial, struct pipeline_config config) {

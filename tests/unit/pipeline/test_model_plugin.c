@@ -354,23 +354,6 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         expect_said("reply clients/x first\nwelcome 42, delivered 0:\n");
 }
 
-Test(model_plugin, replies_to_other_topics_are_published_by_the_store) {
-        const struct model_sender sender = { 7, S("a"), { 0 } };
-        const struct message message = { .response_topic = S("r/x"), .qos = 1 };
-
-        for (uint64_t i = 1; i <= 2; i++) {
-                plugin.reply_prefix = i == 1 ? NULL : "r/";
-                model_plugin_request(&plugin, &sender, &message, now_ns);
-                deliver();
-                cr_assert_not_null(frames_in_first(&frames_in));
-                cr_expect_eq(frames_in_first(&frames_in)->record.request.is_replied_by_plugin, i == 2);
-                drop_records();
-                add_reply(i, "done");
-                end_up_to(i);
-        }
-        expect_said("reply r/x done\n");
-}
-
 Test(model_plugin, request_beyond_its_share_is_refused) {
         plugin.queue_bytes_max = 1;
         request("a", 7, "1");

@@ -320,32 +320,20 @@ Test(with_plugin, end_of_a_request_follows_its_commit) {
         cr_expect_eq(broker.plugin.numbered.n, 0);
 }
 
-/* A plugin's publish needs no WRITE permission, so it publishes only to certain topics. */
-Test(with_plugin, store_publishes_replies_to_other_topics_itself) {
-        const struct message *message;
+/* A packet with a short response topic needs fewer bytes than the frame. */
+Test(with_plugin, reply_that_is_too_large_for_a_frame_is_an_error) {
+        const struct sending get = { WORDS(S("GET"), S("key")), .topic = S("x"), .correlation = S("") };
 
-        broker.plugin.reply_prefix = NULL;
-        send("KEYNOTIFY", "k", NULL);
-        cr_expect_str_eq(broker_sent(&broker), "replies:+OK tracked:7 ");
-        message = broker_sent_message(&broker, 0);
-        cr_expect_eq(message->qos, 1);
-        cr_expect(slice_equal(message->correlation_data, S("1234")));
-        cr_expect_eq(broker.plugin.numbered.n, 0);
-}
-
-Test(with_plugin, reply_that_is_too_large_for_a_frame_is_published_by_the_store) {
         send("SET", "key", "value");
         broker_forget(&broker);
-        broker.plugin.reply_prefix = "x";
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("key")), .topic = S("x") });
+        broker_send(&broker, get);
         broker_flush(&broker);
+        cr_assert_str_eq(broker_sent(&broker), "x:$5|value ");
         pipeline_set_max_packet(broker.pipeline, message_packet_size(broker.frames[0]) - 20);
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("key")), .topic = S("x") });
+        broker_send(&broker, get);
         broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "x:$5|value x:$5|value ");
+        cr_expect_str_eq(broker_sent(&broker), "x:$5|value x:-ERR the reply is too large ");
         cr_expect_eq(broker.plugin.numbered.n, 0);
-        cr_expect_eq(broker.n_frames, 2);
-        cr_expect_eq(broker_sent_message(&broker, 1)->qos, 1);
 }
 
 Test(with_plugin, request_at_another_qos_gets_an_error_in_its_turn) {
@@ -613,12 +601,13 @@ Test(with_plugin, end_of_a_slow_watcher_is_counted) {
 Test(with_plugin, counters_of_the_plugin_are_gauges) {
         struct gauges gauges;
 
-        broker.plugin.counters = (struct frame_counters){ 1, 2, 3 };
+        broker.plugin.counters = (struct frame_counters){ 1, 2, 3, 4 };
         send("GET", "k", NULL);
         pipeline_read_gauges(broker.pipeline, 0, &gauges);
         cr_expect_eq(gauges.plugin.n_too_many, 1);
         cr_expect_eq(gauges.plugin.n_unavailable, 2);
         cr_expect_eq(gauges.plugin.n_dropped, 3);
+        cr_expect_eq(gauges.plugin.n_denied, 4);
 }
 
 Test(with_plugin, welcome_under_another_key_is_ignored) {
@@ -999,7 +988,7 @@ Test(with_plugin, recipients_of_a_notification_that_is_too_large_are_kicked) {
         broker_forget(&broker);
         broker.commit_result = 1;
         broker_notified_after_set(&broker);
-        pipeline_set_max_packet(broker.pipeline, 150);
+        pipeline_set_max_packet(broker.pipeline, 200);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "kick:10 kick:11 " REPLY);

@@ -181,7 +181,6 @@ static void side_init(struct side *side, const struct script *script, struct now
 
         *side = (struct side){ 0 };
         model_plugin_init(&side->plugin, 1);
-        side->plugin.reply_prefix = "";
         side->plugin.wait_ns = 0;
         engine.max_keys = script->max_keys;
         cr_assert_eq(broker_state(&state, &engine, now), 0);

@@ -29,8 +29,8 @@
 
 /* 1. To the store */
 
-#define COUNTERS N1 N2 N7
-#define HEADER   "\x07" N2 N7 BIG COUNTERS
+#define COUNTERS N1 N2 N7 BIG
+#define HEADER   "\x08" N2 N7 BIG COUNTERS
 
 static const struct {
         const char *name;
@@ -38,7 +38,7 @@ static const struct {
         struct frame_to_store_record record;
 } to_store[] = {
         { "a request with all parts",
-          S("\x01\x05" BIG "\0\x02id"
+          S("\x01\x01" BIG "\0\x02id"
             "\x01\0\x01u"
             "\x01\0\x03r/t"
             "\x01\0\x02\xFF\0" PROPERTIES_BLOB "\0\0\0\x03\0\r\n"),
@@ -46,7 +46,6 @@ static const struct {
             .connection = 0x0102030405060708,
             .client_id = S("id"),
             .request = { .qos = 1,
-                         .is_replied_by_plugin = true,
                          .username = S("u"),
                          .response_topic = S("r/t"),
                          .correlation_data = S("\xFF\0"),
@@ -73,7 +72,7 @@ static const struct {
 };
 
 static const struct frame_to_store header = {
-        .number = 2, .first = 7, .delivered = 0x0102030405060708, .counters = { 1, 2, 7 }
+        .number = 2, .first = 7, .delivered = 0x0102030405060708, .counters = { 1, 2, 7, 0x0102030405060708 }
 };
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
@@ -93,7 +92,6 @@ static void expect_record(const struct frame_to_store_record *actual,
                 return;
         }
         cr_expect_eq(a->qos, e->qos, "%s", name);
-        cr_expect_eq(a->is_replied_by_plugin, e->is_replied_by_plugin, "%s", name);
         expect_optional(a->username, e->username, name);
         expect_optional(a->response_topic, e->response_topic, name);
         expect_optional(a->correlation_data, e->correlation_data, name);
@@ -129,6 +127,7 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         cr_expect_eq(frame.counters.n_too_many, 1);
         cr_expect_eq(frame.counters.n_unavailable, 2);
         cr_expect_eq(frame.counters.n_dropped, 7);
+        cr_expect_eq(frame.counters.n_denied, 0x0102030405060708);
         cr_expect_eq(frame.n_records, N_ROWS(to_store));
         for (size_t i = 0; i < N_ROWS(to_store); i++) {
                 cr_assert(frame_to_store_next(&frame.records, &record), ROW(to_store, i));
@@ -158,13 +157,13 @@ static const struct {
         const char *name;
         struct slice bytes;
 } malformed_to_store[] = {
-        { "an earlier version", S("\x06" N1 N1 N0 COUNTERS) },
-        { "a later version", S("\x08" N1 N1 N0 COUNTERS) },
-        { "number is 0", S("\x07" N0 N1 N0 COUNTERS) },
-        { "first is 0", S("\x07" N1 N0 N0 COUNTERS) },
+        { "an earlier version", S("\x07" N1 N1 N0 COUNTERS) },
+        { "a later version", S("\x09" N1 N1 N0 COUNTERS) },
+        { "number is 0", S("\x08" N0 N1 N0 COUNTERS) },
+        { "first is 0", S("\x08" N1 N0 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
-        { "an unknown flag of a request", S(HEADER "\x01\x08" N1 "\0\0" ABSENT NONE NONE) },
+        { "an unknown flag of a request", S(HEADER "\x01\x04" N1 "\0\0" ABSENT NONE NONE) },
         { "QoS 3", S(HEADER "\x01\x03" N1 "\0\0" ABSENT NONE NONE) },
         { "connection 0", S(HEADER "\x01\x01" N0 "\0\0" ABSENT NONE NONE) },
         { "a user name that is neither absent nor present", S(HEADER "\x01\x01" N1 "\0\0"
@@ -175,7 +174,7 @@ static const struct {
                                                  "a" NONE) },
         { "a payload beyond the end", S(HEADER "\x01\x01" N1 "\0\0" ABSENT NONE "\xFF\xFF\xFF\xFF") },
         { "an unknown flag of an end", S(HEADER "\x02\x02" N1 "\0\0") },
-        { "a number of a record that exceeds 64 bits", S("\x07" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
+        { "a number of a record that exceeds 64 bits", S("\x08" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
 };
 
 Test(frame, to_the_store_that_is_malformed_is_rejected) {
@@ -251,7 +250,7 @@ Test(frame, to_the_plugin_is_written_as_specified) {
         struct buf buf = { 0 };
 
         frame_to_plugin_append(&buf);
-        cr_expect(slice_equal(buf_slice(&buf), S("\x07")));
+        cr_expect(slice_equal(buf_slice(&buf), S("\x08")));
         for (size_t i = 0; i < N_ROWS(to_plugin); i++) {
                 buf_reset(&buf);
                 frame_to_plugin_append_record(&buf, &to_plugin[i].record);
@@ -310,22 +309,22 @@ static const struct {
 } malformed_to_plugin[] = {
         { "absent", { 0 } },
         { "another version", S("\x06") },
-        { "an unknown kind", S("\x07\x05\0" N1) },
-        { "an unknown flag of a reply", S("\x07\x01\x08" N7 NONE NONE) },
-        { "tracked and untracked", S("\x07\x01\x07" N7 NONE NONE) },
-        { "a payload without a message", S("\x07\x01\0" N7 NONE "\0\0\0\x01p") },
-        { "properties without a message", S("\x07\x01\0" N7 PROPERTIES_BLOB NONE) },
-        { "a reply to 0", S("\x07\x01\x04" N0 NONE NONE) },
-        { "sequence 0", S("\x07\x02\x01" N0 NONE NONE NONE NONE NONE) },
-        { "an unknown flag of a notification", S("\x07\x02\x02" N1 NONE NONE NONE NONE NONE) },
-        { "part of a recipient", S("\x07\x02\x01" N1 NONE NONE "\0\0\0\x07\0\0\0\0\0\0\0" NONE NONE) },
+        { "an unknown kind", S("\x08\x05\0" N1) },
+        { "an unknown flag of a reply", S("\x08\x01\x08" N7 NONE NONE) },
+        { "tracked and untracked", S("\x08\x01\x07" N7 NONE NONE) },
+        { "a payload without a message", S("\x08\x01\0" N7 NONE "\0\0\0\x01p") },
+        { "properties without a message", S("\x08\x01\0" N7 PROPERTIES_BLOB NONE) },
+        { "a reply to 0", S("\x08\x01\x04" N0 NONE NONE) },
+        { "sequence 0", S("\x08\x02\x01" N0 NONE NONE NONE NONE NONE) },
+        { "an unknown flag of a notification", S("\x08\x02\x02" N1 NONE NONE NONE NONE NONE) },
+        { "part of a recipient", S("\x08\x02\x01" N1 NONE NONE "\0\0\0\x07\0\0\0\0\0\0\0" NONE NONE) },
         { "an index that exceeds 32 bits",
-          S("\x07\x02\x01" N1 "\xFF\xFF\xFF\xFF" NONE "\0\0\0\x08" N7 NONE NONE) },
-        { "a property without a value", S("\x07\x02\x01" N1 NONE NONE NONE "\0\0\0\x02\0\0" NONE) },
-        { "a kick of 0", S("\x07\x03\0" N0) },
-        { "a kick with a flag", S("\x07\x03\x01" N1) },
-        { "an end of 0", S("\x07\x04\0" N0 N0) },
-        { "a good record before a bad one", S("\x07\x03\0" N1 "\x03\0" N0) },
+          S("\x08\x02\x01" N1 "\xFF\xFF\xFF\xFF" NONE "\0\0\0\x08" N7 NONE NONE) },
+        { "a property without a value", S("\x08\x02\x01" N1 NONE NONE NONE "\0\0\0\x02\0\0" NONE) },
+        { "a kick of 0", S("\x08\x03\0" N0) },
+        { "a kick with a flag", S("\x08\x03\x01" N1) },
+        { "an end of 0", S("\x08\x04\0" N0 N0) },
+        { "a good record before a bad one", S("\x08\x03\0" N1 "\x03\0" N0) },
 };
 
 Test(frame, to_the_plugin_that_is_malformed_is_rejected) {

@@ -11,7 +11,7 @@
 
 #define RUN    "\x01\x02\x03\x04\x05\x06\x07\x08"
 #define NUMBER "\0\0\0\0\0\0\0\x09"
-#define HELLO  "\x07" RUN NUMBER
+#define HELLO  "\x08" RUN NUMBER
 
 /* The longest instance id. */
 #define INSTANCE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -47,7 +47,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
 Test(handshake, rejects_a_malformed_hello) {
         static const struct slice payloads[] = { { 0 },
                                                  S(""),
-                                                 S("\x07"),
+                                                 S("\x08"),
                                                  S(HELLO KEY),
                                                  S("\x06" RUN NUMBER KEY "i"),
                                                  S(RUN NUMBER KEY "i"),
@@ -60,7 +60,7 @@ Test(handshake, rejects_a_malformed_hello) {
 
 #define DELIVERED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define N7        "\0\0\0\0\0\0\0\x07"
-#define HEAD      "\x07\0" RUN DELIVERED
+#define HEAD      "\x08\0" RUN DELIVERED
 
 Test(handshake, reads_the_welcome_that_it_writes) {
         static const struct handshake_connection connections[] = {
@@ -78,7 +78,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text), S("\x07\x02" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x08\x02" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(!parsed.is_guarded && parsed.is_takeover);
@@ -97,7 +97,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
 Test(handshake, reads_a_welcome_without_connections) {
         struct handshake_welcome welcome;
 
-        cr_assert_eq(handshake_welcome_read(S("\x07\x01" RUN DELIVERED), &welcome), 0);
+        cr_assert_eq(handshake_welcome_read(S("\x08\x01" RUN DELIVERED), &welcome), 0);
         cr_expect(welcome.is_guarded && !welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
@@ -108,7 +108,7 @@ static const struct {
 } malformed[] = {
         { "empty", S("") },
         { "another version", S("\x06\0" RUN DELIVERED) },
-        { "an unknown flag", S("\x07\x04" RUN DELIVERED) },
+        { "an unknown flag", S("\x08\x04" RUN DELIVERED) },
         { "a cut in the head", S("\x07\0" RUN "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },
