@@ -2,8 +2,10 @@
 
 /*
  * Backtracking to the last star is sufficient: when matching reaches a star, extending an earlier
- * star cannot help. On a mismatch, extend the last star by one character and continue after it.
- * This needs no recursion and is never exponential.
+ * star cannot help, because the later star can skip the same text. This holds for "**" too: it can
+ * continue after every slash, and the pattern continues with "**" only after a slash. On a
+ * mismatch, extend the last star by one character ("**": up to the next slash) and continue after
+ * it. This needs no recursion and is never exponential.
  */
 
 #include "base/glob.h"
@@ -68,6 +70,65 @@ size_t glob_class_length(struct slice pattern) {
         return match_class(&rest, 0, &budget, &matches) ? pattern.length - rest.length : 0;
 }
 
+static size_t count_stars(struct slice text) {
+        size_t n = 0;
+
+        while (n < text.length && text.data[n] == '*')
+                n++;
+        return n;
+}
+
+/*
+ * Check the two stars at text.data[at]. They stand alone if a slash or the end of the pattern is on
+ * both sides.
+ */
+static bool stands_alone(const struct glob_part *parts, size_t n_parts, size_t part, size_t at) {
+        struct slice text = parts[part].text;
+        bool begins_level = at > 0 ? text.data[at - 1] == '/' : part == 0;
+        bool ends_level = at + 2 < text.length ? text.data[at + 2] == '/' : part + 1 == n_parts;
+
+        return begins_level && ends_level;
+}
+
+enum glob_fault glob_check_parts(const struct glob_part *parts, size_t n_parts) {
+        for (size_t part = 0; part < n_parts; part++) {
+                struct slice text = parts[part].text;
+                size_t length;
+
+                for (size_t at = 0; at < text.length && !parts[part].is_literal; at += length) {
+                        struct slice rest = slice_skip(text, at);
+
+                        length = 1;
+                        if (rest.data[0] == '[')
+                                length = glob_class_length(rest);
+                        else if (rest.data[0] == '*')
+                                length = count_stars(rest);
+                        if (length == 0)
+                                return GLOB_OPEN_CLASS;
+                        if (rest.data[0] == '*' &&
+                            (length > 2 || (length == 2 && !stands_alone(parts, n_parts, part, at))))
+                                return GLOB_MISPLACED_STARS;
+                }
+        }
+        return GLOB_VALID;
+}
+
+enum glob_fault glob_check(struct slice pattern) {
+        struct glob_part whole = { .text = pattern };
+
+        return glob_check_parts(&whole, 1);
+}
+
+const char *glob_fault_text(enum glob_fault fault) {
+        static const char *const texts[N_GLOB_FAULTS] = {
+                [GLOB_OPEN_CLASS] = "']' is missing after '['; write [[] for the character '['",
+                [GLOB_MISPLACED_STARS] =
+                        "** must stand alone between slashes, as in a/**/b; write * for any characters",
+        };
+
+        return texts[fault];
+}
+
 /* A position in a pattern. */
 struct glob_position {
         const struct glob_part *part, *end;
@@ -107,10 +168,41 @@ static bool is_star(const struct glob_position *position) {
         return position->rest.length > 0 && position->rest.data[0] == '*' && !position->part->is_literal;
 }
 
+/* The last star that matching has reached. */
+struct glob_star {
+        struct glob_position after; /* part NULL: no star yet */
+        struct slice text;          /* what follows the characters that the star matches at present */
+        bool matches_levels;        /* "**": ends after a slash */
+};
+
+/* The position is at a star. Advances it to what follows. */
+static struct glob_star pass_star(struct glob_position *position, struct slice text) {
+        bool matches_levels = slice_starts_with(position->rest, SLICE_LITERAL("**"));
+
+        position->rest = slice_skip(position->rest, matches_levels ? 2 : 1);
+        if (matches_levels && slice_starts_with(position->rest, SLICE_LITERAL("/")))
+                position->rest = slice_skip(position->rest, 1);
+        skip_finished_parts(position);
+        return (struct glob_star){ *position, text, matches_levels };
+}
+
+/* Let the star match one character more, or one level more. Returns false if it cannot. */
+static bool extend_star(struct glob_star *star, uint64_t *budget) {
+        if (!star->after.part)
+                return false;
+
+        for (; star->text.length > 0; (*budget)--) {
+                if (take_character(&star->text) == '/' || !star->matches_levels)
+                        return true;
+                if (*budget == 0)
+                        return false;
+        }
+        return false;
+}
+
 bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slice text, uint64_t *budget) {
         struct glob_position position = { .part = parts, .end = parts + n_parts, .rest = parts->text };
-        struct glob_position after_star = { 0 };
-        struct slice star_text = { 0 };
+        struct glob_star star = { 0 };
 
         for (;;) {
                 if (*budget == 0)
@@ -119,20 +211,16 @@ bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slic
 
                 skip_finished_parts(&position);
                 if (is_star(&position)) {
-                        take_character(&position.rest);
-                        skip_finished_parts(&position);
+                        star = pass_star(&position, text);
                         if (position.rest.length == 0)
                                 return true;
-                        after_star = position;
-                        star_text = text;
                 } else if (text.length == 0) {
                         return position.rest.length == 0;
                 } else if (position.rest.length == 0 || !match_one(&position, &text, budget)) {
-                        if (!after_star.part || star_text.length == 0)
+                        if (!extend_star(&star, budget))
                                 return false;
-                        take_character(&star_text);
-                        position = after_star;
-                        text = star_text;
+                        position = star.after;
+                        text = star.text;
                 }
         }
 }

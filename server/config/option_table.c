@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/topics.h"
@@ -108,9 +109,13 @@ static void remove_persist_rules(struct config *config, bool is_key) {
 }
 
 static int set_persist_pattern(void *target, const struct option *option, const char *value) {
+        struct slice text = slice_from_string(value);
+
         (void)option;
         if (value)
-                return *value ? add_persist_rule(target, slice_from_string(value), false) : -EINVAL;
+                return text.length > 0 && slice_is_utf8(text) && glob_check(text) == GLOB_VALID
+                               ? add_persist_rule(target, text, false)
+                               : -EINVAL;
         remove_persist_rules(target, false);
         return 0;
 }
@@ -266,7 +271,8 @@ const struct option config_options[] = {
                 FIELD(data_dir), RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
                 "which keys to store in the data directory", option_set_choice, FIELD(persist), RESTART),
-        LIST("storage", "persist-pattern", "--persist-pattern", "GLOB", "a pattern",
+        LIST("storage", "persist-pattern", "--persist-pattern", "GLOB",
+             "a UTF-8 pattern with ']' after each '[', and with ** only between slashes,",
              "with --persist custom: store keys that match this pattern; may be repeated",
              set_persist_pattern),
         LIST("storage", "persist-key", "--persist-key", "KEY", "a key, or base64: and its base64,",

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "base/log.h"
 #include "config/ini_file.h"
 #include "policy/policy_build.h"
@@ -38,7 +39,6 @@ struct policy_reading {
 static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_EMPTY] = "a value was expected",
         [POLICY_NOT_UTF8] = "UTF-8 was expected; for other keys use binary = BASE64",
-        [POLICY_OPEN_CLASS] = "']' is missing; write [[] for a bracket",
         [POLICY_PLACEHOLDER_IN_CLASS] = "{client} and {user} cannot stand inside brackets",
         [POLICY_UNKNOWN_PLACEHOLDER] = "{client} or {user} was expected; in a pattern write [{] for a brace",
         [POLICY_TOO_MANY_PLACEHOLDERS] = "{client} and {user} were expected at most four times",
@@ -50,10 +50,18 @@ static void rule_fault(struct policy_reading *reading, unsigned int line, const 
         reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
 }
 
+static const char *outcome_text(enum policy_outcome outcome) {
+        if (outcome == POLICY_OPEN_CLASS)
+                return glob_fault_text(GLOB_OPEN_CLASS);
+        if (outcome == POLICY_MISPLACED_STARS)
+                return glob_fault_text(GLOB_MISPLACED_STARS);
+        return outcome_texts[outcome];
+}
+
 /* Report the result r of a policy_add_*() function or of policy_compile(), unless it is success. */
 static void check_result(struct policy_reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
-                rule_fault(reading, line, outcome_texts[r]);
+                rule_fault(reading, line, outcome_text((enum policy_outcome)r));
         if (r < 0)
                 rule_fault(reading, line, "out of memory");
         reading->is_out_of_memory |= r < 0;

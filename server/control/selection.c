@@ -35,6 +35,8 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
                         return refuse_words(ret_problem, "the key is given twice");
                 if (value.length == 0)
                         return refuse_words(ret_problem, "a pattern was expected after \"key\"");
+                if (!slice_is_utf8(value) || glob_check(value) != GLOB_VALID)
+                        return refuse_words(ret_problem, "the pattern after \"key\" is invalid");
                 selection->has_key = true;
                 return copy_value(&selection->key, value);
         }

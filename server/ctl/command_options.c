@@ -219,22 +219,13 @@ static enum options_result check_options(const struct parser *parser) {
         return OPTIONS_RUN;
 }
 
-/* The store takes a '[' without a ']' for the character '['. The user has probably forgotten the ']'. */
 static enum options_result check_pattern(const struct command_options *options) {
         enum command_id command = (enum command_id)(options->command - commands);
         bool has_pattern = (command == COMMAND_SCAN || command == COMMAND_EXPORT) && options->n_words > 0;
         const char *pattern = has_pattern ? options->words[0] : options->pattern;
-        struct slice rest = slice_from_string(pattern);
+        enum glob_fault fault = pattern ? glob_check(slice_from_string(pattern)) : GLOB_VALID;
 
-        while (rest.length > 0) {
-                size_t length = rest.data[0] == '[' ? glob_class_length(rest) : 1;
-
-                if (length == 0)
-                        return usage_error(options, pattern,
-                                           "']' is missing after '['; write [[] for the character '['");
-                rest = slice_skip(rest, length);
-        }
-        return OPTIONS_RUN;
+        return fault == GLOB_VALID ? OPTIONS_RUN : usage_error(options, pattern, glob_fault_text(fault));
 }
 
 static enum options_result check_words(const struct command_options *options) {

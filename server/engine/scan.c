@@ -198,9 +198,13 @@ int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
         CLEANUP(cleanup_page) struct scan_page *page = NULL;
         struct scan scan = { .keyspace = keyspace, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
         uint64_t position = 0;
+        bool is_utf8;
         int r;
 
         if (query->pattern.length == 0)
+                return -EINVAL;
+        is_utf8 = slice_is_utf8(query->pattern);
+        if (is_utf8 && glob_check(query->pattern) != GLOB_VALID)
                 return -EINVAL;
         if (query->token.data) {
                 r = scan_token_read(query->token_key, query->token, &position);
@@ -213,7 +217,7 @@ int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
                 return -ENOMEM;
 
         scan.page = page;
-        r = scan_from(&scan, position);
+        r = is_utf8 ? scan_from(&scan, position) : 0;
         free(scan.shard);
         if (r < 0)
                 return r;

@@ -47,8 +47,9 @@ struct scan_query {
 
 /*
  * Make the next page. Skips expired entries and keys that are not UTF-8. Policy decisions count as
- * matching steps, so a policy with many patterns makes pages shorter. Returns 0; -EINVAL for an
- * empty pattern or a token that this store did not make; -EMSGSIZE if the first key of the page
+ * matching steps, so a policy with many patterns makes pages shorter. A pattern that is not UTF-8
+ * matches nothing. Returns 0; -EINVAL for an empty or invalid pattern (base/glob.h) or a token that
+ * this store did not make; -EMSGSIZE if the first key of the page
  * does not fit into the reply; or -ENOMEM.
  */
 int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,

@@ -22,7 +22,8 @@ enum policy_outcome {
         POLICY_DONE,
         POLICY_EMPTY, /* an empty client id, user name or key */
         POLICY_NOT_UTF8,
-        POLICY_OPEN_CLASS,           /* a '[' without ']' */
+        POLICY_OPEN_CLASS,           /* GLOB_OPEN_CLASS */
+        POLICY_MISPLACED_STARS,      /* GLOB_MISPLACED_STARS */
         POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' */
         POLICY_UNKNOWN_PLACEHOLDER,  /* a {word} other than {client} and {user} */
         POLICY_TOO_MANY_PLACEHOLDERS,

@@ -96,16 +96,27 @@ static struct slice literal_prefix(const struct policy_part *part) {
         return prefix;
 }
 
-/* The part's text after the last wildcard or class. */
+/*
+ * The part's text after the last wildcard or class, and after a slash that follows a star: two stars
+ * may match without their slash.
+ */
 static struct slice literal_suffix(const struct policy_part *part) {
-        struct slice suffix = part->text;
+        struct slice text = part->text, suffix = text;
 
-        if (part->kind == PART_PATTERN)
-                for (size_t i = 0; i < part->text.length; i++)
-                        if (memchr("*?]", part->text.data[i], 3))
-                                suffix =
-                                        (struct slice){ part->text.data + i + 1, part->text.length - i - 1 };
+        for (size_t i = 0; i < text.length && part->kind == PART_PATTERN; i++)
+                if (memchr("*?]", text.data[i], 3) ||
+                    (i > 0 && text.data[i] == '/' && text.data[i - 1] == '*'))
+                        suffix = slice_skip(text, i + 1);
         return suffix;
+}
+
+/* Check the wildcards of a pattern. Its classes are closed. */
+static enum policy_outcome check_stars(const struct policy_keys *keys) {
+        struct glob_part parts[POLICY_PARTS_MAX];
+
+        for (size_t i = 0; i < keys->n_parts; i++)
+                parts[i] = (struct glob_part){ keys->parts[i].text, keys->parts[i].kind != PART_PATTERN };
+        return glob_check_parts(parts, keys->n_parts) == GLOB_VALID ? POLICY_DONE : POLICY_MISPLACED_STARS;
 }
 
 enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys_kind kind) {
@@ -120,6 +131,8 @@ enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys
                 if (!slice_is_utf8(keys->text))
                         return POLICY_NOT_UTF8;
                 outcome = find_parts(keys, kind == POLICY_PATTERN);
+                if (outcome == POLICY_DONE)
+                        outcome = check_stars(keys);
                 if (outcome != POLICY_DONE)
                         return outcome;
         }

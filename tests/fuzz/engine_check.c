@@ -139,7 +139,7 @@ static void compare_effects(const struct effects *effects, struct effects_mark b
 static bool is_listed(const struct model_key *key, const struct request *request, struct now now) {
         uint64_t budget = UINT64_MAX;
 
-        return key->deadline_ns > now.mono_ns && slice_is_utf8(key->key) &&
+        return key->deadline_ns > now.mono_ns && slice_is_utf8(key->key) && slice_is_utf8(request->key) &&
                glob_match(request->key, key->key, &budget);
 }
 

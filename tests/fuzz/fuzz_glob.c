@@ -1,12 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Patterns, compared with a nondeterministic matcher over code points. */
+/*
+ * Patterns, compared with a nondeterministic matcher over code points. glob_crate.sh compares them
+ * with the Rust crate `glob`.
+ */
 
+#include "base/cleanup.h"
 #include "base/glob.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/naive_glob.h"
 
 #define LENGTH_MAX 200
+#define SHORT      7
+
+/* Bytes below a blank stand for parts of patterns, so that many generated patterns are valid. */
+static const char *const parts[' '] = {
+        "*",
+        "*",
+        "?",
+        "**",
+        "**/",
+        "/**/",
+        "/**",
+        "/",
+        "/",
+        "a/",
+        "/b",
+        "a",
+        "a",
+        "b",
+        "[a-b]",
+        "[!a]",
+        "[*]",
+        "[/]",
+        "[!/]",
+        "[^a]",
+        "***",
+        "[",
+        "ab",
+        "a/b",
+        "/a/",
+        "//",
+        "]",
+        "[]a]",
+        ".",
+        "\xC3\xA4",
+        "[\xC3\xA4-\xCF\x80]",
+        "[!]a]",
+};
+
+static void append_parts(struct buf *text, struct slice input, size_t n_max) {
+        for (size_t i = 0; i < input.length && i < n_max; i++)
+                if (input.data[i] < ' ')
+                        buf_append_string(text, parts[input.data[i]]);
+                else
+                        buf_append(text, &input.data[i], 1);
+}
 
 /* Validate UTF-8 by decoding code points, not by tables of valid sequences. */
 static bool decode_one(struct slice *text, uint32_t *ret_point) {
@@ -51,30 +100,46 @@ static void match_with_budget(struct slice pattern, struct slice text, uint64_t 
         ASSERT(result == matches || (!result && left == 0));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct slice input = { data, size };
-        uint64_t few = input_byte(&input), budget = UINT64_MAX;
-        struct slice text = input_text(&input), pattern = input;
+static void compare(struct slice pattern, struct slice text, uint64_t few) {
+        uint64_t budget = UINT64_MAX;
         struct characters pattern_characters, text_characters;
-        bool result;
+        bool is_valid = glob_check(pattern) == GLOB_VALID, result;
 
         if (text.length > LENGTH_MAX || pattern.length > LENGTH_MAX) {
                 uint64_t before = budget = 4 * (uint64_t)(pattern.length + 1) * (text.length + 1);
 
-                glob_match(pattern, text, &budget);
-                ASSERT(budget > 0 && budget < before);
-                return 0;
+                if (is_valid)
+                        glob_match(pattern, text, &budget);
+                ASSERT(budget > 0 && (budget < before || !is_valid));
+                return;
         }
 
+        if (decode(pattern, &pattern_characters))
+                ASSERT(is_valid == naive_glob_is_valid(&pattern_characters));
+        if (!is_valid)
+                return;
         result = glob_match(pattern, text, &budget);
         match_with_budget(pattern, text, few, result);
 
         if (!decode(text, &text_characters)) {
                 ASSERT(!slice_is_utf8(text));
-                return 0;
+                return;
         }
         ASSERT(slice_is_utf8(text));
         if (decode(pattern, &pattern_characters))
                 ASSERT(result == naive_glob_matches(&pattern_characters, &text_characters));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        CLEANUP(buf_deinit) struct buf pattern = { 0 }, text = { 0 };
+        struct slice input = { data, size };
+        uint64_t few = input_byte(&input);
+
+        size_t n_max = few % 2 ? SIZE_MAX : SHORT; /* a long pattern is hardly ever valid */
+
+        append_parts(&text, input_text(&input), n_max);
+        append_parts(&pattern, input, n_max);
+        ASSERT(!buf_failed(&pattern) && !buf_failed(&text));
+        compare(buf_slice(&pattern), buf_slice(&text), few);
         return 0;
 }

@@ -63,7 +63,9 @@ GLOB = numbered(
     glob(b"[!]a]", b"b"), glob(b"[a-]", b"-"), glob(b"[abc", b"[abc"), glob(b"[*]", b"*"), glob(b"[\xc3\xa0-\xe2\x82\xac]", b"\xcf\x80"),
     glob(b"*a*a*a*a*b", b"aaaaaaaaaaaaa"), glob(b"*a*a*a*a*b", b"aaaaaaaaaaaaa", 3), glob(b"", b""), glob(b"a", b""),
     glob(b"\xff*", b"\xffa"), glob(b"?", b"\xf0\x9f\x98\x80"), glob(b"[c-a]", b"b"), glob(b"[!", b"[!"), glob(b"[", b"["),
-    glob(b"*" * 60 + b"[a", b"a" * 100),
+    glob(b"*" * 60 + b"[a", b"a" * 100), glob(b"a/**/b", b"a/x/b"), glob(b"**/b", b"b"), glob(b"a/**", b"a/b"), glob(b"**/*b", b"a/b"),
+    glob(b"a/**b", b"a/b"), glob(b"a**", b"a"), glob(b"***", b"a"), glob(b"*a" * 60 + b"b", b"a" * 100),
+    glob(b"**/a/" * 30 + b"b", b"a/" * 50),
 )
 
 TOPICS = numbered(

@@ -2,6 +2,7 @@
 
 #include "fuzz/model.h"
 
+#include "base/glob.h"
 #include "protocol/topics.h"
 
 struct model_key *model_find(struct model *model, struct slice key) {
@@ -201,6 +202,11 @@ static void do_get(struct model *model, const struct request *request, struct no
                 effects->expires_in_ms = (key->deadline_ns - now.mono_ns + 999999) / 1000000;
 }
 
+static bool is_valid_scan(const struct request *request) {
+        return !request->value.data &&
+               (!slice_is_utf8(request->key) || glob_check(request->key) == GLOB_VALID);
+}
+
 static void execute(struct model *model, const struct request *request, struct now now,
                     struct model_effects *effects) {
         struct version last = model->clock;
@@ -229,7 +235,7 @@ static void execute(struct model *model, const struct request *request, struct n
         else if (request->verb == VERB_KEYNOTIFY)
                 model_keynotify(model, request, now, effects);
         else if (request->verb == VERB_SCAN) /* the harness checks the page */
-                model_reply(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
+                model_reply(effects, is_valid_scan(request) ? OUTCOME_PAGE : OUTCOME_SYNTAX_ERROR, NULL);
         else
                 do_delete(model, request, effects);
 }

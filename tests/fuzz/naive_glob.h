@@ -21,7 +21,11 @@ struct characters {
         size_t n;                        /* without the 0 */
 };
 
+/* Return whether each class is closed, and two stars stand alone between slashes. */
+bool naive_glob_is_valid(const struct characters *pattern);
+
 /* Return the end of the class that begins at pattern->points[at], or 0 if it has none. */
 size_t naive_class_end(const struct characters *pattern, size_t at);
 
+/* The pattern must be valid. */
 bool naive_glob_matches(const struct characters *pattern, const struct characters *text);

@@ -129,7 +129,8 @@ static bool expand(const struct model_line *line, const struct request_origin *o
                         end++;
                 append(ret_expanded, part(text, at, end), !is_pattern(line));
         }
-        return text.length > 0 && n_placeholders <= POLICY_PLACEHOLDERS_MAX;
+        return text.length > 0 && n_placeholders <= POLICY_PLACEHOLDERS_MAX &&
+               naive_glob_is_valid(ret_expanded);
 }
 
 static bool is_valid(const struct model_line *line) {

@@ -168,6 +168,7 @@ def test_each_run_has_a_new_client_id():
     (["scan", "a[[]b[]"], "a[[]b[]: ']' is missing after '['"),
     (["export", "[!"], "[!: ']' is missing after '['"),
     (["del", "--pattern", "[a"], "[a: ']' is missing after '['"),
+    (["scan", "a**"], "a**: ** must stand alone between slashes"),
     (["bogus", "--help"], "bogus"),
     (["help", "bogus"], "bogus"),
     (["set", "key"], "set"),

@@ -17,6 +17,9 @@
 
 _Static_assert(sizeof(TWO_HUNDRED_AND_FIFTY_SEVEN) == 258, "one more than a node id may have");
 
+#define PATTERN_EXPECTED                                                                                    \
+        "a UTF-8 pattern with ']' after each '[', and with ** only between slashes, was expected"
+
 static const struct {
         const char *name;
         const char *arguments[4];
@@ -214,7 +217,13 @@ static const struct {
           "\"base64:x\"; see --help\n" },
         { "an empty pattern",
           { "--persist-pattern=" },
-          "statestored: --persist-pattern=: a pattern was expected, not \"\"; see --help\n" },
+          "statestored: --persist-pattern=: " PATTERN_EXPECTED ", not \"\"; see --help\n" },
+        { "an invalid pattern",
+          { "--persist-pattern=a**" },
+          "statestored: --persist-pattern=a**: " PATTERN_EXPECTED ", not \"a**\"; see --help\n" },
+        { "a pattern that is not UTF-8",
+          { "--persist-pattern=\xFF*" },
+          "statestored: --persist-pattern=\\xFF*: " PATTERN_EXPECTED ", not \"\\xFF*\"; see --help\n" },
         { "a property without a value",
           { "--persist-property=keep" },
           "statestored: --persist-property=keep: NAME=VALUE or off was expected, not \"keep\"; see "
