@@ -40,7 +40,12 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_EMPTY] = "a value was expected",
         [POLICY_NOT_UTF8] = "UTF-8 was expected; for other keys use binary = BASE64",
         [POLICY_PLACEHOLDER_IN_CLASS] = "{client} and {user} cannot stand inside brackets",
-        [POLICY_UNKNOWN_PLACEHOLDER] = "{client} or {user} was expected; in a pattern write [{] for a brace",
+        [POLICY_ATTRIBUTE_PLACEHOLDER] = "attributes of clients are not known here: write {client} or "
+                                         "{user}, or a rule with client = ID "
+                                         "or user = NAME for each client that has the attribute",
+        [POLICY_UNKNOWN_PLACEHOLDER] = "{client} or {user} was expected; for the character '{' write [{] in "
+                                       "a pattern, or the key as "
+                                       "binary = BASE64",
         [POLICY_TOO_MANY_PLACEHOLDERS] = "{client} and {user} were expected at most four times",
         [POLICY_TOO_MANY] = "the policy is too large",
 };

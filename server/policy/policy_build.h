@@ -22,10 +22,11 @@ enum policy_outcome {
         POLICY_DONE,
         POLICY_EMPTY, /* an empty client id, user name or key */
         POLICY_NOT_UTF8,
-        POLICY_OPEN_CLASS,           /* GLOB_OPEN_CLASS */
-        POLICY_MISPLACED_STARS,      /* GLOB_MISPLACED_STARS */
-        POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' */
-        POLICY_UNKNOWN_PLACEHOLDER,  /* a {word} other than {client} and {user} */
+        POLICY_OPEN_CLASS,            /* GLOB_OPEN_CLASS */
+        POLICY_MISPLACED_STARS,       /* GLOB_MISPLACED_STARS */
+        POLICY_PLACEHOLDER_IN_CLASS,  /* a placeholder between '[' and ']' */
+        POLICY_ATTRIBUTE_PLACEHOLDER, /* {principal.attributes.X} */
+        POLICY_UNKNOWN_PLACEHOLDER,   /* other text in braces that looks like a placeholder */
         POLICY_TOO_MANY_PLACEHOLDERS,
         POLICY_TOO_MANY, /* a limit above is exceeded, other than POLICY_PLACEHOLDERS_MAX */
         N_POLICY_OUTCOMES,
@@ -58,7 +59,10 @@ enum policy_keys_kind {
 
 /*
  * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by
- * the origin's client id and user name; wildcard characters in these values have no meaning. Keys
+ * the origin's client id and user name; wildcard characters in these values have no meaning.
+ * {principal.clientId} and {principal.username} are the spellings of Azure IoT Operations for them.
+ * Other text in braces is refused if it has only letters, blanks and "_-.", or if it begins with
+ * "{principal". A key with such a text is written with [{] in a pattern, or as POLICY_BINARY. Keys
  * with {client} grant nothing if the origin has no client id, or one that is not UTF-8. The same
  * holds for {user} and the user name. line: the line number for policy_location(). The text is
  * copied.

@@ -11,7 +11,9 @@ static const struct placeholder {
         enum policy_part_kind part;
 } placeholders[] = {
         { SLICE_LITERAL("{client}"), PART_CLIENT },
+        { SLICE_LITERAL("{principal.clientId}"), PART_CLIENT },
         { SLICE_LITERAL("{user}"), PART_USER },
+        { SLICE_LITERAL("{principal.username}"), PART_USER },
 };
 
 static const struct placeholder *placeholder_at(struct slice text) {
@@ -21,19 +23,36 @@ static const struct placeholder *placeholder_at(struct slice text) {
         return NULL;
 }
 
-/* Return whether text begins with {word}: probably a misspelled placeholder. */
+static bool is_letter(uint8_t byte) {
+        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+/*
+ * Return whether text begins with words in braces, such as {clientid}: probably a placeholder that
+ * this store does not have. JSON and numbers in braces are no words.
+ */
 static bool looks_like_placeholder(struct slice text) {
+        bool has_letter = false;
         size_t at = 1;
 
-        while (at < text.length && ((text.data[at] >= 'a' && text.data[at] <= 'z') || text.data[at] == '_' ||
-                                    text.data[at] == '-' || (text.data[at] >= 'A' && text.data[at] <= 'Z')))
-                at++;
-        return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
+        if (text.data[0] != '{')
+                return false;
+        for (; at < text.length && (is_letter(text.data[at]) || memchr("_-. ", text.data[at], 4)); at++)
+                has_letter |= is_letter(text.data[at]);
+        return (has_letter && at < text.length && text.data[at] == '}') ||
+               slice_starts_with(text, SLICE_LITERAL("{principal"));
+}
+
+/* The text begins with no placeholder. */
+static enum policy_outcome check_braces(struct slice text) {
+        if (slice_starts_with(text, SLICE_LITERAL("{principal.attributes")))
+                return POLICY_ATTRIBUTE_PLACEHOLDER;
+        return looks_like_placeholder(text) ? POLICY_UNKNOWN_PLACEHOLDER : POLICY_DONE;
 }
 
 static bool has_placeholder(struct slice text) {
         for (; text.length > 0; text = slice_skip(text, 1))
-                if (placeholder_at(text))
+                if (placeholder_at(text) || slice_starts_with(text, SLICE_LITERAL("{principal")))
                         return true;
         return false;
 }
@@ -48,7 +67,7 @@ static void policy_keys_add_text(struct policy_keys *keys, struct slice text, bo
 static enum policy_outcome measure_item(struct slice text, bool is_pattern, size_t *ret_length) {
         *ret_length = 1;
         if (!is_pattern || text.data[0] != '[')
-                return looks_like_placeholder(text) ? POLICY_UNKNOWN_PLACEHOLDER : POLICY_DONE;
+                return check_braces(text);
 
         *ret_length = glob_class_length(text);
         if (*ret_length == 0)

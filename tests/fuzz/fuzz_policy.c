@@ -44,8 +44,8 @@ static const char *const snippets[' '] = {
         [25] = "\xC3\xA4",
         [26] = "/",
         [27] = "YWI=",
-        [28] = "[",
-        [29] = "{",
+        [28] = "**",
+        [29] = "{principal.clientId}",
         [30] = "-",
         [31] = "\n# none\n",
 };

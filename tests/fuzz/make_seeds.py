@@ -121,6 +121,8 @@ POLICY = numbered(
         b"pattern = a ;b", b"string = a\t; b", b"pattern = a;b", b"string = a\x7f", b"string = a\n~ string = b", b"access = read\nstring = b",
         b"client = *", b"string = b\n[a]\naccess = read\nany = yes\nstring = b", b"pattern = [{user}]", b"string = [{user}]",
         b"pattern = {users}", b"pattern = [{]users}", b"string = {user}" + b"{client}" * 4, b"string = \xff", b"binary = /w==",
+        b"pattern = {principal.clientId}/**/x", b"string = {principal.username}", b"pattern = {principal.attributes.a}/*",
+        b"pattern = {client}**", b"pattern = a/**b", b"pattern = [{principal.clientId}]", b"string = { client }", b'string = {"a":1}',
         b"string = " + b"x" * 189, b"string = " + b"x" * 191, b"string", b"= b", b"string : b\n[b] ;", b"string = b\n[" + b"b" * 50 + b"]")),
     policy(b"\xef\xbb\xbf[a]\r\naccess = read\r\nany = yes\r\nstring = b\r\n", question(0, b"", b"", b"b")),
 )

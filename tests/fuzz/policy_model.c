@@ -50,13 +50,39 @@ static bool is_principal(const struct model_line *line) {
         return IS(line->name, "any") || IS(line->name, "client") || IS(line->name, "user");
 }
 
-/* Parse {word} at the beginning of the text. */
+/* Parse words in braces at the beginning of the text. */
 static bool is_in_braces(struct slice text) {
-        size_t at = 1;
+        size_t length = 0, n_letters = 0;
+        const char *words = (const char *)text.data + 1;
 
-        while (at < text.length && (isalpha(text.data[at]) || text.data[at] == '_' || text.data[at] == '-'))
-                at++;
-        return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
+        if (slice_starts_with(text, SLICE_LITERAL("{principal")))
+                return true;
+        for (; 1 + length < text.length &&
+               strchr("_-. abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", words[length] ?: '{');
+             length++)
+                n_letters += isalpha(words[length]) != 0;
+        return text.data[0] == '{' && n_letters > 0 && 1 + length < text.length && words[length] == '}';
+}
+
+/*
+ * The variable at the beginning of the text. Returns its length, or 0 if there is none. *ret_name:
+ * its value.
+ */
+static size_t variable_at(struct slice text, const struct request_origin *origin, struct slice *ret_name) {
+        const struct {
+                const char *text;
+                struct slice name;
+        } variables[] = { { "{client}", origin->client },
+                          { "{principal.clientId}", origin->client },
+                          { "{user}", origin->user },
+                          { "{principal.username}", origin->user } };
+
+        for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+                if (slice_starts_with(text, slice_from_string(variables[i].text))) {
+                        *ret_name = variables[i].name;
+                        return strlen(variables[i].text);
+                }
+        return 0;
 }
 
 /*
@@ -93,7 +119,8 @@ static size_t item_end(struct slice text, size_t at) {
         for (end++; end < text.length && text.data[end] != ']';)
                 end++;
         if (end >= text.length || contains(part(text, at, end), SLICE_LITERAL("{client}")) ||
-            contains(part(text, at, end), SLICE_LITERAL("{user}")))
+            contains(part(text, at, end), SLICE_LITERAL("{user}")) ||
+            contains(part(text, at, end), SLICE_LITERAL("{principal")))
                 return 0;
         return end + 1;
 }
@@ -111,12 +138,12 @@ static bool expand(const struct model_line *line, const struct request_origin *o
         *ret_is_known = true;
         for (size_t at = 0, end; at < text.length; at = end) {
                 struct slice rest = part(text, at, text.length);
-                bool is_client = slice_starts_with(rest, SLICE_LITERAL("{client}"));
+                size_t length;
+                struct slice name;
 
-                if (is_client || slice_starts_with(rest, SLICE_LITERAL("{user}"))) {
-                        struct slice name = is_client ? origin->client : origin->user;
-
-                        end = at + strlen(is_client ? "{client}" : "{user}");
+                length = variable_at(rest, origin, &name);
+                if (length > 0) {
+                        end = at + length;
                         *ret_is_known &= name.length > 0 && slice_is_utf8(name);
                         append(ret_expanded, name, true);
                         n_placeholders++;

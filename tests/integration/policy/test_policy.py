@@ -205,7 +205,8 @@ def test_check_config_reports_every_error(tmp_path):
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [
         f"statestored: {policy}:2: read, write or readwrite was expected",
-        f"statestored: {policy}:4: {{client}} or {{user}} was expected; in a pattern write [{{] for a brace"]
+        f"statestored: {policy}:4: {{client}} or {{user}} was expected; for the character '{{' write [{{] in a "
+        "pattern, or the key as binary = BASE64"]
 
 
 @pytest.mark.parametrize("question, code, said", [

@@ -75,7 +75,7 @@ static const struct {
         { "a comment after the name of a rule", "[rule] ;\n",
           ":1: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n" },
         { "indentation by a vertical tab", "[rule]\n" ONE_RULE "\vpattern = [\n",
-          ":5: ']' is missing; write [[] for a bracket\n" },
+          ":5: ']' is missing after '['; write [[] for the character '['\n" },
         { "no section", "access = read\n", ":1: [RULE] was expected before this line\n" },
         { "an empty rule", "\n[rule]\n",
           ":2: the rule grants nothing: access = read, write or readwrite was expected\n"
@@ -109,7 +109,12 @@ static const struct {
         { "a placeholder in a class", "[rule]\n" ONE_RULE "pattern = [{user}]\n",
           ":5: {client} and {user} cannot stand inside brackets\n" },
         { "an unknown placeholder", "[rule]\n" ONE_RULE "string = {id}\n",
-          ":5: {client} or {user} was expected; in a pattern write [{] for a brace\n" },
+          ":5: {client} or {user} was expected; for the character '{' write [{] in a pattern, or the key as "
+          "binary = BASE64\n" },
+        { "an attribute of Azure IoT Operations",
+          "[rule]\n" ONE_RULE "pattern = {principal.attributes.a}/*\n",
+          ":5: attributes of clients are not known here: write {client} or {user}, or a rule with client = "
+          "ID or user = NAME for each client that has the attribute\n" },
         { "too many placeholders", "[rule]\n" ONE_RULE "string = {user}{user}{user}{user}{user}\n",
           ":5: {client} and {user} were expected at most four times\n" },
         { "not UTF-8", "[rule]\n" ONE_RULE "string = \xFF\n", ":5: UTF-8 was expected\n" },
