@@ -72,8 +72,6 @@ static int open_state(const struct server *server, struct state **ret_state, str
         struct state_header header;
         int r, last_end;
 
-        random_fill(&engine.table_key, sizeof(engine.table_key));
-        random_fill(&engine.token_key, sizeof(engine.token_key));
         if (!config_stores_data(&server->config)) {
                 log_info("statestored " STATESTORED_VERSION ": keys are in memory only");
                 state_header_init(&header);

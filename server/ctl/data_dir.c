@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/input.h"
@@ -50,7 +49,6 @@ static enum exit_code data_dir_open(struct data_dir *directory, const char *name
         };
 
         directory->now = (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
-        random_fill(&config.table_key, sizeof(config.table_key));
         if (storage_sqlite_open(&directory->storage, name) < 0 ||
             storage_load_state(&directory->state, directory->storage, &config, directory->now) < 0)
                 return EXIT_STORE_ERROR;

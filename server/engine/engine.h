@@ -43,9 +43,8 @@ struct engine_config {
         struct slice node_id; /* of the store's versions; copied; must satisfy hlc_node_is_valid() */
 
         /*
-         * Random secrets, one for each purpose. Draw the first two at every start and never store
-         * them. Store the digest key with the remembered replies: their digests must match after a
-         * restart.
+         * Random secrets, one for each purpose. Store them with the data: tokens of SCAN, which are
+         * positions in a hash table, and digests of remembered replies must match after a restart.
          */
         struct hash_key table_key;  /* hash tables */
         struct token_key token_key; /* SCAN tokens */

@@ -6,10 +6,11 @@
 #include "policy/policy.h"
 
 /*
- * List keys in pages (PROTOCOL.md "Listing keys"). Pages follow the order of the keys' hashes,
- * which never changes. Therefore a key that exists throughout is listed exactly once, even if other
- * keys are set or deleted meanwhile. Exception: of two keys with the same 64-bit hash, the first
- * may be listed twice; clients cannot find such keys without the table key.
+ * List keys in pages (PROTOCOL.md "Listing keys"). Pages follow the order of the keys' hashes. It
+ * never changes: the table key is stored with the data. Therefore a key that exists throughout is
+ * listed exactly once, even if other keys are set or deleted meanwhile, or the store restarts.
+ * Exception: of two keys with the same 64-bit hash, the first may be listed twice; clients cannot
+ * find such keys without the table key.
  */
 
 /*

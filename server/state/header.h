@@ -3,6 +3,7 @@
 
 #include "engine/clock.h"
 #include "engine/hash.h"
+#include "engine/scan_token.h"
 #include "protocol/companion.h"
 
 /* What must survive and exists once. Each change set has the complete header: see state/change_set.h. */
@@ -11,6 +12,8 @@ struct state_header {
         char node_id[NODE_ID_MAX + 1];  /* in the version of each entry; not fixed while n_commits is 0 */
         struct hash_key digest_key;     /* the engine hashes requests with it to find remembered replies */
         struct hash_key row_hash_key;   /* for the rows of a storage: see storage/sqlite/rows.h */
+        struct hash_key table_key;      /* of the engine's tables: a token of SCAN is a position in them */
+        struct token_key token_key;     /* of the tokens of SCAN */
         char instance_id[33];           /* text; new for each empty store: see common/protocol/companion.h */
         struct version clock;           /* at or above every version that the engine has issued */
         bool keys_may_be_lost;          /* engine_may_lose_keys() */
@@ -21,5 +24,8 @@ struct state_header {
 /* Initialize the header of an empty store: random keys and instance id, clock 0. */
 void state_header_init(struct state_header *ret_header);
 
-/* Replace the instance id by a new random one. */
+/*
+ * Replace the instance id and the token key by new random ones: the content is that of a copy, or of
+ * an earlier time, so a token of SCAN from before would continue on other keys.
+ */
 void state_header_renew_instance(struct state_header *header);

@@ -49,6 +49,8 @@ int state_new(struct state **ret_state, const struct engine_config *config,
         if (r < 0)
                 return r;
         engine.node_id = slice_from_string(state->header.node_id);
+        engine.table_key = header->table_key;
+        engine.token_key = header->token_key;
         engine.digest_key = header->digest_key;
         r = engine_new(&state->engine, &engine);
         if (r < 0)

@@ -40,7 +40,7 @@ struct state {
 };
 
 /*
- * Create a state without content. The digest key is that of the header. The node id is that of
+ * Create a state without content. The secrets of the engine are those of the header. The node id is that of
  * config; if config has none, that of the header; if the header has none, NODE_ID_DEFAULT. Versions
  * contain the node id, so it cannot change after the first commit. The caller owns *ret_state.
  * Returns 0, -ENOMEM, or -EBADMSG if config and the header have different node ids.

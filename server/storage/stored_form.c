@@ -139,6 +139,8 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         append_bytes(buf, slice_from_string(header->node_id));
         buf_append(buf, &header->digest_key, sizeof(header->digest_key));
         buf_append(buf, &header->row_hash_key, sizeof(header->row_hash_key));
+        buf_append(buf, &header->table_key, sizeof(header->table_key));
+        buf_append(buf, &header->token_key, sizeof(header->token_key));
         append_bytes(buf, slice_from_string(header->instance_id));
         append_version(buf, header->clock);
         append_bool(buf, header->keys_may_be_lost);
@@ -155,6 +157,8 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         read_text(&reader, header.node_id, sizeof(header.node_id));
         read_fixed(&reader, &header.digest_key, sizeof(header.digest_key));
         read_fixed(&reader, &header.row_hash_key, sizeof(header.row_hash_key));
+        read_fixed(&reader, &header.table_key, sizeof(header.table_key));
+        read_fixed(&reader, &header.token_key, sizeof(header.token_key));
         read_text(&reader, header.instance_id, sizeof(header.instance_id));
         header.clock.wall_ms = (int64_t)read_uint64(&reader);
         header.clock.counter = read_uint32(&reader);

@@ -76,6 +76,7 @@ static void make_header(struct slice *input, struct buf *buf) {
                                        .instance_id = "0123456789abcdef0123456789abcdef" };
 
         stored.digest_key.bytes[0] = input_byte(input);
+        stored.token_key.box_key[0] = input_byte(input);
         stored.clock = make_version(input);
         stored.keys_may_be_lost = input_chance(input, 50);
         stored.notification_sequence = input_number(input, 7);

@@ -152,6 +152,8 @@ void disk_init(struct disk *disk, uint64_t seed, struct now now) {
         struct state_header header = { .instance_id = "instance-1" };
 
         memcpy(&header.digest_key, &seed, sizeof(seed));
+        memcpy(&header.table_key, &seed, sizeof(seed));
+        memcpy(&header.token_key, &seed, sizeof(seed));
         header.reading_ms = now.wall_ms;
         *disk = (struct disk){ .storage = { .operations = &operations }, .stored_at = now };
         ASSERT(state_new(&disk->state, &config, &header, now) == 0);

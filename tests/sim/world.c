@@ -276,8 +276,6 @@ static void world_init(struct world *world, uint64_t seed) {
                         .registration_timeout_ns = 300 * NS_PER_MS,
                 },
         };
-        memcpy(&world->engine.table_key, &seed, sizeof(seed));
-        memcpy(&world->engine.token_key, &seed, sizeof(seed));
         truth_init(&world->truth);
         truth_add_policy(&world->truth, all);
         world->broker.has_plugin = random_chance(&world->random, 60);

@@ -19,8 +19,8 @@
  * Each row has a checksum, because SQLite has none.
  */
 
-/* Versions 1 to 3 were never released. */
-#define SCHEMA_VERSION 4
+/* Versions 1 to 4 were never released. */
+#define SCHEMA_VERSION 5
 
 /*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite

@@ -3,6 +3,7 @@
 
 import pytest
 
+from support.ctl import Ctl
 from support.scan import page, pages, scan
 from support.site import kill_store
 
@@ -126,17 +127,61 @@ def test_a_token_that_the_store_did_not_issue_is_a_syntax_error(client, token):
     assert client.request("SCAN", "*", token).payload == SYNTAX
 
 
-def test_a_token_ends_with_the_process(site, tmp_path):
-    """Also with a data directory: each start draws a new secret."""
-    site.start_store("--data-dir", tmp_path / "data")
+def first_page(site):
+    """Store 4000 keys, and return a client, the keys, those of the first page, and the token of the second one."""
     client = site.connect()
-    store_all(client, {b"key-%d" % n for n in range(4000)})
-    _, token = page(client, "*")
+    keys = {b"key-%d" % n for n in range(4000)}
+    store_all(client, keys)
+    first, token = page(client, "*")
     assert token and client.request("SCAN", "*", token).payload != SYNTAX
+    return client, keys, first, token
+
+
+def test_a_scan_goes_on_after_the_store_was_killed(site, tmp_path):
+    site.start_store("--data-dir", tmp_path / "data")
+    client, keys, listed, token = first_page(site)
+
+    while token:
+        kill_store(site)
+        more, token = page(client, "*", token)
+        listed += more
+
+    assert sorted(listed) == sorted(keys)
+
+
+def test_a_token_ends_with_a_store_in_memory(site):
+    site.start_store()
+    client, _, _, token = first_page(site)
 
     kill_store(site)
 
     assert client.request("SCAN", "*", token).payload == SYNTAX
+
+
+def test_a_token_of_another_store_is_a_syntax_error(site, tmp_path):
+    site.start_store("--data-dir", tmp_path / "data")
+    client, _, _, token = first_page(site)
+
+    assert site.store.stop() == 0
+    site.store = None
+    site.start_store("--data-dir", tmp_path / "other")
+
+    assert client.request("SCAN", "*", token).payload == SYNTAX
+
+
+def test_a_token_ends_when_a_backup_is_restored(site, tmp_path):
+    run = Ctl(site.broker.port).ok
+    site.start_store("--data-dir", tmp_path / "data")
+    client, keys, _, token = first_page(site)
+    run("backup", tmp_path / "data", tmp_path / "copy.db")
+
+    assert site.store.stop() == 0
+    site.store = None
+    run("restore", tmp_path / "copy.db", tmp_path / "restored")
+    site.start_store("--data-dir", tmp_path / "restored")
+
+    assert client.request("SCAN", "*", token).payload == SYNTAX
+    assert sorted(scan(client, "*")) == sorted(keys)
 
 
 def test_a_pattern_that_is_expensive_to_match_ends_pages_early(site):

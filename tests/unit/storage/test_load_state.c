@@ -72,9 +72,9 @@ static int load_script(struct state **ret_state, struct script script, struct sl
 
 #define HEADER                                                                                              \
         {                                                                                                   \
-                .n_commits = 9, .node_id = "node", .digest_key = { { 77 } },                                \
-                .instance_id = "0123456789abcdef0123456789abcdef", .clock = { 1000, 3 },                    \
-                .notification_sequence = 7, .reading_ms = READING_MS,                                       \
+                .n_commits = 9, .node_id = "node", .digest_key = { { 77 } }, .table_key = { { 78 } },       \
+                .token_key = { { 79 }, { 80 } }, .instance_id = "0123456789abcdef0123456789abcdef",         \
+                .clock = { 1000, 3 }, .notification_sequence = 7, .reading_ms = READING_MS,                 \
         }
 
 static const struct entry_change entries[] = {
@@ -166,6 +166,10 @@ Test(load_state, takes_the_header) {
         cr_expect_eq(state->header.notification_sequence, expected.notification_sequence);
         cr_expect_arr_eq(&engine_config(state->engine)->digest_key, &expected.digest_key,
                          sizeof(expected.digest_key));
+        cr_expect_arr_eq(&engine_config(state->engine)->table_key, &expected.table_key,
+                         sizeof(expected.table_key));
+        cr_expect_arr_eq(&engine_config(state->engine)->token_key, &expected.token_key,
+                         sizeof(expected.token_key));
         cr_expect(slice_equal(engine_config(state->engine)->node_id, S("node")));
         cr_expect_not(state_needs_commit(state, now));
 }

@@ -40,7 +40,14 @@ static void check(void) {
         disk_check(&disk);
 }
 
-Test(storage, new_storage_is_empty_with_stable_digest_key_and_instance_id) {
+static void expect_same_secrets(const struct state_header *a, const struct state_header *b) {
+        cr_expect_arr_eq(&a->digest_key, &b->digest_key, sizeof(a->digest_key));
+        cr_expect_arr_eq(&a->row_hash_key, &b->row_hash_key, sizeof(a->row_hash_key));
+        cr_expect_arr_eq(&a->table_key, &b->table_key, sizeof(a->table_key));
+        cr_expect_arr_eq(&a->token_key, &b->token_key, sizeof(a->token_key));
+}
+
+Test(storage, new_storage_is_empty_with_stable_secrets_and_instance_id) {
         struct state_header first = disk.header;
 
         cr_expect_eq(disk.loaded.n_lines, 0);
@@ -48,16 +55,18 @@ Test(storage, new_storage_is_empty_with_stable_digest_key_and_instance_id) {
         cr_expect_eq(strlen(first.instance_id), sizeof(first.instance_id) - 1);
         cr_expect_eq(first.clock.wall_ms, 0);
         check();
-        cr_expect_eq(memcmp(&disk.header.digest_key, &first.digest_key, sizeof(struct hash_key)), 0);
+        expect_same_secrets(&disk.header, &first);
         cr_expect_str_eq(disk.header.instance_id, first.instance_id);
 }
 
-Test(storage, each_directory_has_its_own_digest_key_and_instance_id) {
+Test(storage, each_directory_has_its_own_secrets_and_instance_id) {
         struct disk other;
 
         disk_init(&other);
         cr_assert_eq(disk_open(&other), 0);
-        cr_expect_neq(memcmp(&other.header.digest_key, &disk.header.digest_key, sizeof(struct hash_key)), 0);
+        cr_expect_arr_neq(&other.header.digest_key, &disk.header.digest_key, sizeof(disk.header.digest_key));
+        cr_expect_arr_neq(&other.header.table_key, &disk.header.table_key, sizeof(disk.header.table_key));
+        cr_expect_arr_neq(&other.header.token_key, &disk.header.token_key, sizeof(disk.header.token_key));
         cr_expect_str_neq(other.header.instance_id, disk.header.instance_id);
         disk_deinit(&other);
 }
@@ -247,7 +256,7 @@ Test(storage, stores_every_outcome_that_is_remembered) {
 static void expect_header(const struct state_header *found, const struct state_header *expected) {
         cr_expect_eq(found->n_commits, expected->n_commits);
         cr_expect_str_eq(found->node_id, expected->node_id);
-        cr_expect_arr_eq(&found->digest_key, &expected->digest_key, sizeof(expected->digest_key));
+        expect_same_secrets(found, expected);
         cr_expect_str_eq(found->instance_id, expected->instance_id);
         cr_expect_eq(found->clock.wall_ms, expected->clock.wall_ms);
         cr_expect_eq(found->clock.counter, expected->clock.counter);
