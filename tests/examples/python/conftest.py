@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`store`: a client of an empty state store. `control`: sends the words of `statestorectl test`. One double serves all tests."""
+"""`key`: makes the keys of a test. `store`: a client. `control`: sends the words of `statestorectl test`. One double serves all
+tests, also those of several processes."""
 
 import os
 import subprocess
+import uuid
 
 import pytest
 
@@ -30,14 +32,21 @@ def statestore_url():
 
 
 @pytest.fixture
-def control(statestore_url):
+def key():
+    """The keys of the test begin with a prefix of their own, so tests that run at the same time can share the double."""
+    prefix = uuid.uuid4().hex[:8]
+    return lambda name: f"{prefix}/{name}"
+
+
+@pytest.fixture
+def control(statestore_url, key):
     """The clients connect again at once, because the tests lose connections."""
     with StateStore(statestore_url, timeout=30) as client:
         def control(*words):
             return client.ask(*words, topic="control/invoke").value
 
-        control("reset")
         yield control
+        control("reset", "key", key("*"))
 
 
 @pytest.fixture

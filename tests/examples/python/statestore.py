@@ -89,8 +89,7 @@ class Watch(_Closes):
     def close(self) -> None:
         with self._registration, suppress(StateStoreError):
             self._store._watches.discard(self)
-            if all(other.key != self.key for other in list(self._store._watches)):
-                self._store.ask("KEYNOTIFY", self.key, "STOP")
+            any(other.key == self.key for other in list(self._store._watches)) or self._store.ask("KEYNOTIFY", self.key, "STOP")
 
     def next(self, timeout: float | None = None) -> Value | None:
         """Wait for the next change. Return None after `timeout` seconds. Raise Refused if the client may not watch the key."""
@@ -131,12 +130,14 @@ class Lock(_Closes):
         self._store, self.key, self.lease, self.holder = store, key, lease, f"{store.client_id}/{uuid.uuid4().hex[:8]}"
         self._released, self.lost = threading.Event(), threading.Event()  # lost: stop what needs the lock
         give_up = time.monotonic() + timeout
-        if not self._take(give_up):
+        if not self._take():
             with store.watch(key) as changes:
-                while not self._take(give_up):  # until the key does not exist, and after a lease in any case
+                while not self._take():  # until the key does not exist, and after a lease in any case
                     until = min(give_up, time.monotonic() + lease)
                     while (change := changes.next(until - time.monotonic())) and change.value is not None:
                         pass
+                    if change is None and time.monotonic() >= give_up:
+                        raise TimeoutError(f"the lock {key!r} has another holder")
         self._thread = threading.Thread(target=self._renew, daemon=True)
         self._thread.start()
 
@@ -154,7 +155,7 @@ class Lock(_Closes):
         return self._store.delete(self.key, value=self.holder)
     close = release
 
-    def _take(self, give_up: float) -> bool:
+    def _take(self, give_up: float = inf) -> bool:
         """Take or renew. The lease counts from the moment at which the request is sent: the store's ends later."""
         sent = time.monotonic()
         version = self._store.set(self.key, self.holder, condition="NEX", expires=self.lease,
@@ -210,7 +211,7 @@ class StateStore(_Closes):
         return Watch(self, key if isinstance(key, bytes) else key.encode())
 
     def lock(self, key: str | bytes, lease: float = 10.0, timeout: float = inf) -> Lock:
-        """Wait until the lock is free and take it. Raise NoReply after `timeout` seconds, or if the store does not reply."""
+        """Wait until the lock is free and take it. Raise TimeoutError after `timeout` seconds, NoReply without a reply."""
         return Lock(self, key, lease, timeout)
 
     def ask(self, *words: Any, fence: str | None = None, timeout: float | None = None, topic: str = "command/invoke") -> Value:
@@ -226,7 +227,7 @@ class StateStore(_Closes):
             if self._closing.is_set():
                 raise StateStoreError("the client is closed")
             self._pending[properties.CorrelationData] = message, reply
-            self._mqtt and self._publish(message, reply)  # else when connected
+            self._mqtt and self._publish(message)  # else when connected
         try:
             payload, version = reply.result(timeout)
         except TimeoutError:
@@ -234,12 +235,11 @@ class StateStore(_Closes):
             raise NoReply(f"{words[0]} got no reply within {timeout:.3g} s: {self._problem}") from None
         return Value(decode(payload), version)
 
-    def _publish(self, message: tuple, reply: Future) -> None:
+    def _publish(self, message: tuple) -> None:
         """Publish a request, unless the broker would close the connection because of its length."""
         if len(message[1]) <= self._payload_max:
             return self._mqtt.publish(*message)
-        self._pending.pop(message[4].CorrelationData)
-        reply.set_exception(StateStoreError("the request is longer than the broker accepts"))
+        self._pending.pop(message[4].CorrelationData)[1].set_exception(StateStoreError("longer than the broker accepts"))
 
     def close(self) -> None:
         """Disconnect. The store ends the registrations of this client. Locks are not released: they expire."""
@@ -284,8 +284,8 @@ class StateStore(_Closes):
             return
         with self._lock:
             self._mqtt, self._problem = client, "connected"
-            for request in list(self._pending.values()):
-                self._publish(*request)
+            for message, _ in list(self._pending.values()):
+                self._publish(message)
             for watch in list(self._watches):
                 threading.Thread(target=watch._register, daemon=True).start()
 

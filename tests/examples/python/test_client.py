@@ -8,23 +8,23 @@ import pytest
 from statestore import LockLost, NoReply, Refused, StateStore, StateStoreError
 
 STEPS = {
-    "SET": (lambda store: store.set("key", "new") is not None, True),
-    "SET with a condition": (lambda store: store.set("free", "me", condition="NX") is not None, True),
-    "GET": (lambda store: store.get("key"), b"old"),
-    "DEL": (lambda store: store.delete("key"), True),
-    "VDEL": (lambda store: store.delete("key", value="old"), True),
-    "KEYNOTIFY": (lambda store: store.watch("key").next(30).value, b"old"),
+    "SET": (lambda store, key: store.set(key("key"), "new") is not None, True),
+    "SET with a condition": (lambda store, key: store.set(key("free"), "me", condition="NX") is not None, True),
+    "GET": (lambda store, key: store.get(key("key")), b"old"),
+    "DEL": (lambda store, key: store.delete(key("key")), True),
+    "VDEL": (lambda store, key: store.delete(key("key"), value="old"), True),
+    "KEYNOTIFY": (lambda store, key: store.watch(key("key")).next(30).value, b"old"),
 }
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_request_survives_a_lost_connection(store, other, control, step):
+def test_a_request_survives_a_lost_connection(store, other, control, step, key):
     """The store executes the request, and closes the connection instead of sending the reply."""
-    other.set("key", "old")
-    control("fault", "kick", "verb", step.split()[0], "count", 1)
+    other.set(key("key"), "old")
+    control("fault", "kick", "verb", step.split()[0], "key", key("*"), "count", 1)
 
     act, expected = STEPS[step]
-    assert act(store) == expected
+    assert act(store, key) == expected
     assert control("wait-for", "client", store.client_id, "verb", step.split()[0], "count", 2) == 1
 
 
@@ -34,33 +34,33 @@ def other(statestore_url, control):
         yield other
 
 
-def lose_connection(store, control):
-    control("fault", "kick", "client", store.client_id, "verb", "GET", "key", "nothing", "count", 1)
-    store.get("nothing")
+def lose_connection(store, control, key):
+    control("fault", "kick", "client", store.client_id, "verb", "GET", "key", key("nothing"), "count", 1)
+    store.get(key("nothing"))
 
 
-def test_a_watcher_learns_what_changed_while_it_was_away(store, other, control):
-    with store.watch("door") as changes:
+def test_a_watcher_learns_what_changed_while_it_was_away(store, other, control, key):
+    with store.watch(key("door")) as changes:
         assert changes.next(30).value is None
-        control("fault", "drop-notification", "key", "door")
-        other.set("door", "open")
+        control("fault", "drop-notification", "key", key("door"))
+        other.set(key("door"), "open")
 
-        lose_connection(store, control)
+        lose_connection(store, control, key)
         assert changes.next(30).value == b"open"
 
-        control("fault", "clear")
-        other.set("door", "shut")
+        control("fault", "clear", "key", key("*"))
+        other.set(key("door"), "shut")
         assert changes.next(30).value == b"shut"
 
 
-def test_a_watcher_learns_of_a_deletion_while_it_was_away(store, other, control):
-    store.set("door", "open")
-    with store.watch("door") as changes:
+def test_a_watcher_learns_of_a_deletion_while_it_was_away(store, other, control, key):
+    store.set(key("door"), "open")
+    with store.watch(key("door")) as changes:
         assert changes.next(30).value == b"open"
-        control("fault", "drop-notification", "key", "door", "count", 1)
-        other.delete("door")
+        control("fault", "drop-notification", "key", key("door"), "count", 1)
+        other.delete(key("door"))
 
-        lose_connection(store, control)
+        lose_connection(store, control, key)
         assert changes.next(30).value is None
 
 
@@ -78,7 +78,7 @@ class ObservedLock:
         self.lock.release()
 
 
-def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, control, monkeypatch):
+def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, control, monkeypatch, key):
     """When its connection is lost twice, the second registration may begin while the first one still has the reply to its GET."""
     ask, lock = store.ask, ObservedLock()
 
@@ -87,13 +87,13 @@ def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, c
         if words[0] == "GET" and threading.current_thread() is not second:
             second.start()
             assert all(lock.asked.acquire(timeout=30) for _ in range(2))
-            other.set("door", "open")
+            other.set(key("door"), "open")
         return reply
 
-    store.get("door")  # now it is connected: only watch() registers
-    with store.watch("door") as changes:
+    store.get(key("door"))  # now it is connected: only watch() registers
+    with store.watch(key("door")) as changes:
         assert changes.next(30).value is None
-        control("fault", "drop-notification", "key", "door", "count", 1)
+        control("fault", "drop-notification", "key", key("door"), "count", 1)
         second = threading.Thread(target=changes._register)
         monkeypatch.setattr(changes, "_registration", lock)
         monkeypatch.setattr(store, "ask", ask_slowly)
@@ -103,37 +103,37 @@ def test_a_watcher_learns_what_changed_while_it_registered_twice(store, other, c
         assert changes.next(30).value == b"open"
 
 
-def test_a_watcher_gets_each_change_once(store, other, control):
-    control("fault", "notify-twice", "key", "door")
-    with store.watch("door") as changes:
+def test_a_watcher_gets_each_change_once(store, other, control, key):
+    control("fault", "notify-twice", "key", key("door"))
+    with store.watch(key("door")) as changes:
         assert changes.next(30).value is None
-        other.set("door", "open")
-        other.delete("door")
+        other.set(key("door"), "open")
+        other.delete(key("door"))
         assert [changes.next(30).value for _ in range(2)] == [b"open", None]
-        lose_connection(store, control)
-        other.set("door", "shut")
+        lose_connection(store, control, key)
+        other.set(key("door"), "shut")
         assert changes.next(30).value == b"shut"
-        other.set("door", "end")
+        other.set(key("door"), "end")
         assert changes.next(30).value == b"end"
 
 
-def test_a_watch_that_is_not_permitted_raises(store, control):
-    control("fault", "error", "not authorized", "verb", "KEYNOTIFY")
+def test_a_watch_that_is_not_permitted_raises(store, control, key):
+    control("fault", "error", "not authorized", "verb", "KEYNOTIFY", "key", key("*"))
     with pytest.raises(Refused, match="not authorized"):
-        store.watch("door").next(30)
+        store.watch(key("door")).next(30)
 
 
-def test_a_closed_watch_ends_its_registration_unless_another_watches(store, control):
-    first, second = store.watch("door"), store.watch("door")
+def test_a_closed_watch_ends_its_registration_unless_another_watches(store, control, key):
+    first, second = store.watch(key("door")), store.watch(key("door"))
     first.close()
     assert second.next(30).value is None
-    store.set("door", "open")
+    store.set(key("door"), "open")
     assert second.next(30).value == b"open"
     second.close()
-    assert store.ask("KEYNOTIFY", "door", "STOP").value == 0
+    assert store.ask("KEYNOTIFY", key("door"), "STOP").value == 0
 
 
-def test_a_closed_watch_is_not_registered_again(store, control, monkeypatch):
+def test_a_closed_watch_is_not_registered_again(store, control, monkeypatch, key):
     """After a lost connection, a thread registers for the key again. Here it starts only when the watch is closed."""
     starts, threads, start = threading.Event(), [], threading.Thread.start
 
@@ -143,17 +143,17 @@ def test_a_closed_watch_is_not_registered_again(store, control, monkeypatch):
             thread = threads[-1]
         start(thread)
 
-    watch = store.watch("door")
+    watch = store.watch(key("door"))
     monkeypatch.setattr(threading.Thread, "start", start_later)
-    lose_connection(store, control)
+    lose_connection(store, control, key)
     watch.close()
     starts.set()
     for thread in threads:
         thread.join()
-    assert threads and store.ask("KEYNOTIFY", "door", "STOP").value == 0
+    assert threads and store.ask("KEYNOTIFY", key("door"), "STOP").value == 0
 
 
-def test_a_registration_that_waits_is_left_to_a_newer_one(store, monkeypatch):
+def test_a_registration_that_waits_is_left_to_a_newer_one(store, monkeypatch, key):
     """Else they would queue up while the connection is lost again and again, and close() would wait for each of them."""
     ask, asked, lock = store.ask, [], ObservedLock()
 
@@ -161,8 +161,8 @@ def test_a_registration_that_waits_is_left_to_a_newer_one(store, monkeypatch):
         asked.append(words[0])
         return ask(*words)
 
-    store.get("door")  # now it is connected: only watch() registers
-    with store.watch("door") as changes:
+    store.get(key("door"))  # now it is connected: only watch() registers
+    with store.watch(key("door")) as changes:
         assert changes.next(30).value is None
         monkeypatch.setattr(store, "ask", ask_and_note)
         monkeypatch.setattr(changes, "_registration", lock)
@@ -176,14 +176,14 @@ def test_a_registration_that_waits_is_left_to_a_newer_one(store, monkeypatch):
         assert asked == ["KEYNOTIFY", "GET"]
 
 
-def test_a_closed_client_refuses_requests(statestore_url, control):
+def test_a_closed_client_refuses_requests(statestore_url, control, key):
     with StateStore(statestore_url) as store:
-        control("fault", "no-answer", "verb", "GET")
+        control("fault", "no-answer", "verb", "GET", "key", key("*"))
         errors = []
 
         def get():
             try:
-                store.get("key")
+                store.get(key("key"))
             except StateStoreError as error:
                 errors.append(str(error))
 
@@ -193,26 +193,27 @@ def test_a_closed_client_refuses_requests(statestore_url, control):
     waiting.join()
     assert errors == ["the client is closed"]
     with pytest.raises(StateStoreError, match="closed"):
-        store.get("key")
+        store.get(key("key"))
 
 
-def test_a_lock_is_released_and_taken_by_the_next(store, other):
-    with store.lock("lock") as lock:
-        assert store.get("lock") == lock.holder.encode()
-        with pytest.raises(NoReply):
-            other.lock("lock", timeout=0.1)
-    with other.lock("lock") as lock:
-        assert other.get("lock") == lock.holder.encode()
-    assert other.get("lock") is None
+def test_a_lock_is_released_and_taken_by_the_next(store, other, key):
+    with store.lock(key("lock")) as lock:
+        assert store.get(key("lock")) == lock.holder.encode()
+        for timeout in 0, 0.1:
+            with pytest.raises(TimeoutError, match="another holder"):
+                other.lock(key("lock"), timeout=timeout)
+    with other.lock(key("lock")) as lock:
+        assert other.get(key("lock")) == lock.holder.encode()
+    assert other.get(key("lock")) is None
 
 
-def test_a_waiting_client_is_woken_although_its_connection_was_lost(store, other, control):
-    lock = store.lock("lock", lease=60)
+def test_a_waiting_client_is_woken_although_its_connection_was_lost(store, other, control, key):
+    lock = store.lock(key("lock"), lease=60)
     tokens = []
-    waiting = threading.Thread(target=lambda: tokens.append(other.lock("lock", lease=60).token))
+    waiting = threading.Thread(target=lambda: tokens.append(other.lock(key("lock"), lease=60).token))
     waiting.start()
-    control("wait-for", "client", other.client_id, "verb", "GET", "key", "lock")
-    lose_connection(other, control)
+    control("wait-for", "client", other.client_id, "verb", "GET", "key", key("lock"))
+    lose_connection(other, control, key)
 
     assert lock.release()
     waiting.join()
@@ -220,66 +221,66 @@ def test_a_waiting_client_is_woken_although_its_connection_was_lost(store, other
 
 
 @pytest.mark.parametrize("verb", ["SET", "VDEL"])
-def test_a_lock_survives_a_connection_lost_while_it_is_taken_or_released(store, control, verb):
-    control("fault", "kick", "verb", verb, "key", "lock", "count", 1)
-    lock = store.lock("lock")
+def test_a_lock_survives_a_connection_lost_while_it_is_taken_or_released(store, control, verb, key):
+    control("fault", "kick", "verb", verb, "key", key("lock"), "count", 1)
+    lock = store.lock(key("lock"))
     assert lock.token
     assert lock.release()
-    assert store.get("lock") is None
+    assert store.get(key("lock")) is None
 
 
-def test_a_lock_is_renewed_although_the_connection_is_lost(store, control):
-    with store.lock("lock", lease=9) as lock:
+def test_a_lock_is_renewed_although_the_connection_is_lost(store, control, key):
+    with store.lock(key("lock"), lease=9) as lock:
         first = lock.token
-        control("fault", "kick", "client", store.client_id, "verb", "SET", "key", "lock", "count", 1)
-        control("wait-for", "client", store.client_id, "verb", "SET", "key", "lock", "count", 3, "timeout", "30s")
+        control("fault", "kick", "client", store.client_id, "verb", "SET", "key", key("lock"), "count", 1)
+        control("wait-for", "client", store.client_id, "verb", "SET", "key", key("lock"), "count", 3, "timeout", "30s")
         while lock.token == first:  # the thread that renews may not have taken the reply yet
-            store.get("nothing")
+            store.get(key("nothing"))
 
 
-def test_a_lock_that_is_not_renewed_is_lost_before_its_lease_ends(store, other, control):
-    lock = store.lock("lock", lease=5)
-    control("fault", "no-answer", "client", store.client_id, "verb", "SET", "key", "lock")
+def test_a_lock_that_is_not_renewed_is_lost_before_its_lease_ends(store, other, control, key):
+    lock = store.lock(key("lock"), lease=5)
+    control("fault", "no-answer", "client", store.client_id, "verb", "SET", "key", key("lock"))
     assert lock.lost.wait(30)
     with pytest.raises(LockLost):
         lock.token
 
 
-def test_a_lock_that_another_took_is_lost(store, other):
-    lock = store.lock("lock", lease=5)
-    other.set("lock", "another", expires=60)
+def test_a_lock_that_another_took_is_lost(store, other, key):
+    lock = store.lock(key("lock"), lease=5)
+    other.set(key("lock"), "another", expires=60)
     assert lock.lost.wait(30)
     assert not lock.release()
 
 
-def test_the_store_refuses_the_writes_of_a_former_holder(store, other):
-    lock = store.lock("lock", lease=60)
+def test_the_store_refuses_the_writes_of_a_former_holder(store, other, key):
+    lock = store.lock(key("lock"), lease=60)
     old = lock.token
-    store.set("counter", "1", fence=old)
+    store.set(key("counter"), "1", fence=old)
     assert lock.release()
 
-    with other.lock("lock", lease=60) as lock:
-        other.set("counter", "2", fence=lock.token)
+    with other.lock(key("lock"), lease=60) as lock:
+        other.set(key("counter"), "2", fence=lock.token)
         with pytest.raises(Refused, match="lower version"):
-            store.set("counter", "3", fence=old)
+            store.set(key("counter"), "3", fence=old)
         with pytest.raises(Refused, match="required"):
-            store.set("counter", "3")
-    assert store.get("counter") == b"2"
+            store.set(key("counter"), "3")
+    assert store.get(key("counter")) == b"2"
 
 
 @pytest.mark.parametrize("wrong", [None, {"x": 1}, ["x"]])
-def test_a_value_that_is_neither_text_nor_number_is_not_stored(store, wrong):
+def test_a_value_that_is_neither_text_nor_number_is_not_stored(store, wrong, key):
     with pytest.raises(TypeError):
-        store.set("key", wrong)
+        store.set(key("key"), wrong)
     with pytest.raises(TypeError):
         store.get(wrong)
-    assert store.get("key") is None
+    assert store.get(key("key")) is None
 
 
 @pytest.mark.parametrize("expires", [0, -1])
-def test_a_lifetime_that_is_not_positive_is_refused(store, expires):
+def test_a_lifetime_that_is_not_positive_is_refused(store, expires, key):
     with pytest.raises(Refused):
-        store.set("key", "value", expires=expires)
+        store.set(key("key"), "value", expires=expires)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:1883", "mqtt://", "http://127.0.0.1"])
@@ -288,28 +289,28 @@ def test_a_wrong_url_raises(url):
         StateStore(url)
 
 
-def test_a_url_of_tls_does_not_connect_without_tls(statestore_url):
+def test_a_url_of_tls_does_not_connect_without_tls(statestore_url, key):
     with StateStore(statestore_url.replace("mqtt:", "mqtts:"), timeout=3) as store:
         with pytest.raises(NoReply, match="EOF|SSL|reset|not connected"):
-            store.get("key")
+            store.get(key("key"))
 
 
-def test_the_error_of_a_missing_reply_does_not_blame_the_connection(store, control):
-    store.get("key")
-    control("fault", "no-answer", "client", store.client_id)
+def test_the_error_of_a_missing_reply_does_not_blame_the_connection(store, control, key):
+    store.get(key("key"))
+    control("fault", "no-answer", "client", store.client_id, "key", key("*"))
     store.timeout = 0.5
     with pytest.raises(NoReply, match=": connected$"):
-        store.get("key")
+        store.get(key("key"))
 
 
-def test_a_request_that_is_too_long_is_refused_and_delays_no_other(store):
-    store.set("key", "old")
+def test_a_request_that_is_too_long_is_refused_and_delays_no_other(store, key):
+    store.set(key("key"), "old")
     with pytest.raises(StateStoreError, match="longer than the broker accepts"):
-        store.set("key", b"x" * (17 << 20))
-    assert store.get("key") == b"old"
+        store.set(key("key"), b"x" * (17 << 20))
+    assert store.get(key("key")) == b"old"
 
 
-def test_a_request_that_is_too_long_is_refused_when_the_client_has_connected(statestore_url):
+def test_a_request_that_is_too_long_is_refused_when_the_client_has_connected(statestore_url, key):
     with StateStore(statestore_url, timeout=30) as store:
         with pytest.raises(StateStoreError, match="longer than the broker accepts"):
-            store.set("key", b"x" * (17 << 20))
+            store.set(key("key"), b"x" * (17 << 20))

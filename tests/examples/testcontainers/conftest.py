@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`store` and `control` as in ../python/conftest.py, with the store in a container. Use it with statestore.py and the tests
+"""`key`, `store` and `control` as in ../python/conftest.py, with the store in a container. Use it with statestore.py and the tests
 there."""
 
 import os
+import uuid
 
 import pytest
 from testcontainers.core.container import DockerContainer
@@ -21,13 +22,20 @@ def statestore_url():
 
 
 @pytest.fixture
-def control(statestore_url):
+def key():
+    """The keys of the test begin with a prefix of their own, so tests that run at the same time can share the double."""
+    prefix = uuid.uuid4().hex[:8]
+    return lambda name: f"{prefix}/{name}"
+
+
+@pytest.fixture
+def control(statestore_url, key):
     with StateStore(statestore_url) as client:
         def control(*words):
             return client.ask(*words, topic="control/invoke").value
 
-        control("reset")
         yield control
+        control("reset", "key", key("*"))
 
 
 @pytest.fixture

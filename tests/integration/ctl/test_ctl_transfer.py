@@ -251,11 +251,11 @@ def test_many_keys_pass_through_the_broker_in_their_order(site):
 
 
 def test_an_import_counts_what_is_imported_after_a_refused_key(site):
-    """The requests behind the refused one have already been sent."""
+    """The requests behind the refused one have already been sent. Another one that is refused is not printed."""
     site.start_store("--max-keys", "1000")
     site.connect().request("SET", "fenced", "v", ft="1:0:holder")
     written = jsonl(*({"key": str(number), "value": "v"} for number in range(100)), {"key": "fenced", "value": "v"},
-                    *({"key": str(number), "value": "v"} for number in range(100, 1000)))
+                    {"key": "fenced", "value": "w"}, *({"key": str(number), "value": "v"} for number in range(100, 1000)))
 
     result = ctl("import", "-", site=site, stdin=written)
 

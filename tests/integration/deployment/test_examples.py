@@ -41,7 +41,9 @@ def statestored_in_path(tmp_path_factory):
 # Each function returns the outcomes by test name.
 
 def run_pytest(directory, variables):
-    ended = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "--junitxml=results.xml"],
+    """Two processes share a running double."""
+    workers = ["-n", "2"] if "STATESTORE_URL" in variables else []
+    ended = run([sys.executable, "-m", "pytest", *workers, "-p", "no:cacheprovider", "--rootdir=.", "--junitxml=results.xml"],
                 directory, **variables)
     assert (directory / "results.xml").exists(), ended.stdout + ended.stderr
     cases = ElementTree.parse(directory / "results.xml").iter("testcase")
@@ -106,6 +108,24 @@ def test_an_example_starts_its_own_double(copy_of, language, surroundings):
 def test_an_example_uses_a_running_double(copy_of, double, language):
     outcomes = LANGUAGES[language].run_tests(copy_of(language), {"STATESTORE_URL": double.url})
     assert outcomes == dict.fromkeys(declared(language), "passed")
+
+
+@pytest.mark.parametrize("languages", [[], ["go"]], ids=["all", "one"])
+@pytest.mark.parametrize("failing", [None, "go"])
+def test_one_command_runs_the_tests_of_all_examples(tmp_path, monkeypatch, languages, failing):
+    """Here programs that only note their arguments stand for those of the languages."""
+    for name in "python3", "npm", "go":
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\nexit {int(name == failing)}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    ended = run(["sh", str(EXAMPLES / "run.sh"), *languages], tmp_path)
+
+    assert ended.returncode == int(failing is not None), ended.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    run_all = ["python3 -m pytest -p no:cacheprovider", "npm test", "go test -count=1 ."]
+    assert [call for call in calls if " test" in call or "pytest -p" in call] == (run_all if not languages else run_all[2:])
 
 
 def test_a_download_that_fails_has_a_reason(tmp_path, monkeypatch):
