@@ -112,20 +112,6 @@ int directory_open_file(int directory_fd, const char *name) {
         return fd;
 }
 
-static pid_t read_holder(int fd) {
-        char text[UINT64_DIGITS_MAX + 1];
-        ssize_t length = pread(fd, text, sizeof(text), 0);
-        struct slice rest;
-        uint64_t holder;
-
-        if (length <= 0 ||
-            parse_uint64(slice_split((struct slice){ (uint8_t *)text, (size_t)length }, '\n', &rest),
-                         &holder) < 0 ||
-            holder > INT32_MAX)
-                return 0;
-        return (pid_t)holder;
-}
-
 #define LOCK_TRIES 100 /* 1 s */
 
 static int take_lock(int fd, enum lock_wait wait) {
@@ -151,7 +137,7 @@ static int open_lock(const struct directory *directory) {
         return fd < 0 ? -errno : fd;
 }
 
-int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder) {
+int directory_lock(struct directory *directory, enum lock_wait wait) {
         int fd, r;
 
         fd = open_lock(directory);
@@ -162,18 +148,9 @@ int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_
 
         r = take_lock(fd, wait);
         if (r < 0) {
-                if (r == -EBUSY)
-                        *ret_holder = read_holder(fd);
                 close(fd);
                 return r;
         }
-
-        /*
-         * The process id is for messages only: continue without it, for instance if the disk is
-         * full.
-         */
-        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
-                errno = 0;
         directory->lock_fd = fd;
         return 0;
 }

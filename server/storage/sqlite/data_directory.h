@@ -11,7 +11,7 @@
  */
 
 #define DIRECTORY_DATABASE         "statestored.db"
-#define DIRECTORY_LOCK             "lock"         /* contains the process id of the owner, for messages */
+#define DIRECTORY_LOCK             "lock"         /* an empty file, for flock() */
 #define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* number of the last acknowledged commit */
 
 /*
@@ -49,10 +49,9 @@ enum lock_wait {
 
 /*
  * Lock the directory. If no file can be created in it and it has no lock file, it stays unlocked.
- * Returns 0, -EBUSY if another process holds the lock, or another -errno. After -EBUSY *ret_holder
- * is the id of that process; 0: unknown.
+ * Returns 0, -EBUSY if another process holds the lock, or another -errno.
  */
-int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder);
+int directory_lock(struct directory *directory, enum lock_wait wait);
 
 /*
  * Open a file of the directory for reading and writing; create it if it does not exist. Returns a

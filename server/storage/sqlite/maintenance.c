@@ -93,13 +93,12 @@ int storage_sqlite_find(const char *path) {
  * is logged, or -EBUSY if a store is running: the directory is open then, but not the database.
  */
 static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
-        pid_t holder;
         int r;
 
         r = find_database(directory, path);
         if (r < 0)
                 return r;
-        r = directory_lock(directory, LOCK_NO_WAIT, &holder);
+        r = directory_lock(directory, LOCK_NO_WAIT);
         if (r == -EBUSY)
                 return r;
         if (r < 0)
@@ -303,13 +302,12 @@ static int check_is_empty(const struct directory *directory) {
 
 /* Open and lock the directory, and create an empty file for the database. Logs errors. */
 static int open_to_restore(struct directory *directory, const char *path) {
-        pid_t holder;
         int r, fd;
 
         r = directory_open_or_create(directory, path);
         if (r == 0)
                 r = directory->write_error < 0 ? directory->write_error
-                                               : directory_lock(directory, LOCK_NO_WAIT, &holder);
+                                               : directory_lock(directory, LOCK_NO_WAIT);
         if (r == -EBUSY) {
                 log_error("\"%s\": a store is running there; stop it first", LOG_STRING(path));
                 return r;

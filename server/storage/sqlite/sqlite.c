@@ -335,21 +335,14 @@ static struct storage *sqlite_storage_close(struct storage *base) {
 }
 
 static int lock(struct directory *directory) {
-        pid_t holder = 0;
-        char name[32] = "another process";
-        int r;
+        int r = directory_lock(directory, LOCK_WAIT);
 
-        r = directory_lock(directory, LOCK_WAIT, &holder);
-        if (r == 0)
-                return 0;
-
-        if (holder > 0)
-                snprintf(name, sizeof(name), "process %d", (int)holder);
         if (r == -EBUSY)
-                log_error("the data directory \"%s\" is in use by %s: stop that process, or choose another "
-                          "directory",
-                          LOG_STRING(directory->path), name);
-        else
+                log_error("the data directory \"%s\" is in use by another process: stop that process, or "
+                          "choose "
+                          "another directory",
+                          LOG_STRING(directory->path));
+        else if (r < 0)
                 log_error("cannot lock the data directory \"%s\": %s%s", LOG_STRING(directory->path),
                           strerror(-r), directory_remedy(r));
         return r;

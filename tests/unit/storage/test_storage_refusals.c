@@ -435,13 +435,12 @@ Test(storage_refusals, damaged_watermark_is_ignored) {
 Test(storage_refusals, directory_locked_by_another_process) {
         struct storage *second;
         struct capture capture;
-        char *text, pid[32];
+        char *text;
 
         capture_start(&capture, STDERR_FILENO);
         cr_expect_eq(storage_sqlite_open(&second, disk.directory), -EBUSY);
         text = capture_end(&capture);
-        snprintf(pid, sizeof(pid), "process %d:", getpid());
-        cr_expect_not_null(strstr(text, pid), "%s", text);
+        cr_expect_not_null(strstr(text, "another process"), "%s", text);
         cr_expect_not_null(strstr(text, disk.directory), "%s", text);
         free(text);
 
