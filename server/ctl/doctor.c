@@ -34,6 +34,9 @@
 /* Above this Maximum Packet Size of the broker, doctor warns: large packets delay all clients. */
 #define MAX_PACKET_BYTES_HIGH (UINT32_C(4325376)) /* conf/mosquitto.conf */
 
+/* Below this Maximum Packet Size a SET of a value of 4 MiB does not pass. */
+#define MAX_PACKET_BYTES_LOW ((UINT32_C(4) << 20) + 1024)
+
 /* A message that does not arrive within this time counts as lost. */
 #define SILENCE_MS 2000
 
@@ -95,6 +98,7 @@ struct doctor {
         bool reaches_peer; /* messages to `topic` arrive at the peer */
         bool has_store;    /* the store replies */
         bool is_notified;
+        bool lacks_replies; /* at the response topic of a published client */
         unsigned n_requests, n_further_replies;
         unsigned n_findings[N_SEVERITIES];
 };
@@ -349,6 +353,11 @@ static void check_size(struct doctor *doctor) {
                 report(doctor, SEVERITY_WARN, "size",
                        "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
                        "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
+        else if (max_bytes < MAX_PACKET_BYTES_LOW)
+                report(doctor, SEVERITY_WARN, "size", "max_packet_size 4325376 in mosquitto.conf",
+                       "the broker takes packets of %" PRIu32
+                       " bytes at most: values of up to 4 MiB, as for Azure IoT Operations, do not pass",
+                       max_bytes);
         else if (max_bytes > MAX_PACKET_BYTES_HIGH)
                 report(doctor, SEVERITY_WARN, "size",
                        "max_packet_size 4325376 in mosquitto.conf, or a little more than your "
@@ -367,6 +376,8 @@ static void check_size(struct doctor *doctor) {
 }
 
 /* 5. Checks of the store */
+
+CLEANUP_FUNCTION(cleanup_session, struct session *, session_free)
 
 static enum connection_result check_store(struct doctor *doctor) {
         enum connection_result result = ask(doctor, "GET", NULL);
@@ -531,6 +542,59 @@ static void check_notifications(struct doctor *doctor) {
         ask(doctor, "DEL", NULL);
 }
 
+/*
+ * Whether a reply reaches a client with the doctor's client id at its topic of this form. *ret_session
+ * is the session, whose connection has the cause if not.
+ */
+static bool gets_reply(struct doctor *doctor, const struct topic_reply_form *form,
+                       struct session **ret_session) {
+        const struct session_config config = { .options = doctor->options, .reply_form = form };
+        struct session_request request = { .has_no_timestamp = true, .timeout_ms = SILENCE_MS };
+
+        if (session_new(ret_session, &config) < 0)
+                return false;
+        session_request_add_string(&request, "GET");
+        session_request_add(&request, buf_slice(&doctor->key));
+        return broker_connection_open(session_connection(*ret_session)) == CONNECTION_OK &&
+               session_request(*ret_session, &request, &doctor->reply) == CONNECTION_OK;
+}
+
+static void check_reply_form(struct doctor *doctor, const struct topic_reply_form *form) {
+        CLEANUP(cleanup_session) struct session *session = NULL;
+        CLEANUP(buf_deinit) struct buf topic = { 0 }, change = { 0 };
+        char check[32];
+
+        if (gets_reply(doctor, form, &session))
+                return;
+
+        doctor->lacks_replies = true;
+        topic_append_reply(&topic, slice_from_string(doctor->options->client_id), form);
+        buf_append_string(&change,
+                          "load mosquitto_statestore.so; without it, in the acl_file, for this client: ");
+        if (form->is_base16)
+                buf_append_format(&change, "topic read %s", buf_text(&topic));
+        else
+                buf_append_format(&change, "pattern read " TOPIC_REPLY_PREFIX "%%c/%s",
+                                  (const char *)form->suffix.data);
+        snprintf(check, sizeof(check), "replies to %s clients", form->clients);
+        report(doctor, SEVERITY_WARN, check, buf_text(&change), "no reply arrives at %s: %s",
+               buf_text(&topic),
+               session ? broker_connection_problem(session_connection(session)) : "out of memory");
+}
+
+/*
+ * Each published client has a response topic of its own, and access rules can lack one of them. The
+ * check uses the doctor's client id, so it comes last and ends the doctor's connection.
+ */
+static void check_reply_topics(struct doctor *doctor) {
+        broker_connection_close(doctor->connection);
+        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++)
+                check_reply_form(doctor, &topic_reply_forms[i]);
+        if (!doctor->lacks_replies)
+                report(doctor, SEVERITY_OK, "replies", NULL,
+                       "one arrives at the response topic of each published client");
+}
+
 /* 6. The run */
 
 /* An early finding can explain later ones. */
@@ -556,6 +620,8 @@ static void examine(struct doctor *doctor) {
         }
         if (!problem)
                 check_size(doctor);
+        if (doctor->has_store)
+                check_reply_topics(doctor);
 }
 
 static enum exit_code run_doctor(struct doctor *doctor) {

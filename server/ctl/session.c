@@ -462,7 +462,12 @@ struct broker_connection *session_connection(struct session *session) {
 static int make_topics(struct session *session) {
         const char *client_id = session->config.options->client_id;
 
-        buf_append_format(&session->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX, client_id);
+        if (session->config.reply_form)
+                topic_append_reply(&session->response_topic, slice_from_string(client_id),
+                                   session->config.reply_form);
+        else
+                buf_append_format(&session->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
+                                  client_id);
         /* the notify topic for an empty key, then '+' as the level of the key */
         topic_append_notify(&session->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
         buf_append_string(&session->notify_filter, "+");

@@ -17,7 +17,8 @@ from support.store import Store
 
 OK, WARN, FAIL = 0, 1, 4
 
-GOOD = {"broker", "store", "plugin", "queue", "size", "clock", "latency", "client", "one store", "notifications"}
+GOOD = {"broker", "store", "plugin", "queue", "size", "clock", "latency", "client", "one store", "notifications",
+        "replies"}
 
 # Above this doctor warns.
 PACKET_SIZE = "max_packet_size 4325376"
@@ -127,6 +128,7 @@ def test_each_finding_is_an_object_in_json(good_site):
     (["max_queued_messages 1000"], {"queue": "fail"}, "max_queued_messages 100000 "),
     (["max_packet_size 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
     (["message_size_limit 100000"], {"size": "warn"}, "message_size_limit and max_packet_size"),
+    (["max_packet_size 4000000"], {"size": "warn"}, "max_packet_size 4325376"),
     (["max_packet_size 4325377"], {"size": "warn"}, "max_packet_size 4325376"),
     (["# without max_packet_size"], {"size": "warn"}, "max_packet_size 4325376"),
 ])
@@ -256,7 +258,8 @@ SKIPPED = {"queue": "skipped", "size": "skipped"}
     ([INVOKE, "topic write clients/#"], None, {"store": "fail"} | SKIPPED, "no reply within"),
     ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no reply within"),
     ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no reply within"),
-    ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/services/#"], {"notifications": "fail"},
+    ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/services/statestore/#"],
+     {"notifications": "fail", "replies to .NET clients": "warn", "replies to Go clients": "warn"},
      "no notification arrived"),
 ])
 def test_access_rules_that_suppress_messages_are_reported(site_with_rules, rules, store, expected, said):
@@ -268,6 +271,22 @@ def test_access_rules_that_suppress_messages_are_reported(site_with_rules, rules
         return wrong(found) == plugin | expected and (not said or any(said in found[check][1] for check in expected))
 
     findings_when(is_as_expected, site, "--timeout", "3s")
+
+
+def test_each_response_topic_without_a_rule_is_reported(site_with_rules):
+    """These rules are for clients that are written from the published page."""
+    site = site_with_rules(INVOKE, "topic readwrite clients/+/statestorectl/#", "topic read clients/statestore/v1/#",
+                           "topic read clients/+/services/statestore/_any_/command/invoke/response")
+
+    found = findings_with({"plugin": "warn", **{f"replies to {name} clients": "warn" for name in ("Rust", ".NET", "Go")}},
+                          site, "--client-id", "me")
+
+    service = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"
+    said = {check: text for check, (_, text) in found.items()}
+    assert f"pattern read clients/%c/services/{service}/response" in said["replies to Rust clients"]
+    assert f"pattern read clients/%c/{service}" in said["replies to .NET clients"]
+    assert f"topic read clients/6D65/{service}/response" in said["replies to Go clients"]
+    assert f"no reply arrives at clients/me/{service}: no reply within 2s" in said["replies to .NET clients"]
 
 
 @pytest.fixture
