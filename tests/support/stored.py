@@ -37,6 +37,7 @@ def header(data):
     fields = Fields(record, b"H")
     readers = {
         "node_id": fields.string, "digest_key": lambda: fields.raw(16), "row_hash_key": lambda: fields.raw(16),
+        "table_key": lambda: fields.raw(16), "token_key": lambda: fields.raw(64),
         "instance_id": fields.string,
         "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4),
         "keys_may_be_lost": lambda: fields.number(1), "notification_sequence": fields.number, "reading_ms": fields.number,
