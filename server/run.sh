@@ -88,8 +88,8 @@ at=
 [ "$port" = 1883 ] || at=" --port $port"
 cat <<TEXT
 
-The state store is at mqtt://127.0.0.1:$port. Every program on this machine can use it without a password: the warning
-above follows from this. In another terminal, here:
+The state store is at mqtt://127.0.0.1:$port. Every program on this machine can use it without a password. In another
+terminal, here:
 
   export PATH=\$PWD/$build/server:\$PATH
   statestorectl$at set greeting hello

@@ -107,9 +107,9 @@
  *
  * Who may send what
  *
- * The plugin accepts HELLO from a client with the store's user name and client id (options of the
- * plugin), and frames only over the connection that sent the last HELLO. Frames to the plugin are
- * not encrypted: the broker passes messages under $CONTROL to no client.
+ * The plugin accepts HELLO from a client with the store's user name (an option of the plugin; see
+ * acl_is_store()), and frames only over the connection that sent the last HELLO. Frames to the
+ * plugin are not encrypted: the broker passes messages under $CONTROL to no client.
  *
  * The plugin sends its messages only to the client id that sent the last HELLO, without a
  * subscription. WELCOME is encrypted under the key in HELLO. Frames are encrypted under a key that
@@ -153,15 +153,21 @@
 /* Size in bytes of each key: in HELLO, and of frames. */
 #define COMPANION_KEY_SIZE 32
 
-/* The store's client id if the operator configures none. */
-#define COMPANION_CLIENT_ID_DEFAULT "statestored"
+/*
+ * Size in bytes of an instance id as text: 32 lower-case hexadecimal digits, and a final NUL. The
+ * digits are random and known to the store and the plugin only, so no client can guess the client
+ * id of the store: COMPANION_RANDOM_ID_PREFIX and the instance id, if the operator configures none.
+ */
+#define COMPANION_INSTANCE_TEXT_SIZE 33
+
+/* The client ids that a store may have where the broker does not authenticate it: acl_is_store(). */
+#define COMPANION_CLIENT_ID_PREFIX "statestored"
 
 /*
- * Whether this is a random client id: COMPANION_CLIENT_ID_DEFAULT "-" and 32 lower-case hexadecimal
- * digits. Another user cannot guess it. So the store counts such an id of its own as guarded, and
- * the plugin keeps it secret.
+ * Whether this is a random client id: COMPANION_RANDOM_ID_PREFIX and 32 lower-case hexadecimal
+ * digits. The plugin keeps it secret.
  */
-#define COMPANION_RANDOM_ID_PREFIX COMPANION_CLIENT_ID_DEFAULT "-"
+#define COMPANION_RANDOM_ID_PREFIX COMPANION_CLIENT_ID_PREFIX "-"
 #define COMPANION_RANDOM_ID_DIGITS 32
 #define COMPANION_RANDOM_ID_LENGTH (sizeof(COMPANION_RANDOM_ID_PREFIX) - 1 + COMPANION_RANDOM_ID_DIGITS)
 bool companion_client_id_is_random(struct slice client_id);

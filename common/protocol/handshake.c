@@ -37,8 +37,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
 
 /* 2. WELCOME */
 
-#define WELCOME_GUARDED  1
-#define WELCOME_TAKEOVER 2
+#define WELCOME_TAKEOVER 1
 
 #define CONNECTION_IDLE 1
 
@@ -48,11 +47,8 @@ void handshake_connection_append(struct buf *connections, const struct handshake
 }
 
 void handshake_welcome_append(struct buf *text, const struct handshake_welcome *welcome) {
-        uint8_t flags = (uint8_t)((welcome->is_guarded ? WELCOME_GUARDED : 0) |
-                                  (welcome->is_takeover ? WELCOME_TAKEOVER : 0));
-
         wire_append_number(text, COMPANION_VERSION_NUMBER, 1);
-        wire_append_number(text, flags, 1);
+        wire_append_number(text, welcome->is_takeover ? WELCOME_TAKEOVER : 0, 1);
         wire_append_number(text, welcome->broker_run, 8);
         wire_append_number(text, welcome->delivered, 8);
         buf_append_slice(text, welcome->connections);
@@ -74,14 +70,12 @@ bool handshake_next_connection(struct slice *connections, struct handshake_conne
 int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welcome) {
         struct wire_reader reader = { .rest = text };
         uint64_t version = wire_read_number(&reader, 1), flags = wire_read_number(&reader, 1);
-        struct handshake_welcome welcome = { .is_guarded = flags & WELCOME_GUARDED,
-                                             .is_takeover = flags & WELCOME_TAKEOVER };
+        struct handshake_welcome welcome = { .is_takeover = flags };
         struct handshake_connection connection;
 
         welcome.broker_run = wire_read_number(&reader, 8);
         welcome.delivered = wire_read_number(&reader, 8);
-        if (reader.has_failed || version != COMPANION_VERSION_NUMBER ||
-            flags > (WELCOME_GUARDED | WELCOME_TAKEOVER))
+        if (reader.has_failed || version != COMPANION_VERSION_NUMBER || flags > WELCOME_TAKEOVER)
                 return -EBADMSG;
         welcome.connections = reader.rest;
         while (handshake_next_connection(&reader.rest, &connection))

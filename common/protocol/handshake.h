@@ -38,7 +38,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *
  *   offset  bytes
  *        0      1  COMPANION_VERSION_NUMBER
- *        1      1  flags: 1 guarded, 2 takeover; the others are 0
+ *        1      1  flags: 1 takeover; the others are 0
  *        2      8  broker run
  *       10      8  delivered
  *       18         then for each connection, in any order:
@@ -46,15 +46,6 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *                  8  number, above 0
  */
 struct handshake_welcome {
-        /*
-         * The plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT
-         * with the store's client id by another user.
-         *
-         * The plugin has not checked it in three cases. Its options contain no user name. The
-         * store's listener has use_identity_as_username or use_subject_as_username. Another plugin
-         * has accepted the CONNECT before.
-         */
-        bool is_guarded;
         bool is_takeover; /* another run has sent HELLO between two HELLOs of this run */
         uint64_t broker_run;
         /* The sequence of the last change that was delivered completely; 0: none of this instance. */

@@ -101,7 +101,6 @@ static int write_configuration(const struct server *server, const struct dev_bro
                 .address = server->config.dev_listen,
                 .port = dev->endpoint.port,
                 .plugin = dev->plugin,
-                .client_id = server->config.client_id,
                 .is_root = geteuid() == 0,
         };
         int fd;

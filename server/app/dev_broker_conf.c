@@ -17,8 +17,6 @@ void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf)
                         buf_append_format(buf, "listener %u %s\n", conf->port, conf->address);
                 else if (begins_with(lines[i], "plugin "))
                         buf_append_format(buf, "plugin %s\n", conf->plugin);
-                else if (begins_with(lines[i], "plugin_opt_statestored_client_id "))
-                        buf_append_format(buf, "plugin_opt_statestored_client_id %s\n", conf->client_id);
                 else
                         buf_append_format(buf, "%s\n", lines[i]);
         /*

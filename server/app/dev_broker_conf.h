@@ -14,9 +14,8 @@
 struct dev_broker_conf {
         const char *address; /* IPv4 address to listen on */
         uint16_t port;
-        const char *plugin;    /* path of the plugin */
-        const char *client_id; /* of the store */
-        bool is_root;          /* the process runs as root */
+        const char *plugin; /* path of the plugin */
+        bool is_root;       /* the process runs as root */
 };
 
 /* Append the configuration file. The strings must not contain control characters. */

@@ -9,6 +9,7 @@
 #include "http/pages.h"
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
+#include "protocol/companion.h"
 
 /* Shared by the files of server/app. */
 
@@ -48,7 +49,6 @@ struct parent_watch {
  */
 struct logged_states {
         enum { OUTAGE_NONE, OUTAGE_DOWN, OUTAGE_REFUSED } outage; /* ends when the store serves requests */
-        bool is_unguarded;                                        /* server_warn_of_unguarded_client_id() */
         bool is_hanging;         /* ends with the next watchdog notification */
         uint64_t low_disk_bytes; /* free bytes at the warning; ends when there are twice as many */
 };
@@ -69,6 +69,11 @@ struct server {
         struct worker worker;
         struct parent_watch parent;
 
+        /*
+         * The client id unless --client-id gives one: random, and new with each instance id. So a
+         * store with data resumes its session at the broker, and no other client can guess the id.
+         */
+        char client_id[sizeof(COMPANION_RANDOM_ID_PREFIX) - 1 + COMPANION_INSTANCE_TEXT_SIZE];
         struct pipeline *pipeline;
         /* NULL with --dev until the private broker is ready, and after the link was closed */
         struct link *link;
@@ -134,14 +139,6 @@ void server_reload(struct server *server);
  * requests as each other.
  */
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind);
-
-/*
- * Warn if the plugin does not guard the store's client id: another user could connect with it and
- * take over the store's session. The warning contains the configuration line of a random client id,
- * drawn for the warning. After a warning, warn again only if the client id was guarded in the
- * meantime.
- */
-void server_warn_of_unguarded_client_id(struct server *server);
 
 /* link_callbacks.c: the callbacks of the link, and sending. */
 

@@ -167,7 +167,7 @@ int server_open_link(struct server *server) {
                 .brokers = { .endpoints = server->dev_broker ? server_dev_broker_endpoint(server)
                                                              : config->endpoints,
                              .n_endpoints = server->dev_broker ? 1 : config->n_endpoints },
-                .client_id = config->client_id,
+                .client_id = config->client_id ? config->client_id : server->client_id,
                 .keepalive_s = (uint16_t)(config->keepalive_ms / MS_PER_S),
                 .credentials = config->credentials,
                 .user_properties = server->user_properties,

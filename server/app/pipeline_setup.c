@@ -103,7 +103,6 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,
                 .requires_plugin = config->require_plugin,
-                .is_client_id_random = companion_client_id_is_random(slice_from_string(config->client_id)),
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
@@ -120,9 +119,12 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         random_fill(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
         r = open_state(server, &state, &storage); /* server_run() logs -ENOMEM */
+        if (r < 0)
+                return r;
+        snprintf(server->client_id, sizeof(server->client_id), COMPANION_RANDOM_ID_PREFIX "%s",
+                 state->header.instance_id);
         pipeline_config.is_disk_full = r == STORAGE_FULL;
-        if (r >= 0)
-                r = pipeline_new(&server->pipeline, &pipeline_config, state, storage);
+        r = pipeline_new(&server->pipeline, &pipeline_config, state, storage);
         if (r < 0)
                 return r;
         take_ptr(&state);
@@ -155,25 +157,6 @@ void server_warn_of_unverified_clients(const struct server *server, enum broker_
                 log_warning("the broker authenticates clients, but without the plugin the store does not "
                             "learn who sent a request: a client can write as any other client; load the "
                             "plugin mosquitto_statestore.so, and set require-plugin = on");
-}
-
-void server_warn_of_unguarded_client_id(struct server *server) {
-        char digits[COMPANION_RANDOM_ID_DIGITS + 1];
-        struct gauges gauges;
-        bool is_unguarded;
-
-        pipeline_read_gauges(server->pipeline, 0, &gauges);
-        is_unguarded = gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev_broker;
-        random_hex(digits, sizeof(digits));
-        if (is_unguarded && !server->logged.is_unguarded)
-                log_warning(
-                        "the client id \"%s\" is not guarded at this broker: another user who connects with "
-                        "it interrupts the service; write into the configuration of statestored: "
-                        "client-id = " COMPANION_RANDOM_ID_PREFIX "%s; and set "
-                        "plugin_opt_statestored_client_id in mosquitto.conf to the same client id, unless "
-                        "mosquitto.conf names the store by plugin_opt_statestored_username alone",
-                        LOG_STRING(server->config.client_id), digits);
-        server->logged.is_unguarded = is_unguarded;
 }
 
 void server_reload(struct server *server) {

@@ -149,13 +149,11 @@ static void announce_ready(const struct server *server) {
 static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         struct server *server = userdata;
 
-        log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
-                 endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.client_id),
-                 LOG_STRING(server->config.node_id),
+        log_info("ready: serving %s as node id \"%s\", dialect %s; %s",
+                 endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.node_id),
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", broker_abilities(broker_kind));
         server_update_status(server);
         server_warn_of_unverified_clients(server, broker_kind);
-        server_warn_of_unguarded_client_id(server);
         server->logged.outage = OUTAGE_NONE;
         if (!server->was_ready)
                 announce_ready(server);

@@ -26,7 +26,7 @@ struct config {
         size_t n_endpoints;
         bool dev;               /* start a private broker. endpoints is empty then */
         const char *dev_listen; /* an IPv4 address */
-        const char *client_id;
+        const char *client_id;  /* NULL: a random one */
         int64_t keepalive_ms;
         struct credentials credentials;
         const char *presence_topic; /* reports disconnects on a broker without the plugin; NULL: none */

@@ -329,8 +329,8 @@ static enum options_result take_broker_of_store(struct command_options *options)
 }
 
 /*
- * Without --metrics-url, use the HTTP server of the configuration of the store or, for a command
- * that uses only this server, the default address.
+ * Without --metrics-url, use the HTTP server of the configuration of the store, or the default
+ * address.
  */
 static enum options_result take_metrics_of_store(struct command_options *options) {
         if (options->metrics_url)
@@ -338,7 +338,7 @@ static enum options_result take_metrics_of_store(struct command_options *options
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
         if (!options->store_config->http_listen) {
-                options->metrics_url = needs_broker(options) ? NULL : METRICS_URL_DEFAULT;
+                options->metrics_url = METRICS_URL_DEFAULT;
                 return OPTIONS_RUN;
         }
 

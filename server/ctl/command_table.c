@@ -303,7 +303,7 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_RESTORE] = { "restore", "FILE DIR", "copy a backup into an empty data directory",
                               restore_help, 2, 2, .run = command_restore },
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
-                             0, 0, .needs = NEEDS_BROKER | NEEDS_METRICS, .run = command_doctor },
+                             0, 0, .needs = NEEDS_BROKER, .run = command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
                            1, CONTROL_WORDS_MAX, .needs = NEEDS_SESSION, .run = command_test,
                            .words = test_words },

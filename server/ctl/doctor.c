@@ -17,7 +17,6 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/run.h"
-#include "ctl/store_metrics.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
@@ -290,30 +289,6 @@ static void check_plugin(struct doctor *doctor) {
                        "the plugin has another version");
         else
                 report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
-}
-
-/*
- * Read from the store's metrics whether its client id is guarded: the plugin refuses it to other
- * users, or it is random. Do not try it: a CONNECT with the store's client id could disconnect the
- * store.
- */
-static void check_store_client_id(struct doctor *doctor) {
-        CLEANUP(samples_deinit) struct samples samples = { 0 };
-        struct store_metrics_problem problem;
-
-        if (!doctor->has_store || !doctor->peer.has_banner || !doctor->options->metrics_url)
-                return;
-        if (store_metrics_read(doctor->options, &samples, &problem) < 0)
-                report(doctor, SEVERITY_WARN, "client id",
-                       "run the doctor on the store's machine, or set --metrics-url", "%s", problem.text);
-        else if (samples_sum(&samples, "statestore_client_id_guarded", NULL) == 1)
-                report(doctor, SEVERITY_OK, "client id", NULL,
-                       "no other user can take over the session of the store");
-        else
-                report(doctor, SEVERITY_WARN, "client id",
-                       "configure authentication at the broker and set plugin_opt_statestored_username, or "
-                       "set client-id to the random one in the store's log",
-                       "another user who connects with the store's client id interrupts the service");
 }
 
 static void check_queue(struct doctor *doctor) {
@@ -609,7 +584,6 @@ static void examine(struct doctor *doctor) {
                 report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
         } else {
                 check_plugin(doctor);
-                check_store_client_id(doctor);
                 check_queue(doctor);
         }
         if (doctor->has_store) {

@@ -203,8 +203,9 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_SCAN))
 #define FOR_LISTS   (OPTION_FOR(COMMAND_SCAN) | OPTION_FOR(COMMAND_EXPORT))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
-#define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
-#define FOR_JSON    (FOR_KEY | FOR_METRICS | FOR_LISTS | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_PING))
+#define FOR_JSON                                                                                            \
+        (FOR_KEY | FOR_LISTS | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_PING) |                      \
+         OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
 
 #define FIELD(name) offsetof(struct command_options, name)
 
@@ -268,7 +269,7 @@ const struct option ctl_options[] = {
           .has_variable = true,
           .expected = "http://HOST[:PORT]",
           .help = "HTTP server of the store, instead of that of its configuration",
-          .commands = FOR_METRICS,
+          .commands = OPTION_FOR(COMMAND_STAT),
           .set = set_metrics_url,
           .field = FIELD(metrics_url) },
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),

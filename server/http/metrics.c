@@ -70,8 +70,6 @@ static const struct number numbers[] = {
               "1 if the store is connected to the broker, else 0."),
         COUNTER("statestore_broker_connections_total", counters.n_connections,
                 "Connections to the broker that were established."),
-        GAUGE("statestore_client_id_guarded", gauges.is_guarded,
-              "1 if the plugin refuses the store's client id to other users, or the id is random, else 0."),
 
         GAUGE("process_resident_memory_bytes", process.resident_bytes, "Resident memory."),
         GAUGE("process_open_fds", process.n_open_fds, "Open file descriptors."),

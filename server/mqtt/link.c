@@ -242,7 +242,8 @@ static const struct refusal refusal_qos = {
 /* SUBACK with an error. */
 static const struct refusal refusal_subscription = {
         "it refuses the subscription to the invoke topic, or with --control to the control topic",
-        "allow this client in the broker's access rules to read statestore/# and to write clients/#"
+        "allow this client in the broker's access rules to read statestore/# and to write clients/#; "
+        "if the broker loads the plugin, name this client's user with plugin_opt_statestored_username"
 };
 
 /*

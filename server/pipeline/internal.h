@@ -79,7 +79,6 @@ struct pipeline {
         struct encoder encoder;
         struct decoder decoder;
         const char *presence_topic; /* borrowed; NULL: none */
-        bool is_client_id_random;   /* of struct pipeline_config */
 
         struct cycle cycle;
         struct session session;

@@ -26,7 +26,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .decoder = { .persistence_name = config->persistence_name,
                              .persistence_value = slice_from_string(config->persistence_value) },
                 .presence_topic = config->presence_topic,
-                .is_client_id_random = config->is_client_id_random,
                 .cycle.commit_error = config->is_disk_full ? -ENOSPC : 0,
                 .publisher = { .transport = &pipeline->transport, .counters = &pipeline->counters },
                 .frames_out = { .publisher = &pipeline->publisher },
@@ -173,8 +172,6 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_connected = session->state != SESSION_DOWN,
                 .is_plugin_detected = session->is_plugin_detected,
                 .is_plugin_required = session->requires_plugin,
-                .is_guarded = session->state == SESSION_WITH_PLUGIN &&
-                              (session->is_guarded || pipeline->is_client_id_random),
                 .is_storage_failing = pipeline->cycle.commit_error < 0,
                 .is_disk_full = pipeline->cycle.commit_error == -ENOSPC,
         };

@@ -105,12 +105,6 @@ struct pipeline_config {
 
         bool requires_plugin; /* do not serve a broker without the plugin: wait for the plugin */
 
-        /*
-         * companion_client_id_is_random() of the store's client id: it then counts as guarded
-         * (struct gauges)
-         */
-        bool is_client_id_random;
-
         bool is_disk_full; /* storage_lead() returned STORAGE_FULL */
 
         const char *persistence_name; /* the user property with which a SET requests persistence */
@@ -272,7 +266,6 @@ struct gauges {
         bool is_connected;
         bool is_plugin_detected; /* the broker has the plugin, which may not have replied yet */
         bool is_plugin_required; /* pipeline_config.requires_plugin */
-        bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed, or the disk has no room to add something */
         bool is_disk_full;       /* is_storage_failing, because the disk is full */
         bool has_disk;           /* `disk` is valid */

@@ -62,7 +62,6 @@ void session_serve_plain(struct session *session) {
 }
 
 void session_serve_plugin(struct session *session, const struct handshake_welcome *welcome) {
-        session->is_guarded = welcome->is_guarded;
         session->broker_run = welcome->broker_run;
         enter(session, SESSION_WITH_PLUGIN, INT64_MAX);
 }

@@ -44,7 +44,6 @@ struct session {
         bool is_session_present; /* of the MQTT session, at the last CONNACK */
         bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         bool requires_plugin;
-        bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         /*
          * These states of the plugin were logged. They end when a plugin of this version is
          * detected.

@@ -37,9 +37,9 @@
 bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client) {
         const char *username = mosquitto_client_username(client), *client_id = mosquitto_client_id(client);
 
-        if (load->username && (!username || strcmp(load->username, username) != 0))
-                return false;
-        return !load->client_id || (client_id && strcmp(load->client_id, client_id) == 0);
+        if (load->username)
+                return username && strcmp(load->username, username) == 0;
+        return !username && client_id && STARTS_WITH(client_id, COMPANION_CLIENT_ID_PREFIX);
 }
 
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic) {
@@ -151,10 +151,8 @@ static bool contains_random_client_id(struct slice line) {
         return false;
 }
 
-/* The store's client id, or NULL if no store is connected and the options do not contain it. */
+/* The store's client id, or NULL if no store is connected. */
 static const char *present_client_id(const struct plugin_load *load) {
-        if (load->client_id)
-                return load->client_id;
         return load->plugin->hello_client ? load->plugin->store_client_id : NULL;
 }
 

@@ -61,35 +61,15 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
         return has_returned;
 }
 
-/*
- * After a restart of the broker, the plugin knows only the client id of the options, or the
- * default, until HELLO arrives. If the store has another client id that can be guessed, warn that
- * the plugin does not protect it in that time.
- */
-static void warn_of_client_id(const struct plugin *plugin, bool is_guarded) {
-        struct slice client_id = slice_from_string(plugin->store_client_id);
-
-        if (!is_guarded || plugin->requires_client_id ||
-            slice_equal(client_id, SLICE_LITERAL(COMPANION_CLIENT_ID_DEFAULT)) ||
-            companion_client_id_is_random(client_id))
-                return;
-        mosquitto_log_printf(
-                MOSQ_LOG_WARNING,
-                "statestore: after a restart of the broker, another user can take the store's client id "
-                "until the store connects; set plugin_opt_statestored_client_id to it: client_id=%s",
-                LOG_TEXT(client_id));
-}
-
 static int accept_hello(struct plugin *plugin, const struct handshake_hello *hello,
                         const struct mosquitto *sender) {
-        struct handshake_welcome welcome = { .is_guarded = authentication_has_checked(plugin, sender) };
+        struct handshake_welcome welcome = { 0 };
         int r;
 
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)
                 return r;
-        warn_of_client_id(plugin, welcome.is_guarded);
         set_instance(plugin, hello->instance_id, sender);
         slow_watchers_check_log(plugin);
         welcome.is_takeover = set_run(plugin, hello->run);

@@ -145,14 +145,6 @@ struct plugin {
         uint64_t hello_number;    /* of the last HELLO */
         bool is_other_version; /* a store of another version has subscribed, and no HELLO was received since */
 
-        /*
-         * connected clients with the store's user name whose CONNECT the plugin has checked; not
-         * dereferenced
-         */
-        const struct mosquitto **checked_store_clients;
-        size_t n_checked_store_clients, checked_store_clients_capacity;
-        bool requires_client_id; /* a load has a client_id, which the store must have */
-
         struct notification_position position;
         /*
          * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or if
@@ -174,8 +166,7 @@ struct plugin {
 struct plugin_load {
         struct plugin *plugin;
         mosquitto_plugin_id_t *id;
-        char *username;  /* the store's user name; NULL: any. username and client_id are not both NULL */
-        char *client_id; /* the store's client id; NULL: any */
+        char *username; /* the store's user name; NULL: acl_is_store() goes by the client id */
         enum {
                 UNDECIDED_DEFAULT, /* 2.0: deny the access, and log this once. 2.1: the broker decides */
                 UNDECIDED_ALLOW,
@@ -220,6 +211,12 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
 int acl_on_check(int event, void *event_data, void *userdata);
 int acl_on_undecided(int event, void *event_data, void *userdata);
 
+/*
+ * Whether the client has the store's user name. Without plugin_opt_statestored_username: whether it
+ * has no user name, and a client id that begins with COMPANION_CLIENT_ID_PREFIX. That is for a
+ * broker without authentication, where every client can be the store. Where the broker
+ * authenticates the store, only its user name can identify it, so the option must name it.
+ */
 bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client);
 
 /*
@@ -372,8 +369,8 @@ void records_expire(struct plugin *plugin, int64_t now_ns);
 int send_banner(void);
 
 /*
- * Reply to HELLO with is_guarded and is_takeover of *welcome; this adds the rest. Frames
- * have a key derived from hello_key from then on, and all numbered records are sent again.
+ * Reply to HELLO with is_takeover of *welcome; this adds the rest. Frames have a key derived from
+ * hello_key from then on, and all numbered records are sent again.
  */
 int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome);
 
@@ -398,23 +395,6 @@ int64_t plugin_deadline_ns(const struct plugin *plugin);
  * and in other callbacks, because some brokers send no ticks.
  */
 void plugin_check_deadlines(struct plugin *plugin);
-
-/* authentication.c: refuse a CONNECT with the store's client id by another user */
-
-/* Registered only if the options contain the store's user name. */
-int authentication_on_basic(int event, void *event_data, void *userdata);
-int authentication_on_enhanced(int event, void *event_data, void *userdata);
-
-/*
- * Whether the plugin has checked the CONNECT of this connected client, and the client has the
- * store's user name. If true, the client's password is right. The broker checks the password after
- * the plugin; if it is wrong, the broker reports the disconnect at once, and
- * authentication_forget() removes the client.
- */
-bool authentication_has_checked(const struct plugin *plugin, const struct mosquitto *client);
-
-/* Call at the end of each connection: the next client may have the same pointer. */
-void authentication_forget(struct plugin *plugin, const struct mosquitto *client);
 
 /* from_store.c: messages from the store */
 

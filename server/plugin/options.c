@@ -48,8 +48,6 @@ static int set_option(struct plugin_load *load, const char *key, const char *val
                 return -EINVAL;
         if (strcmp(key, "statestored_username") == 0)
                 return set_string(&load->username, value);
-        if (strcmp(key, "statestored_client_id") == 0)
-                return set_string(&load->client_id, value);
         if (strcmp(key, "undecided") == 0)
                 return set_undecided(load, value);
         if (strcmp(key, "statestored_wait") == 0)
@@ -71,7 +69,6 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
                                 MOSQ_LOG_ERR,
                                 "statestore: invalid option: plugin_opt_%s %s; valid options are "
                                 "plugin_opt_statestored_username NAME, "
-                                "plugin_opt_statestored_client_id ID, "
                                 "plugin_opt_statestored_wait SECONDS, "
                                 "plugin_opt_statestored_queue_bytes BYTES, "
                                 "plugin_opt_statestored_reply_prefix TOPIC/ and "
@@ -80,12 +77,5 @@ int options_set(struct plugin_load *load, const struct mosquitto_opt *options, i
                 if (r < 0)
                         return r;
         }
-        if (!load->username && !load->client_id) {
-                r = set_string(&load->client_id, COMPANION_CLIENT_ID_DEFAULT);
-                if (r < 0)
-                        return r;
-        }
-        if (load->client_id)
-                load->plugin->requires_client_id = true;
         return 0;
 }

@@ -79,7 +79,6 @@ static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
         requests_drop_staged(load->plugin);
         if (disconnect->client == load->plugin->hello_client)
                 load->plugin->hello_client = NULL;
-        authentication_forget(load->plugin, disconnect->client);
         connections_close(load->plugin, disconnect->client);
         return MOSQ_ERR_SUCCESS;
 }
@@ -136,17 +135,14 @@ static const struct {
         int event;
         MOSQ_FUNC_generic_callback function;
         const char *topic; /* of MOSQ_EVT_CONTROL */
-        bool needs_username;
 } callbacks[] = {
-        { MOSQ_EVT_DISCONNECT, plugin_on_disconnect, NULL, false },
-        { MOSQ_EVT_MESSAGE, plugin_on_message, NULL, false },
-        { MOSQ_EVT_TICK, plugin_on_tick, NULL, false },
-        { MOSQ_EVT_RELOAD, plugin_on_reload, NULL, false },
-        { MOSQ_EVT_ACL_CHECK, acl_on_check, NULL, false },
-        { MOSQ_EVT_BASIC_AUTH, authentication_on_basic, NULL, true },
-        { MOSQ_EVT_EXT_AUTH_START, authentication_on_enhanced, NULL, true },
-        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_HELLO, false },
-        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_FRAME_TO_PLUGIN, false },
+        { MOSQ_EVT_DISCONNECT, plugin_on_disconnect, NULL },
+        { MOSQ_EVT_MESSAGE, plugin_on_message, NULL },
+        { MOSQ_EVT_TICK, plugin_on_tick, NULL },
+        { MOSQ_EVT_RELOAD, plugin_on_reload, NULL },
+        { MOSQ_EVT_ACL_CHECK, acl_on_check, NULL },
+        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_HELLO },
+        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_FRAME_TO_PLUGIN },
 };
 
 /*
@@ -170,8 +166,6 @@ static int register_all(struct plugin_load *load) {
 
         r = register_offline(load);
         for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(callbacks); i++) {
-                if (callbacks[i].needs_username && !load->username)
-                        continue;
                 result = mosquitto_callback_register(load->id, callbacks[i].event, callbacks[i].function,
                                                      callbacks[i].topic, load);
                 /*
@@ -213,7 +207,6 @@ static void plugin_deinit(struct plugin *plugin) {
         fair_queues_deinit(&plugin->records.queues);
         free(plugin->store_client_id);
         free(plugin->reply_prefix);
-        free(plugin->checked_store_clients);
         sodium_memzero(plugin, sizeof(*plugin));
 }
 
@@ -225,7 +218,6 @@ static struct plugin_load *load_free(struct plugin_load *load) {
         if (--load->plugin->n_loads == 0)
                 plugin_deinit(load->plugin);
         free(load->username);
-        free(load->client_id);
         free(load);
         return NULL;
 }
@@ -253,10 +245,8 @@ static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
         if (r < 0)
                 return r;
 
-        mosquitto_log_printf(MOSQ_LOG_NOTICE,
-                             "statestore: plugin loaded: version=%s store_username=%s store_client_id=%s",
-                             STATESTORED_VERSION, load->username ? load->username : "(any)",
-                             load->client_id ? load->client_id : "(any)");
+        mosquitto_log_printf(MOSQ_LOG_NOTICE, "statestore: plugin loaded: version=%s store_username=%s",
+                             STATESTORED_VERSION, load->username ? load->username : "(none)");
         *ret_load = take_ptr(&load);
         return 0;
 }

@@ -168,8 +168,9 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         header.shift_ms = (int64_t)read_uint64(&reader);
         header.n_commits = read_uint64(&reader);
 
+        /* no other id: a client could guess it, or libmosquitto might refuse it in the client id */
         check(&reader,
-              header.instance_id[0] != '\0' &&
+              strspn(header.instance_id, "0123456789abcdef") == COMPANION_INSTANCE_TEXT_SIZE - 1 &&
                       (header.node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header.node_id))));
         check(&reader, header.clock.wall_ms >= 0 && header.clock.wall_ms < INT64_MAX &&
                                header.notification_sequence <= INT64_MAX);

@@ -162,8 +162,7 @@ static void receive(struct world *world, const char *topic, struct slice payload
 
 static void make_welcome(struct slice *input, struct buf *text) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
-        struct handshake_welcome welcome = { .is_guarded = input_chance(input, 50),
-                                             .is_takeover = input_chance(input, 10),
+        struct handshake_welcome welcome = { .is_takeover = input_chance(input, 10),
                                              .broker_run = input_below(input, 3),
                                              .delivered = input_below(input, 4) };
 

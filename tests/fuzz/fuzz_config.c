@@ -16,7 +16,8 @@ static void check(const struct config *config) {
         for (size_t i = 0; i < config->n_endpoints; i++)
                 ASSERT(config->endpoints[i].host[0] != '\0');
         ASSERT((config->dev || config->port > 0) && config->keepalive_ms >= 5000);
-        ASSERT(slice_is_utf8(slice_from_string(config->client_id)) && config->client_id[0] != '\0');
+        ASSERT(!config->client_id ||
+               (slice_is_utf8(slice_from_string(config->client_id)) && config->client_id[0] != '\0'));
         ASSERT(hlc_node_is_valid(slice_from_string(config->node_id)) && strlen(config->node_id) <= 256);
         ASSERT(!config->credentials.tls_certificate == !config->credentials.tls_key);
         ASSERT(config->dialect == DIALECT_SDK || config->dialect == DIALECT_DOCUMENT);

@@ -579,23 +579,6 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         buf_deinit(&bytes);
 }
 
-static void connect_client(struct mosquitto *client) {
-        struct mosquitto_evt_basic_auth auth = { .client = client, .username = (char *)client->username };
-        struct mosquitto_evt_extended_auth enhanced = { .client = client, .auth_method = "method" };
-        int result = happen(MOSQ_EVT_BASIC_AUTH, NULL, &auth);
-
-        if (client == &clients[1])
-                ASSERT(result == MOSQ_ERR_AUTH);
-        else
-                ASSERT(result == MOSQ_ERR_PLUGIN_DEFER);
-
-        result = happen(MOSQ_EVT_EXT_AUTH_START, NULL, &enhanced);
-        if (client->id && strcmp(client->id, clients[STORE].id) == 0)
-                ASSERT(result == MOSQ_ERR_AUTH);
-        else
-                ASSERT(result == MOSQ_ERR_PLUGIN_DEFER || result == MOSQ_ERR_AUTH);
-}
-
 static void check_access(struct slice *input, struct mosquitto *client) {
         struct mosquitto_evt_acl_check check = { .client = client,
                                                  .topic = take_topic(input),
@@ -611,7 +594,7 @@ static void check_access(struct slice *input, struct mosquitto *client) {
 }
 
 static bool contains_random_client_id(struct slice line) {
-        static const char prefix[] = COMPANION_CLIENT_ID_DEFAULT "-";
+        static const char prefix[] = COMPANION_RANDOM_ID_PREFIX;
         const size_t prefix_length = sizeof(prefix) - 1, length = prefix_length + 32;
 
         for (; line.length >= length; line = slice_skip(line, 1)) {
@@ -668,9 +651,6 @@ static void step(struct slice *input) {
         struct mosquitto_evt_disconnect end = { .client = client, .reason = -1 };
 
         switch (input_below(input, 16)) {
-        case 0:
-                connect_client(client);
-                break;
         case 1:
                 happen(MOSQ_EVT_DISCONNECT, NULL, &end);
                 break;

@@ -112,7 +112,6 @@ def read_frame_to_plugin(data):
 
 @dataclass
 class Welcome:
-    is_guarded: bool
     is_takeover: bool
     broker_run: int
     delivered: int
@@ -122,9 +121,9 @@ class Welcome:
 
 def welcome(text):
     version, flags, run, delivered = struct.unpack_from("!BBQQ", text)
-    assert version == VERSION and flags < 4
+    assert version == VERSION and flags < 2
     connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
-    return Welcome(bool(flags & 1), bool(flags & 2), run, delivered, {str(number) for flags, number in connections if flags},
+    return Welcome(bool(flags), run, delivered, {str(number) for flags, number in connections if flags},
                    {str(number) for flags, number in connections if not flags})
 
 

@@ -385,8 +385,7 @@ static void append_connections(const struct model_plugin *plugin, struct buf *co
 
 static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello,
                          bool is_takeover) {
-        struct handshake_welcome welcome = { .is_guarded = true,
-                                             .is_takeover = is_takeover,
+        struct handshake_welcome welcome = { .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
                                              .delivered = delivered(plugin) };
         struct buf connections = { 0 }, text = { 0 };

@@ -26,7 +26,7 @@ VERSION = b"8"
 
 
 # Events and results of mosquitto's plugin interface
-ACL_CHECK, BASIC_AUTH, EXTENDED_AUTH_START, MESSAGE = 2, 3, 4, 7
+ACL_CHECK, MESSAGE = 2, 7
 ACCEPT, DENY, DEFER = 0, 12, 17
 
 DECIDING = """

@@ -7,10 +7,9 @@ import subprocess
 
 import pytest
 
-from support.broker import free_port, passwords
+from support.broker import passwords
 from support.control import Control
 from support.ctl import environment
-from support.plugin import ACCEPT, BASIC_AUTH, PLUGIN, build_plugin
 from support.process import CTL, PATIENCE, REPOSITORY, wait_until
 from support.stepped_clock import SteppedClock
 from support.store import Store
@@ -289,63 +288,6 @@ def test_each_response_topic_without_a_rule_is_reported(site_with_rules):
     assert f"no reply arrives at clients/me/{service}: no reply within 2s" in said["replies to .NET clients"]
 
 
-@pytest.fixture
-def authenticating(good_site, tmp_path):
-    """Start a broker with users, the plugin and these access rules, and a store with HTTP pages."""
-
-    def make(*lines, rules=(), flags=(), **more):
-        (tmp_path / "acl").write_text("\n".join([*rules, ""]))
-        (tmp_path / "store").write_text("of the store\n")
-        (tmp_path / "alice").write_text("of alice\n")
-        users = passwords(tmp_path, statestored="of the store", alice="of alice")
-        site = good_site(*lines, "allow_anonymous false", f"password_file {users}", f"acl_file {tmp_path}/acl", **more)
-        pages = f"127.0.0.1:{free_port()}"
-        site.start_store("--user", "statestored", "--password-file", tmp_path / "store", "--http-listen", pages, *flags)
-        (tmp_path / "conf").write_text(f"[broker]\nport = {site.broker.port}\n[http]\nlisten = {pages}\n")
-        return site
-
-    return make
-
-
-BY_USER = "plugin_opt_statestored_username statestored"
-
-
-def as_alice(tmp_path, *more):
-    return "--user", "alice", "--password-file", tmp_path / "alice", *more
-
-
-@pytest.mark.parametrize("lines, flags, is_guarded", [
-    ([BY_USER], (), True),
-    ([], (), False),
-    ([BY_USER, "plugin_opt_statestored_client_id statestored"], (), True),
-])
-def test_a_client_id_that_another_user_can_take_is_reported(authenticating, tmp_path, lines, flags, is_guarded):
-    site = authenticating(*lines, rules=["user alice", "topic readwrite #"], flags=flags)
-    found = findings_when(lambda found: "client id" in found, site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
-
-    assert found["client id"][0] == ("ok" if is_guarded else "warn")
-    assert is_guarded or "plugin_opt_statestored_username" in found["client id"][1]
-
-
-@pytest.mark.parametrize("client_id, is_guarded", [("statestored-" + "0a" * 16, True), ("chosen", False)])
-def test_a_random_client_id_is_guarded_and_another_one_is_not(authenticating, tmp_path, client_id, is_guarded):
-    """Another plugin accepts the store, so the broker does not call the companion plugin."""
-    first = build_plugin(tmp_path, BASIC_AUTH, ACCEPT)
-    site = authenticating(f"plugin {first}", f"plugin {PLUGIN}", BY_USER, "plugin_opt_undecided allow", plugin=False,
-                          rules=["user alice", "topic readwrite #"], flags=("--client-id", client_id))
-    found = findings_when(lambda found: "client id" in found, site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
-
-    assert found["client id"][0] == ("ok" if is_guarded else "warn")
-
-
-def test_pages_that_cannot_be_read_are_reported(authenticating, tmp_path):
-    site = authenticating(BY_USER, rules=["user alice", "topic readwrite #"])
-    (tmp_path / "conf").write_text(f"[broker]\nport = {site.broker.port}\n[http]\nlisten = 127.0.0.1:1\n")
-    found = findings_when(lambda found: "client id" in found, site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
-
-    assert found["client id"][0] == "warn" and "127.0.0.1:1/metrics" in found["client id"][1]
-
-
 @pytest.mark.parametrize("user, skipped", [("alice", {"queue", "size", "clock", "notifications"}), ("operator", set())])
 def test_users_of_the_documented_rules_find_nothing_wrong(good_site, tmp_path, user, skipped):
     """The rules are those of conf/mosquitto-acl.conf and conf/policy.conf, which OPERATIONS.md tells to install."""
@@ -354,7 +296,7 @@ def test_users_of_the_documented_rules_find_nothing_wrong(good_site, tmp_path, u
         (tmp_path / name).write_text(f"of {name}\n")
     users = passwords(tmp_path, **{name: f"of {name}" for name in names})
     site = good_site("allow_anonymous false", f"password_file {users}", f"acl_file {REPOSITORY}/conf/mosquitto-acl.conf",
-                     BY_USER)
+                     "plugin_opt_statestored_username statestored")
     site.start_store("--user", "statestored", "--password-file", tmp_path / "statestored",
                      "--policy", REPOSITORY / "conf/policy.conf")
 

@@ -93,7 +93,7 @@ def test_the_production_configuration_of_the_broker_has_the_settings_of_the_exam
     example, production = settings("mosquitto.conf"), settings("mosquitto-production.conf")
 
     assert example - production == {"allow_anonymous true", "log_dest stderr", "persistence false",
-                                    "plugin_opt_statestored_client_id statestored", "plugin_opt_undecided allow"}
+                                    "plugin_opt_undecided allow"}
 
 
 @pytest.fixture

@@ -2,18 +2,14 @@
 """The store's connection to the broker under TLS: trust in both directions, and the log without it."""
 
 import re
-import secrets
 import socket
 import ssl
-import struct
 
 import pytest
 
-from support.broker import passwords
 from support.certificates import Authority
 from support.process import PATIENCE, preload, wait_until
 
-PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
 HOST = "127.0.0.2"  # listener with TLS; clients connect to 127.0.0.1
 
 
@@ -83,95 +79,6 @@ def test_a_store_with_a_certificate_warns_of_a_broker_without_the_plugin(make_si
     store = site.start_store(*trust, *present(certificates.client))
 
     store.wait_for_log('level=warning msg="the broker authenticates clients, but without the plugin')
-
-
-def tls_context(certificates, name):
-    context = ssl.create_default_context(cafile=certificates.good.certificate)
-    context.load_cert_chain(*certificates.good.issue(name))
-    return context
-
-
-def take_client_id(site, context, client_id):
-    """Connects with MQTT 5 and disconnects. Returns the session present flag of CONNACK, and what follows CONNACK."""
-    name = client_id.encode()
-    body = b"\x00\x04MQTT\x05\x00\x00\x00\x05\x11\x00\x00\x00\x00" + struct.pack("!H", len(name)) + name
-    with socket.create_connection((HOST, site.broker.port), PATIENCE) as connection:
-        with context.wrap_socket(connection, server_hostname=HOST) as tls:
-            tls.sendall(bytes([0x10, len(body)]) + body + PINGREQ)
-            received = b""
-            while not received.endswith(PINGRESP):
-                more = tls.recv(65536)
-                assert more, received
-                received += more
-    assert received[0] == 0x20 and received[3] == 0, received
-    return received[2] == 1, received[4:]
-
-
-def test_another_user_cannot_take_over_the_store_where_certificates_name_the_users(tls_site, certificates, trust):
-    """Mosquitto does not pass these CONNECTs to the plugin, but alice cannot guess the store's client id."""
-    site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
-                    options=["plugin_opt_statestored_username statestored"])
-    client_id = f"statestored-{secrets.token_hex(16)}"
-    store = site.start_store(*trust, *present(certificates.client), "--client-id", client_id)
-    client = site.connect()
-    assert client.request("SET", "k", 1).payload == b"+OK\r\n"
-    alice = tls_context(certificates, "alice")
-
-    had_session, _ = take_client_id(site, alice, "statestored")
-
-    assert not had_session
-    assert client.request("GET", "k").payload == b"$1\r\n1\r\n"
-    assert f'as \\"{client_id}\\"' in store.log()
-    assert "no connection to the broker" not in store.log()
-    assert "not guarded" not in store.log()
-
-
-@pytest.fixture
-def site_of_passwords_and_certificates(tls_site, certificates, tmp_path):
-    """Makes a site with a listener for passwords, to which the store connects, and a listener for certificates."""
-    def make(*store_flags, options=()):
-        (tmp_path / "password").write_text("s")
-        site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true", options=[
-            "allow_anonymous false", f"password_file {passwords(tmp_path, statestored='s', operator='o')}",
-            "plugin_opt_statestored_username statestored", *options])
-        site.start_store("--user", "statestored", "--password-file", tmp_path / "password", *store_flags)
-        return site
-
-    return make
-
-
-def test_a_client_with_a_certificate_takes_over_a_store_with_a_password(site_of_passwords_and_certificates, certificates):
-    """Mosquitto passes the store's CONNECT to the plugin, but not that of alice. So the store does not warn."""
-    site = site_of_passwords_and_certificates()
-    store, alice = site.store, tls_context(certificates, "alice")
-    client = site.connect(username="operator", password="o")
-    assert client.request("SET", "k", 1).payload == b"+OK\r\n"
-
-    with store.paused():
-        client.send("SET", "k", "the secret value")
-        client.wait_until_sent()
-        had_session, received = take_client_id(site, alice, "statestored")
-
-    assert had_session
-    assert b"the secret value" not in received
-    store.wait_for_log(r'no connection to the broker(.|\n)*serving .* as \\"statestored\\"')
-    assert client.request("SET", "k", 2).payload == b"+OK\r\n"
-    assert "guard" not in store.log()
-
-
-def test_a_random_client_id_protects_a_store_with_a_password_from_certificates(
-        site_of_passwords_and_certificates, certificates):
-    client_id = f"statestored-{secrets.token_hex(16)}"
-    site = site_of_passwords_and_certificates(
-        "--client-id", client_id, options=[f"plugin_opt_statestored_client_id {client_id}"])
-    client = site.connect(username="operator", password="o")
-
-    had_session, _ = take_client_id(site, tls_context(certificates, "alice"), "statestored")
-
-    assert not had_session
-    assert client.request("SET", "k", 1).payload == b"+OK\r\n"
-    assert f'as \\"{client_id}\\"' in site.store.log()
-    assert "no connection to the broker" not in site.store.log()
 
 
 def test_the_authorities_of_the_system_are_trusted_by_default(tls_site, certificates):

@@ -53,7 +53,7 @@ def test_nagles_algorithm_is_off(site):
 
 
 def test_more_waiting_requests_than_packet_ids_all_get_replies(site):
-    store = site.start_store()
+    store = site.start_store("--client-id", "statestored")
     assert store.stop() == 0
     flood = Flood(site.broker.port, "flood")
     try:

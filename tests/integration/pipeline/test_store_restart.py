@@ -11,6 +11,9 @@ from support.wire_client import WireClient
 
 N_MEANWHILE = 200
 
+# Without data, a store resumes its session only with a given client id.
+NAMED = "--client-id", "statestored"
+
 
 def start_loads(site):
     loads = [Load(site.connect()) for _ in range(3)]
@@ -35,7 +38,7 @@ def send_meanwhile(site):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_store_stopped_under_load_loses_no_request(site, number):
-    store = site.start_store()
+    store = site.start_store(*NAMED)
     loads = start_loads(site)
 
     assert store.stop(number) == 0
@@ -47,7 +50,7 @@ def test_a_store_stopped_under_load_loses_no_request(site, number):
 
 
 def test_a_store_killed_under_load_serves_the_waiting_requests(site):
-    store = site.start_store()
+    store = site.start_store(*NAMED)
     loads = start_loads(site)
 
     store.kill()
@@ -61,7 +64,7 @@ def test_a_store_killed_under_load_serves_the_waiting_requests(site):
 
 
 def test_a_store_can_be_restarted_many_times(site):
-    store = site.start_store()
+    store = site.start_store(*NAMED)
     client = site.connect()
     for _ in range(5):
         assert store.stop() == 0
@@ -76,7 +79,7 @@ def test_an_idle_store_exits_with_0(site, number):
 
 
 def test_a_retained_request_is_executed_once_when_it_arrives(site):
-    store = site.start_store()
+    store = site.start_store(*NAMED)
     client = site.connect(kind=WireClient)
     assert client.ask("SET", "key", "value", retain=True) == b"+OK\r\n"
     assert store.stop() == 0

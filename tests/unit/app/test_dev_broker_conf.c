@@ -5,9 +5,9 @@
 #include "app/dev_broker_conf.h"
 #include "base/array.h"
 
-static const struct dev_broker_conf usual = {
-        .address = "127.0.0.1", .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1"
-};
+static const struct dev_broker_conf usual = { .address = "127.0.0.1",
+                                              .port = 4711,
+                                              .plugin = "/a folder/x.so" };
 
 /* The caller frees the text. */
 static char *text_of(const struct dev_broker_conf *conf) {
@@ -20,12 +20,11 @@ static char *text_of(const struct dev_broker_conf *conf) {
         return (char *)buf.data;
 }
 
-Test(dev_broker_conf, has_the_given_listener_plugin_and_client_id) {
+Test(dev_broker_conf, has_the_given_listener_and_plugin) {
         char *text = text_of(&usual);
 
         cr_expect_not_null(strstr(text, "\nlistener 4711 127.0.0.1\n"));
-        cr_expect_not_null(
-                strstr(text, "\nplugin /a folder/x.so\nplugin_opt_statestored_client_id store-1\n"));
+        cr_expect_not_null(strstr(text, "\nplugin /a folder/x.so\n"));
         cr_expect_null(strstr(text, "1883"));
         cr_expect_null(strstr(text, "/usr/local"));
         free(text);

@@ -16,7 +16,7 @@ Test(config, has_a_default_for_every_option) {
         cr_assert_eq(config.n_endpoints, 1);
         cr_expect_str_eq(config.endpoints[0].host, "127.0.0.1");
         cr_expect_eq(config.endpoints[0].port, 1883);
-        cr_expect_str_eq(config.client_id, "statestored");
+        cr_expect_null(config.client_id);
         cr_expect_str_eq(config.node_id, "StateStore");
         cr_expect_eq(config.keepalive_ms, 20000);
         cr_expect_eq(config.dialect, DIALECT_SDK);

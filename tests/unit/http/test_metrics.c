@@ -189,7 +189,6 @@ Test(metrics, show_broker_abilities) {
         cr_expect(shows("statestore_broker_connected 1"));
         cr_expect(shows("statestore_broker_connections_total 1"));
         cr_expect(shows("statestore_broker_ability{ability=\"exact_presence\"} 0"));
-        cr_expect(shows("statestore_client_id_guarded 0"));
         cr_expect(shows("statestore_serving 1"));
 
         pipeline_disconnected(broker.pipeline);

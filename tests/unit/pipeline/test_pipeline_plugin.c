@@ -996,7 +996,7 @@ Test(with_plugin, recipients_of_a_notification_that_is_too_large_are_kicked) {
 
 /* A WELCOME without connections. */
 static void say_empty_welcome(void) {
-        const struct handshake_welcome welcome = { .is_guarded = true, .broker_run = 1 };
+        const struct handshake_welcome welcome = { .broker_run = 1 };
         struct buf text = { 0 };
 
         handshake_welcome_append(&text, &welcome);

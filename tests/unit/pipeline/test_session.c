@@ -255,7 +255,7 @@ Test(session, waits_for_the_required_plugin) {
 /* 2. WELCOME */
 
 Test(session, takes_welcome) {
-        struct handshake_welcome welcome = { .is_guarded = true, .broker_run = BROKER_RUN, .delivered = 9 };
+        struct handshake_welcome welcome = { .broker_run = BROKER_RUN, .delivered = 9 };
         struct handshake_connection connection = { .number = 7, .is_idle = true };
         struct buf connections = { 0 };
 
@@ -268,7 +268,6 @@ Test(session, takes_welcome) {
         cr_expect_eq(session_broker_kind(&session), BROKER_UNKNOWN, "the caller has not processed it");
         session_serve_plugin(&session, &event.welcome);
         cr_expect_eq(session_broker_kind(&session), BROKER_WITH_PLUGIN);
-        cr_expect(session.is_guarded);
         cr_expect_eq(session.broker_run, BROKER_RUN);
         cr_expect_eq(session.deadline_ns, INT64_MAX);
         buf_deinit(&connections);

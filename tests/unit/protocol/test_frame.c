@@ -308,7 +308,7 @@ static const struct {
         struct slice bytes;
 } malformed_to_plugin[] = {
         { "absent", { 0 } },
-        { "another version", S("\x06") },
+        { "another version", S("\x07") },
         { "an unknown kind", S("\x08\x05\0" N1) },
         { "an unknown flag of a reply", S("\x08\x01\x08" N7 NONE NONE) },
         { "tracked and untracked", S("\x08\x01\x07" N7 NONE NONE) },

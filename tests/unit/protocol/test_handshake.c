@@ -49,7 +49,7 @@ Test(handshake, rejects_a_malformed_hello) {
                                                  S(""),
                                                  S("\x08"),
                                                  S(HELLO KEY),
-                                                 S("\x06" RUN NUMBER KEY "i"),
+                                                 S("\x07" RUN NUMBER KEY "i"),
                                                  S(RUN NUMBER KEY "i"),
                                                  S(HELLO KEY INSTANCE "x") };
         struct handshake_hello hello;
@@ -78,10 +78,10 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text), S("\x08\x02" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x08\x01" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
-        cr_expect(!parsed.is_guarded && parsed.is_takeover);
+        cr_expect(parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
         cr_expect_eq(parsed.delivered, welcome.delivered);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
@@ -97,8 +97,8 @@ Test(handshake, reads_the_welcome_that_it_writes) {
 Test(handshake, reads_a_welcome_without_connections) {
         struct handshake_welcome welcome;
 
-        cr_assert_eq(handshake_welcome_read(S("\x08\x01" RUN DELIVERED), &welcome), 0);
-        cr_expect(welcome.is_guarded && !welcome.is_takeover);
+        cr_assert_eq(handshake_welcome_read(S("\x08\0" RUN DELIVERED), &welcome), 0);
+        cr_expect_not(welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
 
@@ -107,9 +107,9 @@ static const struct {
         struct slice text;
 } malformed[] = {
         { "empty", S("") },
-        { "another version", S("\x06\0" RUN DELIVERED) },
-        { "an unknown flag", S("\x08\x04" RUN DELIVERED) },
-        { "a cut in the head", S("\x07\0" RUN "\0\0\0\0\0\0\0") },
+        { "another version", S("\x07\0" RUN DELIVERED) },
+        { "an unknown flag", S("\x08\x02" RUN DELIVERED) },
+        { "a cut in the head", S("\x08\0" RUN "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },
         { "a connection with an unknown flag", S(HEAD "\x02" N7) },

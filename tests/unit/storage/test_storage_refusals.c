@@ -218,6 +218,14 @@ static void clear_instance_id(struct state_header *header) {
         header->instance_id[0] = '\0';
 }
 
+static void shorten_instance_id(struct state_header *header) {
+        header->instance_id[sizeof(header->instance_id) - 2] = '\0';
+}
+
+static void spoil_instance_id(struct state_header *header) {
+        header->instance_id[0] = '#';
+}
+
 static const struct {
         const char *name;
         void (*change)(struct state_header *header);
@@ -230,6 +238,8 @@ static const struct {
         { "a clock that cannot advance", end_clock, "the table header is damaged" },
         { "an invalid node id", spoil_node_id, "the table header is damaged" },
         { "no instance id", clear_instance_id, "the table header is damaged" },
+        { "a short instance id", shorten_instance_id, "the table header is damaged" },
+        { "an invalid instance id", spoil_instance_id, "the table header is damaged" },
 };
 
 static void change_header(const struct disk *of, void (*change)(struct state_header *header)) {
