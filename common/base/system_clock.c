@@ -10,7 +10,7 @@ static int64_t wall_ms(int64_t more_ns) {
         struct timespec now;
 
         clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec < 0 ? 0 : now.tv_sec * 1000 + (now.tv_nsec + more_ns) / NS_PER_MS;
+        return now.tv_sec < 0 ? 0 : now.tv_sec * MS_PER_S + (now.tv_nsec + more_ns) / NS_PER_MS;
 }
 
 int64_t system_clock_wall_ms(void) {
