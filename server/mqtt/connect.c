@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,13 +29,20 @@ static void report_failed_lookup(struct mqtt_client *client) {
         client_report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, "the name is not known");
 }
 
-/* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
+/*
+ * Set only while connecting: with a log callback libmosquitto formats a line for each packet. The line
+ * about a certificate does not say what is wrong with it. OpenSSL does, except for a name that
+ * libmosquitto has compared.
+ */
 static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
+        const SSL *ssl = mosquitto_ssl_get(library);
+        long fault = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
+        bool has_cause = fault != X509_V_OK && fault != X509_V_ERR_UNSPECIFIED;
         struct mqtt_client *client = userdata;
 
-        (void)library;
         if (level == MOSQ_LOG_ERR)
-                snprintf(client->error, sizeof(client->error), "%s", text);
+                snprintf(client->error, sizeof(client->error), "%s%s%s", text, has_cause ? ": " : "",
+                         has_cause ? X509_verify_cert_error_string(fault) : "");
 }
 
 /* from: the local address to bind to, NULL: any. */

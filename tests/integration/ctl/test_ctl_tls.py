@@ -57,7 +57,7 @@ def test_no_request_is_sent_to_an_untrusted_broker(site, tmp_path):
     result = ctl(site, "--tls-ca-file", Authority(tmp_path, "bad").certificate, "ping")
 
     assert result.returncode == 3
-    assert "certificate verify failed; check the broker's certificate, its name and --tls-ca-file\n" in result.stderr
+    assert "certificate verify failed: self-signed certificate in certificate chain; check the broker's certificate, its name and --tls-ca-file\n" in result.stderr
 
 
 def test_without_tls_a_tls_listener_is_an_error(site):
