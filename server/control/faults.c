@@ -3,7 +3,6 @@
 #include "control/faults.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -68,26 +67,6 @@ void fault_rules_remove(struct fault_rules *rules, const struct selection *selec
         }
 }
 
-/* Parse a probability such as 0.25 or 1, with up to nine decimal places. */
-static int parse_probability(struct slice text, uint32_t *ret_probability) {
-        struct slice fraction;
-        struct slice whole = slice_split(text, '.', &fraction);
-        uint64_t n_whole, n_fraction = 0;
-
-        if (parse_uint64(whole, &n_whole) < 0 || n_whole > 1)
-                return -EINVAL;
-        if (fraction.data && (fraction.length > 9 || parse_uint64(fraction, &n_fraction) < 0))
-                return -EINVAL;
-        for (size_t i = fraction.data ? fraction.length : 9; i < 9; i++)
-                n_fraction *= 10;
-
-        n_fraction += n_whole * PROBABILITY_ONE;
-        if (n_fraction == 0 || n_fraction > PROBABILITY_ONE)
-                return -EINVAL;
-        *ret_probability = (uint32_t)n_fraction;
-        return 0;
-}
-
 static int rule_set_option(struct fault_rule *rule, struct slice name, struct slice value,
                            const char **ret_problem) {
         int r;
@@ -104,16 +83,7 @@ static int rule_set_option(struct fault_rule *rule, struct slice name, struct sl
                 rule->has_count = true;
                 return 0;
         }
-        if (slice_equal_string(name, "probability"))
-                return parse_probability(value, &rule->probability) == 0
-                               ? 0
-                               : refuse_words(ret_problem,
-                                              "a number above 0 and up to 1 was expected after probability");
-        if (slice_equal_string(name, "seed"))
-                return parse_uint64(value, &rule->seed) == 0
-                               ? 0
-                               : refuse_words(ret_problem, "a number was expected after seed");
-        return refuse_words(ret_problem, "client, verb, key, count, probability or seed was expected");
+        return refuse_words(ret_problem, "client, verb, key or count was expected");
 }
 
 /* Returns the number of words read, or -errno. */
@@ -178,12 +148,10 @@ int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t
         if (!rule)
                 return -ENOMEM;
 
-        rule->probability = PROBABILITY_ONE;
         r = read_rule(rule, words, n_words, ret_problem);
         if (r < 0)
                 return r;
 
-        rule->random_state = rule->seed;
         rule->number = ++rules->last_number;
         *ret_number = rule->number;
         while (*end)
@@ -209,11 +177,6 @@ static void write_rule(const struct fault_rule *rule, struct buf *line) {
                 json_add_bytes(line, "verb", verbs[selection->verb].text, false);
         if (selection->has_key)
                 json_add_bytes(line, "pattern", buf_slice(&selection->key), false);
-        if (rule->probability != PROBABILITY_ONE) {
-                json_add_name(line, "probability");
-                buf_append_format(line, "0.%09" PRIu32, rule->probability);
-                json_add_uint(line, "seed", rule->seed);
-        }
         if (rule->has_count)
                 json_add_uint(line, "left", rule->n_remaining);
         json_add_uint(line, "strikes", rule->n_applications);
@@ -225,24 +188,11 @@ void fault_rules_write(const struct fault_rules *rules, struct buf *lines) {
                 write_rule(rule, lines);
 }
 
-/* splitmix64: sufficient for probabilities, and the same on every machine. */
-static uint64_t next_random(uint64_t *state) {
-        uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return z ^ (z >> 31);
-}
-
 static bool applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key,
                     uint64_t *budget) {
         if ((rule->has_count && rule->n_remaining == 0) ||
             !selection_matches(&rule->selection, client, verb, key, budget))
                 return false;
-        if (rule->probability != PROBABILITY_ONE &&
-            next_random(&rule->random_state) % PROBABILITY_ONE >= rule->probability)
-                return false;
-
         if (rule->has_count)
                 rule->n_remaining--;
         rule->n_applications++;

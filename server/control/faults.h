@@ -4,10 +4,8 @@
 #include "control/selection.h"
 
 /*
- * The fault rules of a test double. A rule has an action, a selection of requests, an optional
- * maximum number of applications, and a probability. Only the first rule that applies takes effect.
- * Random decisions depend only on the seed of the rule, so the same rules and requests give the
- * same faults.
+ * The fault rules of a test double. A rule has an action, a selection of requests, and an optional
+ * maximum number of applications. Only the first rule that applies takes effect.
  */
 
 enum fault_action {
@@ -32,14 +30,11 @@ struct fault_rule {
         int64_t delay_ms;
         struct buf text; /* of FAULT_ERROR */
         struct selection selection;
-        uint32_t probability; /* in units of 1 / PROBABILITY_ONE */
-        uint64_t seed, random_state;
         bool has_count;
         uint64_t n_remaining; /* if has_count: number of times that the rule still applies */
         uint64_t n_applications;
 };
 
-#define PROBABILITY_ONE UINT32_C(1000000000)
 #define FAULT_RULES_MAX 100
 
 struct fault_rules {
@@ -61,7 +56,7 @@ void fault_rules_remove(struct fault_rules *rules, const struct selection *selec
 /*
  * Add the rule that the words describe:
  *
- *     ACTION [ARGUMENT] [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]
+ *     ACTION [ARGUMENT] [client ID] [verb VERB] [key PATTERN] [count N]
  *
  * `delay` needs a duration as ARGUMENT, `error` needs a text. Rules for notifications have no verb.
  * Returns 0, -ENOMEM, -ENOSPC for more than FAULT_RULES_MAX rules, or -EINVAL with *ret_problem,

@@ -218,7 +218,7 @@ static const char test_help[] =
         "  expire KEY                  expire the key now; it must have been set with PX\n"
         "  outage broker DURATION      stop the broker of statestored --dev, and start it again\n"
         "  outage store DURATION       disconnect the store from the broker for a time\n"
-        "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
+        "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
         "                              kick; drop-notification, notify-twice\n"
         "  fault list\n"
@@ -249,7 +249,7 @@ static const struct command_words test_words[] = {
         { "clock", "advance freeze resume skew" },
         { "outage", "broker store" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
-                   "clear " SELECTION_WORDS " count probability seed" },
+                   "clear " SELECTION_WORDS " count" },
         { "requests", SELECTION_WORDS " after" },
         { "notifications", "client key after" },
         { "watchers", "client key" },

@@ -109,27 +109,14 @@ def test_a_rule_applies_to_its_client_verb_and_key(double, control, client):
     assert client.request("DEL", "abc").payload == b":0\r\n"
 
 
-def test_probability_is_reproducible(control, client):
-    def struck(seed):
-        control.do("fault", "clear")
-        control.do("fault", "quota", "probability", "0.3", "seed", seed)
-        return [client.request("GET", "key").payload != NOTHING for _ in range(100)]
-
-    first = struck(7)
-    assert 10 < sum(first) < 50
-    assert struck(7) == first
-    assert struck(8) != first
-
-
 def test_rules_are_listed_with_their_counts_and_cleared(control, client):
     assert control.ask("fault", "delay", "1ms", "count", "3", "key", "a*", "verb", "SET") == b":1\r\n"
-    assert control.ask("fault", "error", "boom", "probability", "0.25", "client", "unknown") == b":2\r\n"
+    assert control.ask("fault", "error", "boom", "client", "unknown") == b":2\r\n"
     client.request("SET", "abc", "value")
 
     assert control.lines("fault", "list") == [
         {"number": 1, "action": "delay", "delay_ms": 1, "verb": "SET", "pattern": "a*", "left": 2, "strikes": 1},
-        {"number": 2, "action": "error", "text": "boom", "client": "unknown", "probability": 0.25, "seed": 0,
-         "strikes": 0},
+        {"number": 2, "action": "error", "text": "boom", "client": "unknown", "strikes": 0},
     ]
     control.do("fault", "clear")
     assert control.lines("fault", "list") == []

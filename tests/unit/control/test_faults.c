@@ -37,13 +37,10 @@ static const char *const right[] = {
         "no-answer verb SET",
         "answer-twice key a*",
         "error boom count 1",
-        "quota probability 1",
-        "no-answer probability 0.5 seed 18446744073709551615",
-        "quota probability 0.000000001",
         "kick",
         "drop-notification client c key k",
         "notify-twice count 18446744073709551615",
-        "delay 1ms client c verb SCAN key k count 1 probability 0.1 seed 0",
+        "delay 1ms client c verb SCAN key k count 1",
 };
 
 Test(faults, accepts_every_action_and_option) {
@@ -73,14 +70,7 @@ static const char *const wrong[] = {
         "quota count -1",
         "quota verb MOVE",
         "quota verb SET verb SET",
-        "quota probability 0",
-        "quota probability 0.0",
-        "quota probability 1.1",
-        "quota probability 2",
-        "quota probability .5",
-        "quota probability 0.0000000001",
-        "quota probability 50%",
-        "quota seed x",
+        "quota probability 0.5",
         "quota colour red",
         "drop-notification verb SET",
         "notify-twice verb DEL",
@@ -142,56 +132,18 @@ Test(faults, request_and_notification_rules_are_separate) {
         fault_rules_clear(&faults);
 }
 
-static size_t count_applications(const char *rule, bool ret_is_applied[1000]) {
-        struct fault_rules faults = { 0 };
-        size_t n = 0;
-
-        cr_assert_eq(add(&faults, rule), 0);
-        for (size_t i = 0; i < 1000; i++) {
-                ret_is_applied[i] = ask(&faults, "c", VERB_GET, "k");
-                n += ret_is_applied[i];
-        }
-        fault_rules_clear(&faults);
-        return n;
-}
-
-Test(faults, probability_is_reproducible) {
-        bool first[1000], second[1000];
-        size_t n = count_applications("quota probability 0.25 seed 7", first);
-
-        cr_expect(n > 200 && n < 300, "%zu", n);
-        cr_expect_eq(count_applications("quota probability 0.25 seed 7", second), n);
-        cr_expect_eq(memcmp(first, second, sizeof(first)), 0);
-        count_applications("quota probability 0.25 seed 8", second);
-        cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
-        cr_expect_eq(count_applications("quota probability 1.0", first), 1000);
-}
-
-Test(faults, other_requests_do_not_advance_the_random_state) {
-        struct fault_rules alone = { 0 }, among_others = { 0 };
-
-        cr_assert_eq(add(&alone, "quota probability 0.5 key a"), 0);
-        cr_assert_eq(add(&among_others, "quota probability 0.5 key a"), 0);
-        for (size_t i = 0; i < 100; i++) {
-                ask(&among_others, "c", VERB_GET, "b");
-                cr_expect_eq(!ask(&alone, "c", VERB_GET, "a"), !ask(&among_others, "c", VERB_GET, "a"));
-        }
-        fault_rules_clear(&alone);
-        fault_rules_clear(&among_others);
-}
-
 Test(faults, writes_all_rules_as_json) {
         struct fault_rules faults = { 0 };
         struct buf lines = { 0 };
 
-        cr_assert_eq(add(&faults, "delay 2s client c verb SET key k* count 3 probability 0.5 seed 9"), 0);
+        cr_assert_eq(add(&faults, "delay 2s client c verb SET key k* count 3"), 0);
         cr_assert_eq(add(&faults, "error boom"), 0);
         fault_rules_write(&faults, &lines);
         buf_append(&lines, "", 1);
         cr_expect_str_eq(
                 (const char *)lines.data,
                 "{\"number\":1,\"action\":\"delay\",\"delay_ms\":2000,\"client\":\"c\",\"verb\":\"SET\","
-                "\"pattern\":\"k*\",\"probability\":0.500000000,\"seed\":9,\"left\":3,\"strikes\":0}\n"
+                "\"pattern\":\"k*\",\"left\":3,\"strikes\":0}\n"
                 "{\"number\":2,\"action\":\"error\",\"text\":\"boom\",\"strikes\":0}\n");
         buf_deinit(&lines);
         fault_rules_clear(&faults);
