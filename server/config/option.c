@@ -109,10 +109,7 @@ struct option_variable option_variable(const struct option *option) {
 
 /* 2. Arguments */
 
-/*
- * A '-' and a digit begin a word, such as a value -5 or the -90s of `test clock skew`: no option
- * begins with a digit.
- */
+/* A '-' and a digit begin a word, such as a value -5: no option begins with a digit. */
 static bool argument_is_word(const char *text) {
         return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
 }

@@ -80,7 +80,7 @@ static bool is_reset(void *userdata, struct slice client, struct slice key) {
         return selection_matches(&of_key, client, VERB_UNKNOWN, key, &reset->budget);
 }
 
-/* Remove what is selected. The clock, except for the client's skew, and all else stay. */
+/* Remove what is selected. The clock and all else stay. */
 static int reset_selected(struct control_call *call, const struct selection *selection) {
         struct reset reset = { .selection = selection, .budget = JOURNAL_STEPS_MAX };
         struct control *control = call->control;
@@ -91,8 +91,7 @@ static int reset_selected(struct control_call *call, const struct selection *sel
         journal_remove(&control->notifications, selection, &reset.budget);
         if (reset.budget == 0)
                 return call_refuse(call, TOO_MANY_STEPS);
-        return selection->has_client ? test_clock_skew(&control->clock, buf_slice(&selection->client), 0)
-                                     : 0;
+        return 0;
 }
 
 /*
@@ -166,30 +165,12 @@ static int advance(struct control_call *call) {
         return expire_overdue(call);
 }
 
-static int skew(struct control_call *call) {
-        struct slice duration = call->words[2];
-        bool is_behind = duration.length > 0 && duration.data[0] == '-';
-        int64_t duration_ms;
-        int r;
-
-        if (is_behind)
-                duration = slice_skip(duration, 1);
-        if (parse_duration(duration, &duration_ms) < 0)
-                return refuse_words(
-                        &call->problem,
-                        "a duration, such as 90s or -90s, was expected after skew and the client");
-        r = test_clock_skew(&call->control->clock, call->words[1], is_behind ? -duration_ms : duration_ms);
-        return r == -ENOSPC ? call_refuse(call, "the clocks of too many clients are skewed") : r;
-}
-
 static int set_clock(struct control_call *call) {
         struct test_clock *clock = &call->control->clock;
         struct slice what = call->n_words > 0 ? call->words[0] : (struct slice){ 0 };
 
         if (slice_equal_string(what, "advance") && call->n_words == 2)
                 return advance(call);
-        if (slice_equal_string(what, "skew") && call->n_words == 3)
-                return skew(call);
         if (slice_equal_string(what, "freeze") && call->n_words == 1) {
                 test_clock_freeze(clock, call->control->real);
                 return 0;
@@ -198,9 +179,7 @@ static int set_clock(struct control_call *call) {
                 test_clock_resume(clock, call->control->real);
                 return 0;
         }
-        return call_refuse(call,
-                           "advance DURATION, freeze, resume or skew CLIENT DURATION was expected after "
-                           "clock");
+        return call_refuse(call, "advance DURATION, freeze or resume was expected after clock");
 }
 
 /* expire */

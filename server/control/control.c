@@ -44,9 +44,6 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
         };
         uint64_t number;
 
-        if (request->has_timestamp)
-                request->timestamp.wall_ms =
-                        test_clock_skewed_ms(&control->clock, request->client, request->timestamp.wall_ms);
         if (invocation->result == INVOCATION_REQUEST || invocation->result == INVOCATION_REFUSED)
                 rule = inject_fault(control, invocation);
         if (rule)
@@ -294,7 +291,6 @@ struct control *control_free(struct control *control) {
         fault_rules_clear(&control->faults);
         journal_deinit(&control->journal);
         journal_deinit(&control->notifications);
-        test_clock_deinit(&control->clock);
         free(control);
         return NULL;
 }

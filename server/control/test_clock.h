@@ -5,7 +5,7 @@
 
 /*
  * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines,
- * remembered replies and skew checks use this clock, so a test does not have to wait for them.
+ * remembered replies and checks of timestamps use this clock, so a test does not have to wait for them.
  *
  * The monotonic time goes back only in test_clock_reset(). Call that function only while no
  * deadline is pending. A zeroed struct shows the real time.
@@ -15,12 +15,7 @@ struct test_clock {
         int64_t mono_offset_ns;
         bool is_frozen;
         struct now frozen; /* the reading while frozen */
-        struct skew *skews;
-        size_t n_skews, skews_capacity;
 };
-
-/* Free the skews. */
-void test_clock_deinit(struct test_clock *clock);
 
 /* Return the reading of the clock at this real time. */
 struct now test_clock_read(const struct test_clock *clock, struct now real);
@@ -45,16 +40,5 @@ void test_clock_freeze(struct test_clock *clock, struct now real);
 /* Continue from the frozen reading. Does nothing if the clock is not frozen. */
 void test_clock_resume(struct test_clock *clock, struct now real);
 
-/* Return to the real time, without skews. */
+/* Return to the real time. */
 void test_clock_reset(struct test_clock *clock);
-
-/*
- * Set the skew of this client: ahead_ms is added to its timestamps, and may be negative; 0 removes the
- * skew. Replaces the client's earlier skew. Returns 0, -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX
- * clients.
- */
-#define TEST_CLOCK_SKEWS_MAX 1000
-int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead_ms);
-
-/* Return the timestamp wall_ms of this client plus its skew; at least 0. */
-int64_t test_clock_skewed_ms(const struct test_clock *clock, struct slice client, int64_t wall_ms);

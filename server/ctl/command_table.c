@@ -214,7 +214,6 @@ static const char test_help[] =
         "  clock advance DURATION      keys expire, versions grow, remembered replies are forgotten\n"
         "  clock freeze | resume       stop and continue the clock; after a minute requests are\n"
         "                              refused, because their timestamps are ahead of the clock\n"
-        "  clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
         "  expire KEY                  expire the key now; it must have been set with PX\n"
         "  outage broker DURATION      stop the broker of statestored --dev, and start it again\n"
         "  outage store DURATION       disconnect the store from the broker for a time\n"
@@ -236,7 +235,6 @@ static const char test_help[] =
         "A DURATION is 500ms, 10s, 5m, 1h or 2d.\n"
         "\n"
         "  statestorectl test clock advance 1h\n"
-        "  statestorectl test clock skew client-1 -90s\n"
         "  statestorectl test fault error 'the disk is full' verb SET key 'log/*' count 1\n"
         "  statestorectl test wait-for key lock verb SET timeout 10s\n";
 
@@ -246,7 +244,7 @@ static const struct command_words test_words[] = {
         { "", "reset seed clock expire outage fault requests notifications watchers wait-for" },
         { "reset", "client key" },
         { "seed", "FILE" },
-        { "clock", "advance freeze resume skew" },
+        { "clock", "advance freeze resume" },
         { "outage", "broker store" },
         { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
                    "clear " SELECTION_WORDS " count" },

@@ -32,7 +32,6 @@ static const char *const dictionary[] = {
         "advance",
         "freeze",
         "resume",
-        "skew",
         "list",
         "clear",
         "delay",

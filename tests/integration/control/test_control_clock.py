@@ -143,17 +143,6 @@ def test_timestamps_ahead_of_a_frozen_clock_are_refused_until_it_advances(contro
     assert client.request("SET", "key", "value", ts=later).payload == OK
 
 
-def test_skew_applies_to_one_client(double, control, client):
-    other = double.connect("client-2")
-
-    control.do("clock", "skew", "client-1", "90s")
-    assert b"too far in the future" in client.request("SET", "key", "value").payload
-    assert other.request("SET", "key", "value").payload == OK
-
-    control.do("clock", "skew", "client-1", "-90s")
-    assert client.request("SET", "key", "value").payload == OK
-
-
 def test_one_key_expires(control, client):
     client.watch("lock")
     token = client.request("SET", "lock", "me", "NX", "PX", HOUR_MS, ft=str(Hlc(1, 0, "owner"))).prop("__ts")

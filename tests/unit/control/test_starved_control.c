@@ -154,7 +154,6 @@ static const struct {
         { "reset", { "SET|a|1" }, "reset", "GET|a", "$1\r\n1", "$-1" },
         { "fault", { NULL }, "fault|error|boom|client|c|key|*", "GET|a", "$-1", "-ERR boom" },
         { "fault clear", { "fault|error|boom" }, "fault|clear", "GET|a", "-ERR boom", "$-1" },
-        { "clock skew", { NULL }, "clock|skew|c|1h", "SET|a|1", "+OK", "-ERR the request timestamp" },
         { "fault list",
           { "fault|error|boom|client|c|verb|SET" },
           "fault|list",

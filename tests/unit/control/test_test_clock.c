@@ -6,7 +6,6 @@
 #include "control/test_clock.h"
 
 #define MS INT64_C(1000000)
-#define S  SLICE_LITERAL
 
 static const struct now start = { .wall_ms = 1000000, .mono_ns = 500 * MS };
 
@@ -73,7 +72,6 @@ Test(test_clock, reset_restores_real_time_and_the_advance_limit) {
 
         cr_assert_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
         test_clock_freeze(&clock, later(1));
-        cr_assert_eq(test_clock_skew(&clock, S("c"), 5), 0);
 
         test_clock_reset(&clock);
 
@@ -82,8 +80,6 @@ Test(test_clock, reset_restores_real_time_and_the_advance_limit) {
                 cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
                 test_clock_reset(&clock);
         }
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("c"), 7), 7);
-        test_clock_deinit(&clock);
 }
 
 Test(test_clock, is_never_before_the_epoch) {
@@ -101,34 +97,4 @@ Test(test_clock, advance_is_limited_to_a_century) {
         cr_expect_eq(test_clock_advance(&clock, 1), -ERANGE);
         cr_expect_eq(test_clock_advance(&clock, INT64_MAX), -ERANGE);
         expect_reading(&clock, start, later(TEST_CLOCK_ADVANCE_MAX_MS));
-}
-
-Test(test_clock, skews_one_client) {
-        struct test_clock clock = { 0 };
-
-        cr_assert_eq(test_clock_skew(&clock, S("ahead"), 90), 0);
-        cr_assert_eq(test_clock_skew(&clock, S("behind"), -90), 0);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), 1000), 1090);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("behind"), 1000), 910);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("behind"), 10), 0);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), INT64_MAX), INT64_MAX);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("other"), 1000), 1000);
-
-        cr_assert_eq(test_clock_skew(&clock, S("ahead"), 0), 0);
-        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), 1000), 1000);
-        cr_expect_eq(clock.n_skews, 1);
-        test_clock_deinit(&clock);
-}
-
-Test(test_clock, number_of_skewed_clients_is_limited) {
-        struct test_clock clock = { 0 };
-
-        for (uint32_t i = 0; i < TEST_CLOCK_SKEWS_MAX; i++)
-                cr_assert_eq(test_clock_skew(&clock, (struct slice){ (const uint8_t *)&i, sizeof(i) }, 1),
-                             0);
-        cr_expect_eq(test_clock_skew(&clock, S("one more"), 1), -ENOSPC);
-        cr_expect_eq(test_clock_skew(&clock, S("one more"), 0), 0);
-        cr_expect_eq(test_clock_skew(&clock, (struct slice){ (const uint8_t *)&(uint32_t){ 7 }, 4 }, 0), 0);
-        cr_expect_eq(test_clock_skew(&clock, S("one more"), 1), 0);
-        test_clock_deinit(&clock);
 }
