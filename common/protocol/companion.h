@@ -163,14 +163,7 @@
 /* The client ids that a store may have where the broker does not authenticate it: acl_is_store(). */
 #define COMPANION_CLIENT_ID_PREFIX "statestored"
 
-/*
- * Whether this is a random client id: COMPANION_RANDOM_ID_PREFIX and 32 lower-case hexadecimal
- * digits. The plugin keeps it secret.
- */
 #define COMPANION_RANDOM_ID_PREFIX COMPANION_CLIENT_ID_PREFIX "-"
-#define COMPANION_RANDOM_ID_DIGITS 32
-#define COMPANION_RANDOM_ID_LENGTH (sizeof(COMPANION_RANDOM_ID_PREFIX) - 1 + COMPANION_RANDOM_ID_DIGITS)
-bool companion_client_id_is_random(struct slice client_id);
 
 /* 1. From the store to the plugin */
 

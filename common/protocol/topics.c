@@ -94,6 +94,45 @@ bool topic_is_reply_of(const char *topic, const char *client) {
         return false;
 }
 
+bool topic_matches_filter(struct slice topic, struct slice filter) {
+        while (topic.data && filter.data) {
+                struct slice topic_level = slice_split(topic, '/', &topic);
+                struct slice filter_level = slice_split(filter, '/', &filter);
+
+                if (!slice_equal(filter_level, SLICE_LITERAL("+")) &&
+                    !slice_equal(filter_level, topic_level))
+                        return false;
+        }
+        return !topic.data && !filter.data;
+}
+
+static size_t n_levels(struct slice topic) {
+        size_t n = 1;
+
+        for (size_t i = 0; i < topic.length; i++)
+                n += topic.data[i] == '/';
+        return n;
+}
+
+bool topic_filter_matches_reply(struct slice filter) {
+        size_t n_filter = n_levels(filter);
+
+        if (slice_ends_with(filter, SLICE_LITERAL("#")))
+                return true;
+        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++) {
+                struct slice suffix = topic_reply_forms[i].suffix, end = filter;
+                size_t n_suffix = n_levels(suffix);
+
+                if (n_filter <= n_suffix) /* the client id has a level at least */
+                        continue;
+                for (size_t n = n_filter; n > n_suffix; n--)
+                        slice_split(end, '/', &end);
+                if (topic_matches_filter(suffix, end))
+                        return true;
+        }
+        return false;
+}
+
 /*
  * The broker must accept a PUBLISH to the topic. If it closes the store's connection instead,
  * libmosquitto repeats the PUBLISH after each reconnect. mosquitto also refuses topics with control
@@ -101,14 +140,10 @@ bool topic_is_reply_of(const char *topic, const char *client) {
  * refuse them in a received Response Topic, too.
  */
 bool topic_is_valid_response(struct slice topic) {
-        size_t n_levels = 1;
-
         if (topic.length == 0 || topic.length > TOPIC_LENGTH_MAX || topic.data[0] == '$')
                 return false;
 
-        for (size_t i = 0; i < topic.length; i++)
-                n_levels += topic.data[i] == '/';
-        return n_levels <= TOPIC_LEVELS_MAX && !memchr(topic.data, '+', topic.length) &&
+        return n_levels(topic) <= TOPIC_LEVELS_MAX && !memchr(topic.data, '+', topic.length) &&
                !memchr(topic.data, '#', topic.length) && !memchr(topic.data, '\0', topic.length) &&
                !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
                !slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) && slice_is_utf8(topic);

@@ -72,6 +72,15 @@ void topic_append_reply(struct buf *buf, struct slice client, const struct topic
  */
 bool topic_is_reply_of(const char *topic, const char *client);
 
+/* Return whether the topic matches the filter, which has no '#'. */
+bool topic_matches_filter(struct slice topic, struct slice filter);
+
+/*
+ * Return whether a filter matches a response topic of the table for any client id, both without
+ * TOPIC_REPLY_PREFIX. A client id may have any levels, so each filter with '#' at the end does.
+ */
+bool topic_filter_matches_reply(struct slice filter);
+
 /*
  * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the
  * topics that are refused.

@@ -25,7 +25,6 @@
  * acl_on_check().
  */
 
-#include "base/array.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
 
@@ -50,37 +49,6 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
         return acl_is_store(load, client);
 }
 
-/* Return whether this level of a filter can match the first level of plugin_opt_statestored_reply_prefix. */
-static bool matches_reply_prefix(const struct plugin *plugin, struct slice level) {
-        struct slice prefix = slice_from_string(plugin->reply_prefix), rest, first;
-
-        if (!prefix.data)
-                return false;
-        first = slice_split(prefix, '/', &rest);
-        return first.length < prefix.length ? slice_equal(level, first) : slice_starts_with(level, first);
-}
-
-/*
- * Return whether a shared subscription ($share/{group}/{filter}) can match a topic of the store. No
- * client needs one, and mosquitto walks all shared subscriptions of a topic at each PUBLISH to it:
- * with 10,000 of them, which fit in one SUBSCRIBE, each request of every client takes 30 ms longer.
- */
-static bool is_shared_with_store(const struct plugin *plugin, const char *subscription) {
-        static const struct slice levels[] = { SLICE_LITERAL("#"), SLICE_LITERAL("+"),
-                                               SLICE_LITERAL("clients"), SLICE_LITERAL("statestore") };
-        struct slice rest = slice_from_string(subscription), level;
-
-        if (!slice_starts_with(rest, SLICE_LITERAL("$share/")))
-                return false;
-        slice_split(rest, '/', &rest);
-        slice_split(rest, '/', &rest); /* the group */
-        level = slice_split(rest, '/', &rest);
-        for (size_t i = 0; i < ARRAY_LENGTH(levels); i++)
-                if (slice_equal(level, levels[i]))
-                        return true;
-        return (level.length > 0 && level.data[0] == '$') || matches_reply_prefix(plugin, level);
-}
-
 enum rule {
         RULE_NONE,
         RULE_ONLY_STORE,  /* grant the access to the store, deny it to all others */
@@ -89,17 +57,21 @@ enum rule {
         RULE_DENY_ALL,    /* deny the access to all clients */
 };
 
-static enum rule find_rule(const struct plugin *plugin, int access, const char *topic) {
+static enum rule find_rule(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+        const char *topic = check->topic;
+        int access = check->access;
+
         switch (access) {
         case MOSQ_ACL_READ:
         case MOSQ_ACL_SUBSCRIBE:
                 if (strcmp(topic, TOPIC_INVOKE) == 0 || strcmp(topic, COMPANION_FRAME_TO_STORE) == 0)
                         return RULE_ONLY_STORE;
-                if (access == MOSQ_ACL_SUBSCRIBE &&
-                    (strcmp(topic, COMPANION_PROBE) == 0 || is_shared_with_store(plugin, topic)))
+                if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, COMPANION_PROBE) == 0)
                         return RULE_DENY_ALL;
-                if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, BROKER_LOG_NOTICE) == 0)
-                        return RULE_ALLOW_STORE;
+                if (access == MOSQ_ACL_SUBSCRIBE &&
+                    (STARTS_WITH(topic, BROKER_LOG_TOPICS) ||
+                     subscription_is_denied(plugin, mosquitto_client_id(check->client), topic)))
+                        return RULE_ONLY_STORE;
                 if (strcmp(topic, COMPANION_BANNER) == 0)
                         return RULE_ALLOW_ALL;
                 return STARTS_WITH(topic, SYS_TOPICS) ? RULE_ALLOW_STORE : RULE_NONE;
@@ -144,46 +116,28 @@ static void register_last(struct plugin_load *load) {
                 load->is_order_valid = false;
 }
 
-static bool contains_random_client_id(struct slice line) {
-        for (; line.length >= COMPANION_RANDOM_ID_LENGTH; line = slice_skip(line, 1))
-                if (companion_client_id_is_random((struct slice){ line.data, COMPANION_RANDOM_ID_LENGTH }))
-                        return true;
-        return false;
-}
-
-/* The store's client id, or NULL if no store is connected. */
-static const char *present_client_id(const struct plugin_load *load) {
-        return load->plugin->hello_client ? load->plugin->store_client_id : NULL;
+/*
+ * Check the delivery of a line of the broker's log. The store subscribes to BROKER_LOG_NOTICE only
+ * for slow_watchers.c, so the plugin denies every line to every client, before any other callback.
+ * A granted delivery and the checks of acl_file can log further lines, whose delivery is checked
+ * again, and so on until mosquitto has no stack left (2.0.11 to 2.1.2, and the development branch):
+ * acl_file logs a client id with a wildcard, and mosquitto a message above a client's Maximum Packet
+ * Size.
+ */
+static int check_log_line(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
+        if (strcmp(check->topic, BROKER_LOG_NOTICE) == 0 && acl_is_store(load, check->client))
+                slow_watchers_read_line(load->plugin, (struct slice){ check->payload, check->payloadlen });
+        return MOSQ_ERR_ACL_DENIED;
 }
 
 /*
- * Whether the line may contain a random client id of the store, which is secret. The broker logs
- * this client id before HELLO tells it to the plugin. So while the plugin does not know the store's
- * client id, every client id of this form counts as secret.
+ * A client id with a wildcard is no level of a topic, so its client has no topics of its own.
+ * acl_file denies it what a pattern might grant, and logs each such check.
  */
-static bool contains_secret(const struct plugin_load *load, struct slice line) {
-        struct slice client_id = slice_from_string(present_client_id(load));
+static bool has_wildcard_id(const struct mosquitto *client) {
+        const char *client_id = mosquitto_client_id(client);
 
-        if (!client_id.data)
-                return contains_random_client_id(line);
-        return companion_client_id_is_random(client_id) &&
-               memmem(line.data, line.length, client_id.data, client_id.length);
-}
-
-/*
- * Check the delivery of a line of the log, and return true to deny it. The store subscribes to
- * BROKER_LOG_NOTICE only for slow_watchers.c.
- */
-static bool is_log_line_denied(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
-        struct slice line = { check->payload, check->payloadlen };
-
-        if (!acl_is_store(load, check->client))
-                return contains_secret(load, line);
-        if (strcmp(check->topic, BROKER_LOG_NOTICE) != 0)
-                return false;
-
-        slow_watchers_read_line(load->plugin, line);
-        return true;
+        return client_id && strpbrk(client_id, "+#");
 }
 
 /*
@@ -241,10 +195,11 @@ int acl_on_check(int event, void *event_data, void *userdata) {
                 load->is_write_decided = !broker_is_2_1(); /* acl_on_undecided() takes it back */
         note_version(load, check);
 
-        if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS) &&
-            is_log_line_denied(load, check))
+        if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS))
+                return check_log_line(load, check);
+        if (has_wildcard_id(check->client))
                 return MOSQ_ERR_ACL_DENIED;
-        rule = find_rule(load->plugin, check->access, check->topic);
+        rule = find_rule(load->plugin, check);
         if (rule == RULE_DENY_ALL)
                 return MOSQ_ERR_ACL_DENIED;
         if (rule != RULE_NONE && acl_is_store(load, check->client))

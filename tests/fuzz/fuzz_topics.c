@@ -91,6 +91,7 @@ static void reply_topics_of(struct slice client, struct slice other) {
                 buf_append(&topic, "/", 1);
                 buf_append_slice(&topic, topic_reply_forms[i].suffix);
                 ASSERT(topic_is_reply_of(buf_text(&topic), buf_text(&name)));
+                ASSERT(topic_filter_matches_reply(slice_skip(buf_slice(&topic), strlen("clients/"))));
                 ASSERT(topic_is_reply_of(buf_text(&topic), buf_text(&other_name)) ==
                        slice_equal(client, other));
         }

@@ -191,21 +191,6 @@ def test_frames_of_clients_and_wills_are_not_processed(guarded):
         assert text not in guarded.site.store.log()
 
 
-def test_no_client_hides_its_lines_in_the_published_log(make_site, tmp_path):
-    """Not even with a client id like that of a store."""
-    guarded = Guarded(make_site(*authentication_lines(tmp_path), "log_dest stderr", "log_dest topic"), tmp_path).start_store()
-    operator = guarded.connect("operator")
-    operator.subscribe("$SYS/broker/log/N", 0)
-    client_ids_of_alice = "statestored-intruder", "statestored-" + "0" * 32
-
-    for client_id in client_ids_of_alice:
-        guarded.connect("alice", client_id)
-
-    published = b"\n".join(message.payload for message in operator.messages())
-    for client_id in client_ids_of_alice:
-        assert client_id.encode() in published
-
-
 def test_two_stores_do_not_serve_at_once(guarded):
     guarded.start_store()
     first = guarded.site.store

@@ -145,7 +145,7 @@ def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client
 # Reading requests
 
 
-@pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+"])
+@pytest.mark.parametrize("topic", ["#", "+/#"])
 def test_no_other_client_receives_requests_or_notifications(shared_plugin_site, client, key, topic):
     listener = shared_plugin_site.connect(kind=WireClient)
     assert listener.subscribe(topic) == 1

@@ -125,8 +125,8 @@ def test_notifications_arrive_in_the_order_in_which_they_were_sent(peer, client)
     assert [message.payload for message in client.messages()] == [b"%d" % n for n in range(100)]
 
 
-@pytest.mark.parametrize("client_id", ["a", "ключ", "with/slash", "with+plus#", "x" * 30000],
-                         ids=["short", "not ASCII", "slash", "wildcards", "long"])
+@pytest.mark.parametrize("client_id", ["a", "ключ", "with/slash", "x" * 30000],
+                         ids=["short", "not ASCII", "slash", "long"])
 def test_any_client_id_is_found(site, peer, client_id):
     client = site.connect(client_id)
     number = peer.number_of(client)

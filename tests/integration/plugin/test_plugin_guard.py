@@ -62,7 +62,7 @@ def test_other_clients_cannot_subscribe_to_the_invoke_topic(site, topic):
     assert site.connect().subscribe(topic) == NOT_AUTHORIZED
 
 
-@pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/command/+", "+/+/+/+/+"])
+@pytest.mark.parametrize("topic", ["#", "+/#"])
 def test_wildcard_subscriptions_receive_no_requests(site, peer, topic):
     stranger, client = site.connect(), site.connect()
     assert stranger.subscribe(topic) == 1

@@ -20,7 +20,7 @@ PUBREL = b"\x62\x02"
 
 
 @pytest.mark.parametrize("username", [None, "someone", "\u00e4 \u4e16/+#:", "x" * 1000], ids=lambda name: len(name or ""))
-@pytest.mark.parametrize("client_id", ["a/+#:\u00e4", " ", "statestore-mac", "y" * 5000], ids=len)
+@pytest.mark.parametrize("client_id", ["a/:\u00e4", " ", "statestore-mac", "y" * 5000], ids=len)
 def test_client_ids_and_user_names_can_be_any_text(site, peer, client_id, username):
     client = site.connect(client_id, username=username)
 

@@ -8,7 +8,8 @@
 #include "unit/support/table.h"
 
 #define S       SLICE_LITERAL
-#define SERVICE "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+#define UUID    "FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+#define SERVICE "statestore/v1/" UUID
 
 Test(topics, equal_those_of_the_protocol) {
         cr_expect_str_eq(TOPIC_INVOKE, SERVICE "/command/invoke");
@@ -133,6 +134,31 @@ Test(reply_topic, belongs_to_one_client_at_most) {
                         cr_expect(i == k || !slice_equal(form->suffix, other->suffix));
                         cr_expect(!ends_with_suffix(form, other) || (!form->is_base16 && other->is_base16));
                 }
+}
+
+static const struct {
+        const char *name;
+        struct slice filter;
+        bool is_match;
+} reply_filters[] = {
+        { "a reply topic", S("a/services/statestore/_any_/command/invoke/response"), true },
+        { "a wildcard for the client id", S("+" NET), true },
+        { "wildcards only", S("+/+/+/+/+/+"), true },
+        { "wildcards for a client id with levels", S("+/a/+/statestore/+/" UUID "/+/invoke"), true },
+        { "all levels", S("#"), true },
+        { "all levels below a client id with levels", S("a/b/c/#"), true },
+
+        { "no level for the client id", S(SERVICE "/command/invoke"), false },
+        { "too few levels", S("+/+/+/+/+"), false },
+        { "another last level", S("+/+/+/+/+/state"), false },
+        { "another middle level", S("+/+/v2/+/+/+"), false },
+        { "one level", S("+"), false },
+};
+
+Test(reply_topic, matches_filters_that_leave_levels_for_the_client_id) {
+        for (size_t i = 0; i < N_ROWS(reply_filters); i++)
+                cr_expect_eq(topic_filter_matches_reply(reply_filters[i].filter), reply_filters[i].is_match,
+                             ROW(reply_filters, i));
 }
 
 static const struct {
