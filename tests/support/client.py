@@ -42,9 +42,13 @@ def reply_topic(client_id):
 
 
 class Client:
-    reply_topic = staticmethod(reply_topic)
+    """A client that was written from the published description of the protocol."""
 
-    def __init__(self, port, client_id, username=None, password=None):
+    reply_topic = staticmethod(reply_topic)
+    SUBSCRIPTION = {}  # paho's options, other than the QoS
+
+    def __init__(self, port, client_id, username=None, password=None, tls=None):
+        """tls: arguments of paho's tls_set(), or None for a connection without TLS."""
         self.id = client_id
         self.clock = hlc.Clock(client_id)
         self.response_topic = self.reply_topic(client_id)
@@ -59,9 +63,12 @@ class Client:
         self._reconnected = threading.Event()
         self._paho = self._make_paho()
         self._paho.username_pw_set(username, password)
+        if tls:
+            self._paho.tls_set(**tls)
         properties = Properties(PacketTypes.CONNECT)
         properties.ReceiveMaximum = 65535  # without this property the broker applies its own limit
-        self._paho.connect("127.0.0.1", port, keepalive=0, properties=properties)  # the broker waits for a slow test
+        keepalive = 3600 if tls else 0  # the broker waits for a slow test; paho limits the handshake of TLS by it, too
+        self._paho.connect("127.0.0.1", port, keepalive=keepalive, properties=properties)
         self._paho.loop_start()
         self._connected.result(PATIENCE)
         self.subscribe(self.response_topic)
@@ -88,7 +95,7 @@ class Client:
         done = Future()
         with self._lock:
             self._topics.append(topic)
-            _, packet_id = self._paho.subscribe(topic, qos=1)
+            _, packet_id = self._paho.subscribe(self._subscriptions([topic]))
             self._subscribing[packet_id] = done
         assert done.result(PATIENCE)[0].value <= 2, f"the broker refused to subscribe to {topic}"
 
@@ -98,7 +105,10 @@ class Client:
         if not self._connected.done():
             self._connected.set_result(None)
         elif self._topics:
-            _, self._resubscribe_id = self._paho.subscribe([(topic, 1) for topic in self._topics])
+            _, self._resubscribe_id = self._paho.subscribe(self._subscriptions(self._topics))
+
+    def _subscriptions(self, topics):
+        return [(topic, paho.SubscribeOptions(qos=1, **self.SUBSCRIPTION)) for topic in topics]
 
     def _on_subscribe(self, _client, _data, packet_id, reasons, _properties):
         with self._lock:

@@ -258,7 +258,7 @@ Test(invocation, ignores_unknown_properties) {
         struct invocation invocation;
 
         add(&message, S("$partition"), S("c"));
-        add(&message, S("$high_priority"), S("true"));
+        add(&message, S("$high_priority"), S(""));
         add(&message, S("__TS"), S("malformed"));
         add(&message, S("__ts "), S("malformed"));
         add(&message, S(""), S(""));
