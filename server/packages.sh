@@ -9,6 +9,7 @@ packages_libraries="ca-certificates libcurl4 libjansson4 libmicrohttpd12 libmosq
 packages_test="buildah clang-format debootstrap git libcriterion-dev man-db mandoc openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml sqlite3 systemd valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
+packages_published="iproute2 jq openssl python3 python3-paho-mqtt util-linux"
 packages_fuzz="clang libclang-rt-14-dev"
 
 # Languages of the examples, unless installed by other means.
