@@ -598,7 +598,7 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         return CONFIG_DONE;
 }
 
-enum config_result config_read_addresses(const char *file, struct config *ret_config) {
+enum config_result config_read_broker(const char *file, struct config *ret_config) {
         struct config_reading reading = { .config = ret_config, .program = "statestorectl", .hint = "" };
 
         *ret_config = (struct config){ 0 };

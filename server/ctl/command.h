@@ -24,7 +24,6 @@ enum command_id {
         COMMAND_RESTORE,
         COMMAND_DOCTOR,
         COMMAND_TEST,
-        COMMAND_STAT,
         N_COMMANDS,
 };
 
@@ -33,11 +32,10 @@ enum command_needs {
         NEEDS_SESSION = 1 << 0, /* run->session, connected */
         NEEDS_BROKER =
                 1 << 1, /* endpoints, credentials and client id in the options; NEEDS_SESSION implies it */
-        NEEDS_METRICS = 1 << 2, /* metrics_url in the options */
-        NEEDS_KEY = 1 << 3,     /* run->keys: the first word, or --key-file */
-        NEEDS_VALUE = 1 << 4,   /* run->value: the second word, or --value-file */
-        NEEDS_PROGRAM = 1 << 5, /* program in the options: what follows the words of the command */
-        NEEDS_KEYS = 1 << 6,    /* run->keys: all words, and --key-file */
+        NEEDS_KEY = 1 << 2,     /* run->keys: the first word, or --key-file */
+        NEEDS_VALUE = 1 << 3,   /* run->value: the second word, or --value-file */
+        NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */
+        NEEDS_KEYS = 1 << 5,    /* run->keys: all words, and --key-file */
 };
 
 /* Prints results and errors, and returns the exit status. struct command_run: ctl/run.h. */

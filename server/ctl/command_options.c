@@ -20,8 +20,7 @@
 #include "ctl/input.h"
 #include "ctl/output.h"
 
-#define METRICS_URL_DEFAULT "http://127.0.0.1:9464"
-#define WORD_ADVICE         "; write -- before a word that begins with -"
+#define WORD_ADVICE "; write -- before a word that begins with -"
 
 struct parser {
         struct command_options *options;
@@ -176,14 +175,6 @@ static bool needs_broker(const struct command_options *options) {
         return !options->data_dir && (options->command->needs & (NEEDS_SESSION | NEEDS_BROKER));
 }
 
-static bool needs_metrics(const struct command_options *options) {
-        return options->command->needs & NEEDS_METRICS;
-}
-
-static bool names_broker(const struct option *option) {
-        return strcmp(option->flag, "--url") == 0 || strcmp(option->flag, "--host") == 0;
-}
-
 /* Print that an option of the command line is not one of the command. */
 static enum options_result complain_of_other_option(const struct parser *parser,
                                                     const struct option *option) {
@@ -204,9 +195,6 @@ static enum options_result check_options(const struct parser *parser) {
                         continue;
                 if (!(ctl_options[i].commands & command))
                         return complain_of_other_option(parser, &ctl_options[i]);
-                if (needs_metrics(options) && !needs_broker(options) && names_broker(&ctl_options[i]))
-                        return usage_error(options, ctl_options[i].flag,
-                                           "this command uses no broker; --metrics-url was expected");
         }
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
@@ -297,7 +285,7 @@ static enum options_result read_store_config(struct command_options *options) {
         options->store_config = calloc(1, sizeof(*options->store_config));
         if (!options->store_config)
                 return usage_error(options, "--config", "out of memory");
-        return config_read_addresses(options->config_file, options->store_config) == CONFIG_RUN
+        return config_read_broker(options->config_file, options->store_config) == CONFIG_RUN
                        ? OPTIONS_RUN
                        : OPTIONS_INVALID;
 }
@@ -328,27 +316,6 @@ static enum options_result take_broker_of_store(struct command_options *options)
         return OPTIONS_RUN;
 }
 
-/*
- * Without --metrics-url, use the HTTP server of the configuration of the store, or the default
- * address.
- */
-static enum options_result take_metrics_of_store(struct command_options *options) {
-        if (options->metrics_url)
-                return OPTIONS_RUN;
-        if (read_store_config(options) != OPTIONS_RUN)
-                return OPTIONS_INVALID;
-        if (!options->store_config->http_listen) {
-                options->metrics_url = METRICS_URL_DEFAULT;
-                return OPTIONS_RUN;
-        }
-
-        /* Connecting to 0.0.0.0 or [::] reaches this machine. */
-        snprintf(options->metrics_url_buffer, sizeof(options->metrics_url_buffer), "http://%s",
-                 endpoint_text(options->store_config->http_listen).text);
-        options->metrics_url = options->metrics_url_buffer;
-        return OPTIONS_RUN;
-}
-
 /* Determine the endpoints, the credentials and the client id. */
 static enum options_result command_options_complete_broker(struct command_options *options) {
         const char *hosts;
@@ -373,17 +340,14 @@ static enum options_result command_options_complete(struct parser *parser) {
         enum options_result result;
 
         if (!options->command)
-                return options->n_words == 0
-                               ? usage_error(options, "no command",
-                                             "get, set, scan, watch, stat or another was expected")
-                               : complain_of_name(options, "command", options->words[0]);
+                return options->n_words == 0 ? usage_error(options, "no command",
+                                                           "get, set, scan, watch or another was expected")
+                                             : complain_of_name(options, "command", options->words[0]);
 
         result = check_options(parser) ?: check_words(options) ?: check_pattern(options) ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
                 result = command_options_complete_broker(options);
-        if (result == OPTIONS_RUN && needs_metrics(options))
-                result = take_metrics_of_store(options);
         return result;
 }
 

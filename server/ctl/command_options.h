@@ -43,10 +43,6 @@ struct command_options {
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        /* For stat and doctor. NULL: the store has no HTTP server (only possible for doctor). */
-        const char *metrics_url;
-        char metrics_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
-
         const char *key_file; /* NULL: the key is the first word */
         const char *value_file;
         bool json;

@@ -255,16 +255,6 @@ static const struct command_words test_words[] = {
         { 0 },
 };
 
-static const char stat_help[] =
-        "Reads /metrics of statestored --http-listen. Without --metrics-url, the address is taken from\n"
-        "the file of --config or the variable STATESTORE_HTTP_LISTEN; otherwise it is\n"
-        "http://127.0.0.1:9464. Times are of all requests since the start of the store.\n"
-        "\n"
-        "  statestorectl stat\n"
-        "  statestorectl stat --json | jq .keys\n"
-        "  statestorectl stat --metrics-url http://gateway:9464\n"
-        "  statestorectl stat --config /etc/statestored/statestored.conf\n";
-
 const struct command commands[N_COMMANDS] = {
         [COMMAND_GET] = { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
                           .needs = NEEDS_SESSION | NEEDS_KEYS, .run = command_get },
@@ -305,8 +295,6 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
                            1, CONTROL_WORDS_MAX, .needs = NEEDS_SESSION, .run = command_test,
                            .words = test_words },
-        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0,
-                           .needs = NEEDS_METRICS, .run = command_stat },
 };
 
 enum exit_code command_exit_code(const struct command *command, enum exit_code code) {

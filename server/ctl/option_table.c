@@ -149,15 +149,6 @@ static int set_timeout(void *target, const struct option *option, const char *va
         return option_set_duration(target, option, value, 1, DURATION_MAX_MS);
 }
 
-static int set_metrics_url(void *target, const struct option *option, const char *value) {
-        struct slice url = slice_from_string(value);
-
-        return slice_starts_with(url, SLICE_LITERAL("http://")) ||
-                               slice_starts_with(url, SLICE_LITERAL("https://"))
-                       ? option_set_text(target, option, value)
-                       : -EINVAL;
-}
-
 static int set_px(void *target, const struct option *option, const char *value) {
         return option_set_duration(target, option, value, 1, INT64_MAX);
 }
@@ -205,7 +196,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 #define FOR_JSON                                                                                            \
         (FOR_KEY | FOR_LISTS | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_PING) |                      \
-         OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_DOCTOR))
+         OPTION_FOR(COMMAND_DOCTOR))
 
 #define FIELD(name) offsetof(struct command_options, name)
 
@@ -264,14 +255,6 @@ const struct option ctl_options[] = {
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
             data_dir),
-        { .flag = "--metrics-url",
-          .argument = "URL",
-          .has_variable = true,
-          .expected = "http://HOST[:PORT]",
-          .help = "HTTP server of the store, instead of that of its configuration",
-          .commands = OPTION_FOR(COMMAND_STAT),
-          .set = set_metrics_url,
-          .field = FIELD(metrics_url) },
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
         SWITCH("--json", 0, "print JSON", FOR_JSON, json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
@@ -291,8 +274,7 @@ const struct option ctl_options[] = {
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
                "port of the broker; default 1883, with TLS 8883", set_port, port),
         COMMON("--config", "FILE", NULL, "a file name",
-               "the store's configuration, for the addresses of metrics and broker", option_set_text,
-               config_file),
+               "the store's configuration, for the address of the broker", option_set_text, config_file),
         COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
                credentials.user),
         COMMON("--password-file", "FILE", NULL, "a file name", "file with the password in its first line",

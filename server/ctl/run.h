@@ -67,6 +67,3 @@ command_function command_leader;
  * use one key of its own, which it deletes.
  */
 command_function command_doctor;
-
-/* Print the main metrics, from the HTTP server of the store. */
-command_function command_stat;
