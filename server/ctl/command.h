@@ -15,7 +15,6 @@ enum command_id {
         COMMAND_WATCH,
         COMMAND_LOCK,
         COMMAND_ELECT,
-        COMMAND_LEADER,
         COMMAND_PING,
         COMMAND_EXPORT,
         COMMAND_IMPORT,

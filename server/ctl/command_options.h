@@ -62,7 +62,6 @@ struct command_options {
         int64_t wait_ms;  /* for a lock or for changes; only with has_wait */
         int64_t lease_ms; /* of a lock */
         const char *name; /* of a candidate; NULL: not given */
-        bool watch;
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;

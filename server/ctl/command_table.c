@@ -126,18 +126,8 @@ static const char elect_help[] =
         "lock --help.\n"
         "\n"
         "  statestorectl elect controller --name \"$HOSTNAME\" -- ./controller\n"
-        "  statestorectl leader controller\n";
-
-static const char leader_help[] =
-        "Prints the name of the leader, or the holder of a lock. Exit status 1 if there is none. With\n"
-        "--watch, prints the present leader and then each new one; an empty line means that there is\n"
-        "none.\n"
-        "\n"
-        "  statestorectl leader controller\n"
-        "  [ \"$(statestorectl leader controller)\" = \"$HOSTNAME\" ] && echo 'this host leads'\n"
-        "  statestorectl leader controller --watch | while read -r name; do echo \"leader: $name\"; done\n"
-        "\n"
-        "After a disconnect, --watch connects and registers again, as the command watch does.\n";
+        "  statestorectl get controller             the present leader\n"
+        "  statestorectl watch controller           each renewal of the lease, and each new leader\n";
 
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
@@ -274,8 +264,6 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_ELECT] = { "elect", "KEY -- COMMAND...", "run a command while being the elected leader",
                             elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM,
                             .run = command_elect },
-        [COMMAND_LEADER] = { "leader", "KEY", "print the elected leader, or the holder of a lock",
-                             leader_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEY, .run = command_leader },
         [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
                            .needs = NEEDS_SESSION, .run = command_ping },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,

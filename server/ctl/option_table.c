@@ -191,12 +191,10 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_LOCK    (OPTION_FOR(COMMAND_LOCK) | OPTION_FOR(COMMAND_ELECT))
-#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_SCAN))
+#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_SCAN))
 #define FOR_LISTS   (OPTION_FOR(COMMAND_SCAN) | OPTION_FOR(COMMAND_EXPORT))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
-#define FOR_JSON                                                                                            \
-        (FOR_KEY | FOR_LISTS | OPTION_FOR(COMMAND_LEADER) | OPTION_FOR(COMMAND_PING) |                      \
-         OPTION_FOR(COMMAND_DOCTOR))
+#define FOR_JSON    (FOR_KEY | FOR_LISTS | OPTION_FOR(COMMAND_PING) | OPTION_FOR(COMMAND_DOCTOR))
 
 #define FIELD(name) offsetof(struct command_options, name)
 
@@ -245,7 +243,6 @@ const struct option ctl_options[] = {
             "time until the lock expires unless it is renewed", FOR_LOCK, set_lease, lease_ms),
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
             OPTION_FOR(COMMAND_ELECT), option_set_text, name),
-        SWITCH("--watch", 0, "print each new leader, until interrupted", OPTION_FOR(COMMAND_LEADER), watch),
         SWITCH("--initial", 0, "print the present value first", OPTION_FOR(COMMAND_WATCH), initial),
         OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", OPTION_FOR(COMMAND_WATCH),
             set_count, count),

@@ -56,9 +56,6 @@ command_function command_watch;
  */
 command_function command_lock, command_elect;
 
-/* Print the value of a key that clients elect a leader with, and with --watch each new leader. */
-command_function command_leader;
-
 /*
  * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all
  * is well. Returns EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned,
