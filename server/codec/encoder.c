@@ -100,7 +100,7 @@ static void append_page(struct buf *payload, const struct scan_page *page) {
 }
 
 static struct slice reply_payload(struct encoder *encoder, const struct reply *reply) {
-        switch (outcomes[reply->outcome].built_from) {
+        switch (outcomes[reply->result.outcome].built_from) {
         case PAYLOAD_ENTRY:
                 resp3_append_blob(&encoder->payload, entry_value(reply->entry));
                 return buf_slice(&encoder->payload);
@@ -110,7 +110,7 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
         case PAYLOAD_CONSTANT:
                 break;
         }
-        return outcome_payload(encoder, reply->outcome);
+        return outcome_payload(encoder, reply->result.outcome);
 }
 
 static void add_details(struct encoder *encoder, const struct reply *reply, struct message *message) {
@@ -135,8 +135,8 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
         buf_reset(&encoder->payload);
         buf_reset(&encoder->token);
         encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
-        if (reply->has_version)
-                encoder_add_version(encoder, ret_message, reply->version);
+        if (reply->result.has_version)
+                encoder_add_version(encoder, ret_message, reply->result.version);
         if (reply->has_details)
                 add_details(encoder, reply, ret_message);
         return buf_failed(&encoder->payload) || buf_failed(&encoder->token) ? -ENOMEM : 0;

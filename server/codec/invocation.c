@@ -58,8 +58,34 @@ static size_t decode_px(const struct slice *words, size_t n_words, struct reques
         return 2;
 }
 
-/* The options are [NX | NEX [value]] and [PX ms], in any order. */
-static enum outcome decode_set_options(const struct slice *words, size_t n_words, struct request *request) {
+/*
+ * The decoders of VERBS: decode the arguments after the key. Their number is one that the verb
+ * allows. Return OUTCOME_DONE or the error.
+ */
+
+static enum outcome decode_nothing(const struct slice *words, size_t n_words, struct request *request) {
+        (void)words;
+        (void)n_words;
+        (void)request;
+        return OUTCOME_DONE;
+}
+
+static enum outcome decode_value(const struct slice *words, size_t n_words, struct request *request) {
+        if (n_words > 0)
+                request->value = words[0];
+        return OUTCOME_DONE;
+}
+
+static enum outcome decode_keynotify(const struct slice *words, size_t n_words, struct request *request) {
+        request->stop = n_words > 0 && slice_equal_string(words[0], "STOP");
+        return n_words == 0 || request->stop || slice_equal_string(words[0], "GET") ? OUTCOME_DONE
+                                                                                    : OUTCOME_SYNTAX_ERROR;
+}
+
+/* The value, then the options [NX | NEX [value]] and [PX ms] in any order. */
+static enum outcome decode_set(const struct slice *words, size_t n_words, struct request *request) {
+        request->value = *words++;
+        n_words--;
         if (n_words > SET_OPTION_WORDS_MAX)
                 return OUTCOME_SYNTAX_ERROR;
 
@@ -87,30 +113,17 @@ static enum outcome decode_set_options(const struct slice *words, size_t n_words
 /* arguments: the words after the verb. */
 static enum outcome decode_arguments(const struct slice *arguments, size_t n_arguments,
                                      struct request *request) {
+        static enum outcome (*const decoders[N_VERBS])(const struct slice *, size_t, struct request *) = {
+#define VERB_DECODER(symbol, name, access, min, max, flags, decode, execute) [VERB_##symbol] = decode,
+                VERBS(VERB_DECODER)
+#undef VERB_DECODER
+        };
+
         request->key = arguments[0];
         if (request->key.length == 0)
                 return verbs[request->verb].flags & VERB_TAKES_PATTERN ? OUTCOME_SYNTAX_ERROR
                                                                        : OUTCOME_EMPTY_KEY;
-
-        switch (request->verb) {
-        case VERB_SET:
-                request->value = arguments[1];
-                return decode_set_options(arguments + 2, n_arguments - 2, request);
-        case VERB_VDEL:
-                request->value = arguments[1];
-                return OUTCOME_DONE;
-        case VERB_SCAN:
-                if (n_arguments == 2)
-                        request->value = arguments[1];
-                return OUTCOME_DONE;
-        case VERB_KEYNOTIFY:
-                request->stop = n_arguments == 2 && slice_equal_string(arguments[1], "STOP");
-                if (n_arguments == 2 && !request->stop && !slice_equal_string(arguments[1], "GET"))
-                        return OUTCOME_SYNTAX_ERROR;
-                return OUTCOME_DONE;
-        default:
-                return OUTCOME_DONE;
-        }
+        return decoders[request->verb](arguments + 1, n_arguments - 1, request);
 }
 
 static enum outcome decode_timestamps(struct request *request) {

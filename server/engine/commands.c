@@ -16,13 +16,13 @@
 #define TOKEN_NODE_MAX (UINT16_MAX - HLC_NUMBERS_MAX)
 
 static void reply_outcome(struct request_step *step, enum outcome outcome) {
-        step->reply->outcome = outcome;
+        step->reply->result.outcome = outcome;
 }
 
 static void reply_version(struct request_step *step, enum outcome outcome, struct version version) {
-        step->reply->outcome = outcome;
-        step->reply->has_version = true;
-        step->reply->version = version;
+        step->reply->result.outcome = outcome;
+        step->reply->result.has_version = true;
+        step->reply->result.version = version;
 }
 
 /* Return the registrations to notify of a change of this key. hash: of the key. */
@@ -323,6 +323,22 @@ static void execute_vdel(struct request_step *step) {
         command_delete(step, &step->request->value);
 }
 
+struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
+        return registrations_usage_of_client(&engine->registrations, client);
+}
+
+static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
+        return maximum / 4 > at_least ? maximum / 4 : at_least;
+}
+
+struct registration_usage engine_client_usage_max(const struct engine *engine) {
+        return (struct registration_usage){
+                .n_registrations =
+                        quarter_of(engine->config.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
+                .n_bytes = quarter_of(engine->config.max_bytes, ENGINE_CLIENT_BYTES_MIN),
+        };
+}
+
 /*
  * Return whether a registration of this cost exceeds what the registrations of one client may use.
  */
@@ -430,14 +446,10 @@ static void execute_scan(struct request_step *step) {
 
 void command_execute(struct request_step *step) {
         static void (*const commands[N_VERBS])(struct request_step *) = {
-                [VERB_SET] = execute_set,
-                [VERB_GET] = execute_get,
-                [VERB_DEL] = execute_del,
-                [VERB_VDEL] = execute_vdel,
-                [VERB_KEYNOTIFY] = execute_keynotify,
-                [VERB_SCAN] = execute_scan,
+#define VERB_COMMAND(symbol, name, access, min, max, flags, decode, execute) [VERB_##symbol] = execute,
+                VERBS(VERB_COMMAND)
+#undef VERB_COMMAND
         };
 
-        ASSERT(commands[step->request->verb]);
         commands[step->request->verb](step);
 }

@@ -76,7 +76,7 @@ static int dedup_insert(struct dedup *dedup, const struct reply_row *row, uint16
 
         *record = (struct dedup_record){
                 .digest = row->digest,
-                .reply = row->reply,
+                .result = row->result,
                 .number = row->number,
                 .deadline_s = (uint32_t)((row->deadline_ns + NS_PER_S - 1) / NS_PER_S),
                 .group = group,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/hash.h"
+#include "engine/result.h"
 #include "engine/uthash_table.h"
 
 /*
@@ -20,20 +21,12 @@
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
 
-/* The remembered fields of a reply. */
-struct remembered_reply {
-        int64_t version_wall_ms;
-        uint32_t version_counter;
-        uint16_t outcome;
-        bool has_version;
-};
-
 struct dedup_record {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
         struct dedup_record *next, *previous; /* in the order of their numbers; utlist */
         struct dedup_record *newer, *older;   /* records of the same group; utlist */
-        struct remembered_reply reply;
+        struct result result;
         uint64_t number;
         uint32_t deadline_s; /* monotonic */
         uint16_t group;
@@ -85,7 +78,7 @@ struct forgotten_reply {
 /* A remembered reply, as the storage stores it. */
 struct reply_row {
         struct digest digest;
-        struct remembered_reply reply;
+        struct result result;
         int64_t deadline_ns; /* monotonic; rounded up to whole seconds */
         uint64_t number;
 };

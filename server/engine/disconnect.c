@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/assert.h"
 
 /*
  * If out of memory, no row is added and storage keeps the registration. A restart then restores it
@@ -51,8 +50,7 @@ static bool is_retained(const struct event *event, uint64_t connection) {
                                                    sizeof(*event->connections), compare_uint64);
 }
 
-/* End all registrations except those of the event's connections. */
-static void end_others(struct engine *engine, const struct event *event, struct effects *effects) {
+void disconnect_others(struct engine *engine, const struct event *event, struct effects *effects) {
         struct registration_cursor cursor = { 0 };
         struct registration *registration;
 
@@ -88,24 +86,17 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
                 end_connections_except(engine, registration, connection, effects);
 }
 
-void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
+void disconnect_client(struct engine *engine, struct slice client, struct effects *effects) {
         size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
 
-        switch (event->type) {
-        case EVENT_CLIENT_DISCONNECTED:
-                end_client(engine, registrations_of_client(&engine->registrations, event->client),
-                           &n_rows_left, effects);
-                break;
-        case EVENT_CONNECTION_CLOSED:
-                end_client(engine, registrations_of_connection(&engine->registrations, event->connection),
-                           &n_rows_left, effects);
-                break;
-        case EVENT_CONNECTIONS_RETAINED:
-                end_others(engine, event, effects);
-                break;
-        default:
-                ASSERT(!"an event that ends registrations");
-        }
+        end_client(engine, registrations_of_client(&engine->registrations, client), &n_rows_left, effects);
+}
+
+void disconnect_connection(struct engine *engine, uint64_t connection, struct effects *effects) {
+        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+
+        end_client(engine, registrations_of_connection(&engine->registrations, connection), &n_rows_left,
+                   effects);
 }
 
 void disconnect_delivered(struct engine *engine, struct registration *registration) {

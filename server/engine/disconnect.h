@@ -5,8 +5,14 @@
 
 /* End registrations of disconnected clients. Internal to this folder. */
 
-/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_CONNECTIONS_RETAINED. */
-void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects);
+/* Process EVENT_CLIENT_DISCONNECTED. */
+void disconnect_client(struct engine *engine, struct slice client, struct effects *effects);
+
+/* Process EVENT_CONNECTION_CLOSED. */
+void disconnect_connection(struct engine *engine, uint64_t connection, struct effects *effects);
+
+/* Process EVENT_CONNECTIONS_RETAINED: end all registrations except those of the event's connections. */
+void disconnect_others(struct engine *engine, const struct event *event, struct effects *effects);
 
 /* Process EVENT_DELIVERED. */
 void disconnect_delivered(struct engine *engine, struct registration *registration);

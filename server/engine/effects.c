@@ -39,7 +39,7 @@ static void reset_notifications(struct effects *effects) {
 }
 
 void reply_deinit(struct reply *reply) {
-        switch (outcomes[reply->outcome].built_from) {
+        switch (outcomes[reply->result.outcome].built_from) {
         case PAYLOAD_ENTRY:
                 entry_unref(reply->entry);
                 break;

@@ -23,15 +23,13 @@ enum execution {
 
 /* The reply to one request. */
 struct reply {
-        enum outcome outcome;
+        struct result result;
         enum execution execution;
         bool is_of_earlier_batch; /* EXECUTION_REPEATED: what the request has changed is committed */
-        bool has_version;
-        struct version version;
-        struct entry *entry;    /* PAYLOAD_ENTRY */
-        bool has_details;       /* GET: also encode expires_in_ms and the entry's fencing token */
-        int64_t expires_in_ms;  /* rounded up; 0: the key does not expire */
-        struct scan_page *page; /* PAYLOAD_PAGE */
+        struct entry *entry;      /* PAYLOAD_ENTRY */
+        bool has_details;         /* GET: also encode expires_in_ms and the entry's fencing token */
+        int64_t expires_in_ms;    /* rounded up; 0: the key does not expire */
+        struct scan_page *page;   /* PAYLOAD_PAGE */
 };
 
 /* A change of a key that has registrations. */

@@ -117,21 +117,18 @@ static enum outcome check_skew(const struct engine *engine, const struct request
         return OUTCOME_DONE;
 }
 
-static void engine_execute(struct request_step *step) {
-        struct clock *clock = &step->engine->clock;
-        const struct request *request = step->request;
-        enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
+/*
+ * Return whether a repeat of this request is recognized by its content. False for a request without
+ * a timestamp whose Correlation Data may not be unique: a new request with the same content would
+ * look like a repeat.
+ */
+static bool is_known_by_content(const struct request *request) {
+        return verbs[request->verb].flags & VERB_IS_REMEMBERED &&
+               (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
+}
 
-        if (outcome == OUTCOME_DONE && !is_authorized(step->engine, request))
-                outcome = OUTCOME_NOT_AUTHORIZED;
-        if (outcome != OUTCOME_DONE) {
-                step->reply->outcome = outcome;
-                return;
-        }
-
-        step->version = request->has_timestamp ? clock_receive(clock, step->now.wall_ms, request->timestamp)
-                                               : clock_tick(clock, step->now.wall_ms);
-        command_execute(step);
+static bool is_known_by_number(const struct request *request) {
+        return verbs[request->verb].flags & VERB_IS_REMEMBERED && request->id.number > 0;
 }
 
 /* The digests of a request and of its client id. */
@@ -151,20 +148,6 @@ static struct request_digests identify(const struct engine *engine, const struct
         return (struct request_digests){ .request = request_digest, .client = digests[0] };
 }
 
-static bool is_remembered(const struct request *request) {
-        return verbs[request->verb].flags & VERB_IS_REMEMBERED;
-}
-
-/*
- * Return whether a repeat of this request is recognized by its content. False for a request without
- * a timestamp whose Correlation Data may not be unique: a new request with the same content would
- * look like a repeat.
- */
-static bool is_deduplicated(const struct request *request) {
-        return is_remembered(request) &&
-               (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
-}
-
 static int64_t remember_until(const struct request *request, int64_t now_ns) {
         int64_t lifetime_s = request->expiry_s ? request->expiry_s : REMEMBER_DEFAULT_S;
 
@@ -177,41 +160,6 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
         return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;
 }
 
-static struct remembered_reply remembered_reply_of(const struct reply *reply) {
-        ASSERT(outcomes[reply->outcome].built_from == PAYLOAD_CONSTANT); /* no other payload is stored */
-        return (struct remembered_reply){
-                .version_wall_ms = reply->version.wall_ms,
-                .version_counter = reply->version.counter,
-                .outcome = (uint16_t)reply->outcome,
-                .has_version = reply->has_version,
-        };
-}
-
-static void reply_as_remembered(struct reply *reply, struct remembered_reply remembered) {
-        reply->execution = EXECUTION_REPEATED;
-        reply->outcome = remembered.outcome;
-        reply->has_version = remembered.has_version;
-        reply->version = (struct version){ remembered.version_wall_ms, remembered.version_counter };
-}
-
-/*
- * Reply to a repeated request as before, without executing it. But execute KEYNOTIFY: the former
- * registration may have ended with its connection. Requests are repeated in their order. So if a
- * KEYNOTIFY and its STOP are both repeated, the registration has ended afterwards, too.
- *
- * is_of_earlier_batch: the former execution is not in the present batch.
- */
-static void repeat(struct request_step *step, struct remembered_reply former, bool is_of_earlier_batch) {
-        if (step->request->verb == VERB_KEYNOTIFY) {
-                engine_execute(step);
-                if (outcome_is_error(step->reply->outcome) || outcome_is_error(former.outcome))
-                        return;
-                is_of_earlier_batch = false; /* the registration may be new */
-        }
-        reply_as_remembered(step->reply, former);
-        step->reply->is_of_earlier_batch = is_of_earlier_batch;
-}
-
 /*
  * Return whether to remember the reply of this executed request. Do not remember replies to
  * requests that the policy does not grant: a client without grants must not use up the disk, or the
@@ -219,7 +167,7 @@ static void repeat(struct request_step *step, struct remembered_reply former, bo
  * check the policy here.
  */
 static bool must_remember_reply(const struct request_step *step) {
-        enum outcome outcome = step->reply->outcome;
+        enum outcome outcome = step->reply->result.outcome;
 
         if (outcome == OUTCOME_TIMESTAMP_TOO_FAR || outcome == OUTCOME_FENCE_TOO_FAR)
                 return is_authorized(step->engine, step->request);
@@ -233,70 +181,109 @@ static void drop_record(const struct request_step *step, struct dedup_record *re
         dedup_drop(&step->engine->dedup, record, step->now.mono_ns);
 }
 
-/* Execute the request, or reply as before if it is a repeated request. */
-static void execute_once(struct request_step *step) {
-        struct request_digests digests = identify(step->engine, step->request);
+/* Remember the reply by the content of the request. expired: the record of an equal request; or NULL. */
+static void remember_by_content(struct request_step *step, const struct request_digests *digests,
+                                struct dedup_record *expired) {
         struct dedup *dedup = &step->engine->dedup;
-        struct dedup_record *record = dedup_find(dedup, &digests.request);
-        struct row row = { .type = ROW_REPLY, .reply = { .digest = digests.request } };
+        struct row row = { .type = ROW_REPLY,
+                           .reply = { .digest = digests->request,
+                                      .result = step->reply->result,
+                                      .deadline_ns = remember_until(step->request, step->now.mono_ns) } };
         struct dedup_record *excess;
 
-        if (record && !dedup_is_expired(record, step->now.mono_ns)) {
-                repeat(step, record->reply,
-                       step->effects->first_reply == 0 || record->number < step->effects->first_reply);
-                return;
-        }
-
-        engine_execute(step);
-        if (!must_remember_reply(step))
-                return;
-
-        if (record)
-                drop_record(step, record);
+        if (expired)
+                drop_record(step, expired);
         for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
                 drop_record(step, excess);
-        if (effects_reserve_row(step->effects) < 0)
-                return;
-        row.reply.reply = remembered_reply_of(step->reply);
-        row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        if (dedup_add(dedup, &digests.client, &row.reply))
+        if (effects_reserve_row(step->effects) == 0 && dedup_add(dedup, &digests->client, &row.reply))
                 effects_reply_row(step->effects, row);
 }
 
-/* Execute the request. If its content identifies it, execute it once. */
-static void execute_by_content(struct request_step *step) {
-        if (is_deduplicated(step->request))
-                execute_once(step);
-        else
-                engine_execute(step);
+static void remember_by_number(struct request_step *step) {
+        struct execution_row row =
+                executions_add(&step->engine->executions, step->request->id, step->reply->result);
+
+        effects_execution(step->effects, &row);
+}
+
+/* Execute the request, whether it is a repeat or not. */
+static void execute(struct request_step *step) {
+        struct clock *clock = &step->engine->clock;
+        const struct request *request = step->request;
+        enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
+
+        if (outcome == OUTCOME_DONE && !is_authorized(step->engine, request))
+                outcome = OUTCOME_NOT_AUTHORIZED;
+        if (outcome != OUTCOME_DONE) {
+                step->reply->result.outcome = outcome;
+                return;
+        }
+
+        step->version = request->has_timestamp ? clock_receive(clock, step->now.wall_ms, request->timestamp)
+                                               : clock_tick(clock, step->now.wall_ms);
+        command_execute(step);
 }
 
 /*
- * Execute a request with a number, or reply as before if the plugin sends it again. First make room
- * for the memory of its execution: if the request were executed and not remembered, it could be
- * executed again.
+ * Reply to a repeated request as before, without executing it. But execute a command with
+ * VERB_IS_RENEWED. Requests are repeated in their order. So if a KEYNOTIFY and its STOP are both
+ * repeated, the registration has ended afterwards, too.
+ *
+ * is_of_earlier_batch: the former execution is not in the present batch.
  */
-static void execute_numbered(struct request_step *step) {
-        struct executions *executions = &step->engine->executions;
-        const struct executed_request *former = executions_find(executions, step->request->id);
-        struct execution_row row;
-
-        if (former) {
-                repeat(step, former->reply,
-                       step->effects->n_executions == 0 ||
-                               former->order < step->effects->executions[0].after.order);
-                return;
+static void repeat(struct request_step *step, struct result former, bool is_of_earlier_batch) {
+        if (verbs[step->request->verb].flags & VERB_IS_RENEWED) {
+                execute(step);
+                if (outcome_is_error(step->reply->result.outcome) || outcome_is_error(former.outcome))
+                        return;
+                is_of_earlier_batch = false; /* the registration may be new */
         }
-        if (effects_reserve_execution(step->effects) < 0) {
-                step->reply->outcome = OUTCOME_OUT_OF_MEMORY;
-                return;
+        step->reply->result = former;
+        step->reply->execution = EXECUTION_REPEATED;
+        step->reply->is_of_earlier_batch = is_of_earlier_batch;
+}
+
+/*
+ * Execute the request, unless it was executed before: the plugin sends a request again with the same
+ * number, and a client or the broker one with the same content. Then reply as before.
+ */
+static void execute_once(struct request_step *step) {
+        const struct request *request = step->request;
+        const struct effects *effects = step->effects;
+        const struct executed_request *by_number = NULL;
+        struct dedup_record *by_content = NULL;
+        struct request_digests digests;
+
+        if (is_known_by_number(request)) {
+                by_number = executions_find(&step->engine->executions, request->id);
+                if (by_number) {
+                        repeat(step, by_number->result,
+                               effects->n_executions == 0 ||
+                                       by_number->order < effects->executions[0].after.order);
+                        return;
+                }
+                /* First make room: a request that is executed and not remembered could be executed again. */
+                if (effects_reserve_execution(step->effects) < 0) {
+                        step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
+                        return;
+                }
         }
 
-        execute_by_content(step);
-        if (outcome_is_error(step->reply->outcome))
-                return;
-        row = executions_add(executions, step->request->id, remembered_reply_of(step->reply));
-        effects_execution(step->effects, &row);
+        if (is_known_by_content(request)) {
+                digests = identify(step->engine, request);
+                by_content = dedup_find(&step->engine->dedup, &digests.request);
+        }
+        if (by_content && !dedup_is_expired(by_content, step->now.mono_ns)) {
+                repeat(step, by_content->result,
+                       effects->first_reply == 0 || by_content->number < effects->first_reply);
+        } else {
+                execute(step);
+                if (is_known_by_content(request) && must_remember_reply(step))
+                        remember_by_content(step, &digests, by_content);
+        }
+
+        if (is_known_by_number(request) && !outcome_is_error(step->reply->result.outcome))
+                remember_by_number(step);
 }
 
 static void step_request(struct engine *engine, const struct event *event, struct now now,
@@ -315,10 +302,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        if (request->id.number > 0 && is_remembered(request))
-                execute_numbered(&step);
-        else
-                execute_by_content(&step);
+        execute_once(&step);
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {
@@ -363,10 +347,18 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         case EVENT_NOT_DELIVERED:
                 disconnect_not_delivered(engine, event, now, effects);
                 return 0;
-        default:
-                disconnect_step(engine, event, effects);
+        case EVENT_CLIENT_DISCONNECTED:
+                disconnect_client(engine, event->client, effects);
+                return 0;
+        case EVENT_CONNECTION_CLOSED:
+                disconnect_connection(engine, event->connection, effects);
+                return 0;
+        case EVENT_CONNECTIONS_RETAINED:
+                disconnect_others(engine, event, effects);
                 return 0;
         }
+        ASSERT(!"a known event");
+        return 0;
 }
 
 int64_t engine_next_deadline(const struct engine *engine) {
@@ -416,22 +408,6 @@ struct registration *engine_registration_of_connection(const struct engine *engi
 
 bool engine_has_connections(const struct engine *engine) {
         return registrations_have_connections(&engine->registrations);
-}
-
-struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
-        return registrations_usage_of_client(&engine->registrations, client);
-}
-
-static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
-        return maximum / 4 > at_least ? maximum / 4 : at_least;
-}
-
-struct registration_usage engine_client_usage_max(const struct engine *engine) {
-        return (struct registration_usage){
-                .n_registrations =
-                        quarter_of(engine->config.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
-                .n_bytes = quarter_of(engine->config.max_bytes, ENGINE_CLIENT_BYTES_MIN),
-        };
 }
 
 int64_t engine_deadline(const struct engine *engine, struct entry *entry) {

@@ -38,10 +38,10 @@ static size_t choose_place(const struct executions *executions, struct request_i
 }
 
 struct execution_row executions_add(struct executions *executions, struct request_id id,
-                                    struct remembered_reply reply) {
+                                    struct result result) {
         struct execution_row row = {
                 .place = choose_place(executions, id),
-                .after = { .id = id, .order = ++executions->last_order, .reply = reply },
+                .after = { .id = id, .order = ++executions->last_order, .result = result },
         };
 
         row.before = executions->places[row.place];

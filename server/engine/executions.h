@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/dedup.h"
+#include "engine/result.h"
 #include "protocol/companion.h"
 
 /*
@@ -30,7 +30,7 @@ struct request_id {
 struct executed_request {
         struct request_id id; /* number 0: the place is free */
         uint64_t order;       /* ascending over all executions */
-        struct remembered_reply reply;
+        struct result result;
 };
 
 struct executions {
@@ -49,7 +49,7 @@ const struct executed_request *executions_find(const struct executions *executio
 
 /* Add the execution of a request that is not found. Returns what has changed. */
 struct execution_row executions_add(struct executions *executions, struct request_id id,
-                                    struct remembered_reply reply);
+                                    struct result result);
 
 /* Undo executions_add(). Call for the last one first. */
 void executions_undo(struct executions *executions, const struct execution_row *row);

@@ -12,10 +12,14 @@ enum {
 #undef VERB_BIT
                 ON_UNKNOWN = 1 << VERB_UNKNOWN,
         ON_KNOWN = ON_UNKNOWN - 1,
-#define VERB_BIT_IF_FENCED(symbol, name, access, min, max, flags)                                           \
-        | ((flags)&VERB_IS_FENCED ? ON_##symbol : 0)
+#define VERB_BIT_IF(flag, symbol, name, access, min, max, flags, ...) | ((flags) & (flag) ? ON_##symbol : 0)
+#define VERB_BIT_IF_FENCED(...)                                       VERB_BIT_IF(VERB_IS_FENCED, __VA_ARGS__)
+#define VERB_BIT_IF_STORING(...)                                      VERB_BIT_IF(VERB_STORES_VALUE, __VA_ARGS__)
         ON_FENCED = 0 VERBS(VERB_BIT_IF_FENCED),
+        ON_STORING = 0 VERBS(VERB_BIT_IF_STORING),
+#undef VERB_BIT_IF_STORING
 #undef VERB_BIT_IF_FENCED
+#undef VERB_BIT_IF
 };
 
 const struct outcome_properties outcomes[N_OUTCOMES] = {
@@ -40,6 +44,17 @@ int outcome_from_name(struct slice name, enum outcome *ret_outcome) {
                         return 0;
                 }
         return -EINVAL;
+}
+
+bool outcome_is_in_result(enum outcome outcome) {
+        switch (outcomes[outcome].built_from) {
+        case PAYLOAD_CONSTANT:
+                return true;
+        case PAYLOAD_ENTRY:
+        case PAYLOAD_PAGE:
+                break;
+        }
+        return false;
 }
 
 bool outcome_is_possible(enum verb verb, enum outcome outcome) {

@@ -20,10 +20,11 @@
  * not numbers. So a name never changes its meaning, and a retired name is never used again.
  *
  * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded.
- * ON_KNOWN: all other requests. ON_FENCED: commands with VERB_IS_FENCED.
+ * ON_KNOWN: all other requests. ON_FENCED: commands with VERB_IS_FENCED. ON_STORING: those with
+ * VERB_STORES_VALUE.
  *
- * built_from: see enum payload_source. An outcome of a command with VERB_IS_REMEMBERED must have a
- * constant payload, because the storage stores only the outcome and the version of a reply.
+ * built_from: see enum payload_source. For an outcome of a command with VERB_IS_REMEMBERED,
+ * outcome_is_in_result() must be true.
  *
  * log: the level of the line that a refused request gets (pipeline/client_log.c), or
  * OUTCOME_UNLOGGED. LOG_WARNING: the operator should investigate the store or the client.
@@ -54,9 +55,9 @@
         ERROR(CLIENT_UNKNOWN, "client unknown", ON_KEYNOTIFY, LOG_INFO, "the client id is missing")         \
         ERROR(KEY_TOO_LONG_TO_NOTIFY, "key too long to notify", ON_KEYNOTIFY, LOG_INFO,                     \
               "the key is too long to be notified")                                                         \
-        ERROR(QUOTA_EXCEEDED, "quota exceeded", ON_SET | ON_KEYNOTIFY, LOG_WARNING,                         \
+        ERROR(QUOTA_EXCEEDED, "quota exceeded", ON_STORING | ON_KEYNOTIFY, LOG_WARNING,                     \
               "the quota has been exceeded")                                                                \
-        ERROR(VALUE_TOO_LARGE, "value too large", ON_SET, LOG_WARNING, "the value is too large")            \
+        ERROR(VALUE_TOO_LARGE, "value too large", ON_STORING, LOG_WARNING, "the value is too large")        \
         ERROR(REPLY_TOO_LARGE, "reply too large", ON_GET | ON_SCAN, LOG_WARNING, "the reply is too large")  \
         ERROR(OUT_OF_MEMORY, "out of memory", ON_KNOWN, LOG_ERROR, "out of memory")                         \
         /* the whole batch fails, with its reads: they may have read values that are not stored */          \
@@ -81,7 +82,10 @@ enum outcome {
                 N_OUTCOMES,
 };
 
-/* What the payload of a reply is built from. */
+/*
+ * What the payload of a reply is built from. The compiler names each place that must treat a new
+ * one.
+ */
 enum payload_source {
         PAYLOAD_CONSTANT,
         PAYLOAD_ENTRY, /* reply->entry, which the reply owns */
@@ -104,6 +108,12 @@ static inline bool outcome_is_error(enum outcome outcome) {
 }
 
 const char *outcome_name(enum outcome outcome);
+
+/*
+ * Return whether the payload can be built from a struct result (engine/result.h) alone. Others
+ * cannot be remembered.
+ */
+bool outcome_is_in_result(enum outcome outcome);
 
 /* Returns 0, or -EINVAL for a text that is no outcome's name. */
 int outcome_from_name(struct slice name, enum outcome *ret_outcome);

@@ -3,7 +3,7 @@
 #include "engine/verb.h"
 
 const struct verb_properties verbs[N_VERBS + 1] = {
-#define VERB_PROPERTIES(symbol, name, access, min, max, flags)                                              \
+#define VERB_PROPERTIES(symbol, name, access, min, max, flags, ...)                                         \
         [VERB_##symbol] = { SLICE_LITERAL(#symbol), #name, access, min, max, flags },
         VERBS(VERB_PROPERTIES)
 #undef VERB_PROPERTIES

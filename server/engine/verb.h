@@ -9,20 +9,23 @@
 /*
  * The commands of the protocol (PROTOCOL.md "Request syntax"). VERBS is the only list of them.
  *
- *   X(symbol, name, access, n_arguments_min, n_arguments_max, flags)
+ *   X(symbol, name, access, n_arguments_min, n_arguments_max, flags, decode, execute)
  *
- * The symbol is also the word on the wire. The name is the word in metrics and log lines. The table
- * in command_execute() (commands.c) has the function of each verb. The access is what a policy must
- * grant. The verb itself does not count as an argument. The decoder of SET (codec/invocation.c)
- * checks the number of its options.
+ * The symbol is also the word on the wire. The name is the word in metrics and log lines. The access
+ * is what a policy must grant. The verb itself does not count as an argument. decode: the function
+ * in codec/invocation.c for the arguments after the key; that of SET checks the number of its
+ * options. execute: the function in commands.c.
  */
 #define VERBS(X)                                                                                            \
-        X(SET, set, ACCESS_WRITE, 2, SIZE_MAX, VERB_IS_FENCED | VERB_IS_REMEMBERED | VERB_NEEDS_TIMESTAMP)  \
-        X(GET, get, ACCESS_READ, 1, 1, 0)                                                                   \
-        X(DEL, del, ACCESS_WRITE, 1, 1, VERB_IS_FENCED | VERB_IS_REMEMBERED)                                \
-        X(VDEL, vdel, ACCESS_WRITE, 2, 2, VERB_IS_FENCED | VERB_IS_REMEMBERED)                              \
-        X(KEYNOTIFY, keynotify, ACCESS_READ, 1, 2, VERB_IS_REMEMBERED)                                      \
-        X(SCAN, scan, ACCESS_READ, 1, 2, VERB_TAKES_PATTERN)
+        X(SET, set, ACCESS_WRITE, 2, SIZE_MAX,                                                              \
+          VERB_IS_FENCED | VERB_IS_REMEMBERED | VERB_NEEDS_TIMESTAMP | VERB_STORES_VALUE, decode_set,       \
+          execute_set)                                                                                      \
+        X(GET, get, ACCESS_READ, 1, 1, 0, decode_nothing, execute_get)                                      \
+        X(DEL, del, ACCESS_WRITE, 1, 1, VERB_IS_FENCED | VERB_IS_REMEMBERED, decode_nothing, execute_del)   \
+        X(VDEL, vdel, ACCESS_WRITE, 2, 2, VERB_IS_FENCED | VERB_IS_REMEMBERED, decode_value, execute_vdel)  \
+        X(KEYNOTIFY, keynotify, ACCESS_READ, 1, 2, VERB_IS_REMEMBERED | VERB_IS_RENEWED, decode_keynotify,  \
+          execute_keynotify)                                                                                \
+        X(SCAN, scan, ACCESS_READ, 1, 2, VERB_TAKES_PATTERN, decode_value, execute_scan)
 
 enum verb {
 #define VERB_ENUM(symbol, ...) VERB_##symbol,
@@ -37,6 +40,8 @@ enum verb_flags {
         VERB_IS_REMEMBERED = 2,   /* changes state, so a repeated request gets the first reply */
         VERB_NEEDS_TIMESTAMP = 4, /* a request without a timestamp is refused */
         VERB_TAKES_PATTERN = 8,   /* the first argument is a pattern of keys, not a key */
+        VERB_STORES_VALUE = 16,   /* store_value() may refuse it: has the outcomes ON_STORING */
+        VERB_IS_RENEWED = 32,     /* a repeated request is executed again: its effect may have ended */
 };
 
 /* The rows of VERBS, and a row for VERB_UNKNOWN with an absent text and the label "unknown". */

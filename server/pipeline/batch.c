@@ -51,7 +51,7 @@ static size_t reply_bytes(const struct pending_reply *pending) {
         size_t n_bytes = pending->response_topic.length + pending->correlation_data.length +
                          pending->fault_value.length;
 
-        switch (outcomes[reply->outcome].built_from) {
+        switch (outcomes[reply->result.outcome].built_from) {
         case PAYLOAD_ENTRY:
                 n_bytes += entry_value(reply->entry).length;
                 if (reply->has_details && entry_fence(reply->entry, &token))
@@ -186,6 +186,6 @@ void batch_fail(struct batch *batch, enum outcome outcome) {
                 if (batch->replies[i].reply.is_of_earlier_batch)
                         continue;
                 reply_deinit(&batch->replies[i].reply);
-                batch->replies[i].reply.outcome = outcome;
+                batch->replies[i].reply.result.outcome = outcome;
         }
 }

@@ -55,7 +55,7 @@ static void count_replies(struct pipeline *pipeline) {
 
                 if (pending->verb == VERB_UNKNOWN)
                         continue;
-                counters->n_replies[pending->verb][pending->reply.outcome]++;
+                counters->n_replies[pending->verb][pending->reply.result.outcome]++;
                 counters->n_repeated += pending->reply.execution == EXECUTION_REPEATED;
                 counters->n_insertions += pending->reply.execution == EXECUTION_INSERTION;
         }
@@ -169,7 +169,8 @@ static bool has_version_above_clock(const struct pipeline *pipeline) {
         for (size_t i = 0; i < batch->n_replies; i++) {
                 const struct reply *reply = &batch->replies[i].reply;
 
-                if (reply->has_version && version_compare(reply->version, pipeline->state->header.clock) > 0)
+                if (reply->result.has_version &&
+                    version_compare(reply->result.version, pipeline->state->header.clock) > 0)
                         return true;
         }
         return false;

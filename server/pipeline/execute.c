@@ -60,16 +60,16 @@ static void execute_or_refuse(struct pipeline *pipeline, struct pending_reply *p
                                .request = &invocation->request,
                                .reply = &pending->reply };
 
-        pending->reply = (struct reply){ .outcome = invocation->outcome };
+        pending->reply = (struct reply){ .result = { .outcome = invocation->outcome } };
         if (invocation->result == INVOCATION_REQUEST) {
                 engine_step(pipeline->state->engine, &event, now, &batch->effects);
         } else {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
         }
-        if (outcome_is_error(pending->reply.outcome))
+        if (outcome_is_error(pending->reply.result.outcome))
                 client_log_refusal(&pipeline->client_log, pipeline->state->engine, &invocation->request,
-                                   pending->reply.outcome, now);
+                                   pending->reply.result.outcome, now);
 }
 
 /*

@@ -18,7 +18,7 @@ static enum outcome step(struct engine *engine, const struct request *request, s
         enum outcome outcome;
 
         engine_step(engine, &event, now, effects);
-        outcome = reply.outcome;
+        outcome = reply.result.outcome;
         reply_deinit(&reply);
         return outcome;
 }

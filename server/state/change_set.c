@@ -104,7 +104,7 @@ struct reply_change reply_change_of(const struct reply_row *row, struct timescal
         return (struct reply_change){
                 .number = row->number,
                 .digest = row->digest,
-                .reply = row->reply,
+                .result = row->result,
                 .forget_at_ms = timescale_from_deadline(timescale, row->deadline_ns),
         };
 }

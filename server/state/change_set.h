@@ -41,7 +41,7 @@ struct registration_change {
 struct reply_change {
         uint64_t number;
         struct digest digest; /* identifies the request */
-        struct remembered_reply reply;
+        struct result result;
         int64_t forget_at_ms;
 };
 

@@ -104,7 +104,7 @@ static int apply_registration(struct state *state, const struct registration_cha
 static int apply_reply(struct state *state, const struct reply_change *change, struct now now) {
         struct reply_row row = {
                 .digest = change->digest,
-                .reply = change->reply,
+                .result = change->result,
                 .deadline_ns = timescale_to_deadline(state->timescale, change->forget_at_ms),
                 .number = change->number,
         };

@@ -211,31 +211,26 @@ int stored_registration_read(struct slice record, struct registration_change *re
 
 /* 4. Reply */
 
-static void append_remembered(struct buf *buf, const struct remembered_reply *remembered) {
-        append_bytes(buf, slice_from_string(outcome_name(remembered->outcome)));
-        append_bool(buf, remembered->has_version);
-        append_version(buf, (struct version){ remembered->version_wall_ms, remembered->version_counter });
+static void append_result(struct buf *buf, const struct result *result) {
+        append_bytes(buf, slice_from_string(outcome_name(result->outcome)));
+        append_bool(buf, result->has_version);
+        append_version(buf, result->version);
 }
 
-static struct remembered_reply read_remembered(struct field_reader *reader) {
-        struct remembered_reply remembered = { 0 };
-        enum outcome outcome = OUTCOME_DONE;
-        struct version version;
+static struct result read_result(struct field_reader *reader) {
+        struct result result = { .outcome = OUTCOME_DONE };
 
-        check(reader, outcome_from_name(read_bytes(reader), &outcome) == 0);
-        check(reader, outcomes[outcome].built_from == PAYLOAD_CONSTANT); /* others are never remembered */
-        remembered.outcome = (uint16_t)outcome;
-        remembered.has_version = read_bool(reader);
-        version = read_version(reader);
-        remembered.version_wall_ms = version.wall_ms;
-        remembered.version_counter = version.counter;
-        return remembered;
+        check(reader, outcome_from_name(read_bytes(reader), &result.outcome) == 0);
+        check(reader, outcome_is_in_result(result.outcome)); /* others are never remembered */
+        result.has_version = read_bool(reader);
+        result.version = read_version(reader);
+        return result;
 }
 
 void stored_reply_append(struct buf *buf, const struct reply_change *reply) {
         buf_append_string(buf, KIND_REPLY);
         buf_append(buf, &reply->digest, sizeof(reply->digest));
-        append_remembered(buf, &reply->reply);
+        append_result(buf, &reply->result);
         append_uint64(buf, (uint64_t)reply->forget_at_ms);
 }
 
@@ -244,7 +239,7 @@ int stored_reply_read(struct slice record, struct reply_change *ret_reply) {
         struct reply_change reply = { 0 };
 
         read_fixed(&reader, &reply.digest, sizeof(reply.digest));
-        reply.reply = read_remembered(&reader);
+        reply.result = read_result(&reader);
         reply.forget_at_ms = (int64_t)read_uint64(&reader);
         if (end(&reader) < 0)
                 return -EBADMSG;
@@ -261,7 +256,7 @@ void stored_execution_append(struct buf *buf, const struct execution_row *row) {
         append_uint64(buf, execution->id.broker_run);
         append_uint64(buf, execution->id.number);
         append_uint64(buf, execution->order);
-        append_remembered(buf, &execution->reply);
+        append_result(buf, &execution->result);
 }
 
 int stored_execution_read(struct slice record, struct execution_row *ret_row) {
@@ -270,7 +265,7 @@ int stored_execution_read(struct slice record, struct execution_row *ret_row) {
 
         execution.id.number = read_uint64(&reader);
         execution.order = read_uint64(&reader);
-        execution.reply = read_remembered(&reader);
+        execution.result = read_result(&reader);
         check(&reader, execution.id.number > 0);
         if (end(&reader) < 0)
                 return -EBADMSG;

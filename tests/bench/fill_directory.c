@@ -51,7 +51,7 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
         if (engine_step(filler->state->engine,
                         &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
                         &filler->effects) < 0 ||
-            reply.outcome == OUTCOME_OUT_OF_MEMORY)
+            reply.result.outcome == OUTCOME_OUT_OF_MEMORY)
                 fail("out of memory");
         reply_deinit(&reply);
 }

@@ -59,7 +59,7 @@ static void check_reply_written(const struct reply *reply) {
 
         ASSERT(encoder_reply(&encoder, reply, &message) == 0);
         ASSERT(slice_equal(message_property(&message, PROPERTY_STATUS), SLICE_LITERAL("200")));
-        check_timestamp(&message, reply->has_version, reply->version);
+        check_timestamp(&message, reply->result.has_version, reply->result.version);
         check_details(&message, reply);
         for (rest = message.payload; n_items > 0; n_items--) {
                 ASSERT(resp3_read(&rest, &item) == 0);
@@ -70,7 +70,7 @@ static void check_reply_written(const struct reply *reply) {
 
         encoder.dialect = DIALECT_DOCUMENT;
         ASSERT(encoder_reply(&encoder, reply, &message) == 0 && message.payload.length > 0);
-        check_timestamp(&message, reply->has_version, reply->version);
+        check_timestamp(&message, reply->result.has_version, reply->result.version);
         encoder_deinit(&encoder);
 }
 
@@ -160,12 +160,12 @@ static void compare_page(const struct engine_and_model *both, const struct scan_
 }
 
 static void compare_reply(const struct reply *reply, const struct model_effects *expected) {
-        ASSERT(reply->outcome == expected->outcome);
-        ASSERT(reply->has_version == expected->has_version);
-        if (reply->has_version)
-                ASSERT(is_same_version(reply->version, expected->version));
-        ASSERT((reply->entry != NULL) == (reply->outcome == OUTCOME_VALUE));
-        ASSERT((reply->page != NULL) == (reply->outcome == OUTCOME_PAGE));
+        ASSERT(reply->result.outcome == expected->outcome);
+        ASSERT(reply->result.has_version == expected->has_version);
+        if (reply->result.has_version)
+                ASSERT(is_same_version(reply->result.version, expected->version));
+        ASSERT((reply->entry != NULL) == (reply->result.outcome == OUTCOME_VALUE));
+        ASSERT((reply->page != NULL) == (reply->result.outcome == OUTCOME_PAGE));
         if (reply->entry)
                 ASSERT(slice_equal(entry_value(reply->entry), expected->value));
         ASSERT(reply->has_details == expected->has_details &&

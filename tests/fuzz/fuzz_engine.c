@@ -113,8 +113,8 @@ static void ask(struct world *world, const struct request *request) {
 
         avoid_equal_deadlines(world, request);
         reply = both_ask(&world->both, request, world->around.now);
-        if (reply->has_version)
-                world->around.versions[world->n_versions++ % 4] = reply->version;
+        if (reply->result.has_version)
+                world->around.versions[world->n_versions++ % 4] = reply->result.version;
 }
 
 static void ask_new(struct world *world, struct slice *input) {

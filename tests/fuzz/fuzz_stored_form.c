@@ -98,12 +98,11 @@ static void make_reply(struct slice *input, struct buf *buf) {
         struct reply_change stored = { .forget_at_ms = (int64_t)input_number(input, 8) };
         struct version version = make_version(input);
 
-        stored.reply.outcome = (uint16_t)input_below(input, N_OUTCOMES);
-        if (outcomes[stored.reply.outcome].built_from != PAYLOAD_CONSTANT)
-                stored.reply.outcome = OUTCOME_DONE; /* the others are never remembered */
-        stored.reply.has_version = input_chance(input, 50);
-        stored.reply.version_wall_ms = version.wall_ms;
-        stored.reply.version_counter = version.counter;
+        stored.result.outcome = input_below(input, N_OUTCOMES);
+        if (!outcome_is_in_result(stored.result.outcome))
+                stored.result.outcome = OUTCOME_DONE; /* the others are never remembered */
+        stored.result.has_version = input_chance(input, 50);
+        stored.result.version = version;
         stored_reply_append(buf, &stored);
 }
 
@@ -113,10 +112,9 @@ static void make_execution(struct slice *input, struct buf *buf) {
 
         stored.after.id.number = 1 + input_number(input, 7);
         stored.after.order = input_number(input, 8);
-        stored.after.reply.outcome = OUTCOME_DELETED;
-        stored.after.reply.has_version = input_chance(input, 50);
-        stored.after.reply.version_wall_ms = version.wall_ms;
-        stored.after.reply.version_counter = version.counter;
+        stored.after.result.outcome = OUTCOME_DELETED;
+        stored.after.result.has_version = input_chance(input, 50);
+        stored.after.result.version = version;
         stored_execution_append(buf, &stored);
 }
 

@@ -76,7 +76,7 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         for (; record && r == 0; record = record->next) {
                 struct reply_row row = { .number = record->number,
                                          .digest = record->digest,
-                                         .reply = record->reply,
+                                         .result = record->result,
                                          .deadline_ns = record->deadline_s * NS_PER_S };
                 struct reply_change change = reply_change_of(&row, disk->state->timescale);
 
@@ -213,10 +213,9 @@ static void compare_registrations(const struct registrations *stored, const stru
 }
 
 static bool is_equal_reply(const struct dedup_record *a, const struct dedup_record *b) {
-        return a->number == b->number && a->reply.outcome == b->reply.outcome &&
-               a->reply.has_version == b->reply.has_version &&
-               a->reply.version_wall_ms == b->reply.version_wall_ms &&
-               a->reply.version_counter == b->reply.version_counter;
+        return a->number == b->number && a->result.outcome == b->result.outcome &&
+               a->result.has_version == b->result.has_version &&
+               version_compare(a->result.version, b->result.version) == 0;
 }
 
 /* Each reply of `some` that does not expire soon must be one of `all`. */

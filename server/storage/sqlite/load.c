@@ -46,9 +46,8 @@ static bool is_issued(const struct database_load *load, struct version version) 
         return version_compare(version, load->header.clock) <= 0;
 }
 
-static bool is_reply_issued(const struct database_load *load, const struct remembered_reply *reply) {
-        return !reply->has_version ||
-               is_issued(load, (struct version){ reply->version_wall_ms, reply->version_counter });
+static bool is_result_issued(const struct database_load *load, const struct result *result) {
+        return !result->has_version || is_issued(load, result->version);
 }
 
 static int apply(const struct database_load *load, struct change_set change_set) {
@@ -118,7 +117,7 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
         if (record_read(statement, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
             stored_reply_read(record, &change) < 0)
                 return -EBADMSG;
-        if (!is_reply_issued(load, &change.reply))
+        if (!is_result_issued(load, &change.result))
                 return -EBADMSG;
 
         change.number = number;
@@ -131,7 +130,7 @@ static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
         uint64_t place;
 
         if (record_read(statement, &place, &record) < 0 || stored_execution_read(record, &row) < 0 ||
-            !is_reply_issued(load, &row.after.reply))
+            !is_result_issued(load, &row.after.result))
                 return -EBADMSG;
 
         row.place = place;

@@ -79,7 +79,7 @@ static const struct {
 
 Test(encoder, encodes_each_outcome_in_both_dialects) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
-                struct reply reply = { .outcome = texts[i].outcome };
+                struct reply reply = { .result.outcome = texts[i].outcome };
                 struct message message;
 
                 for (enum dialect dialect = DIALECT_SDK; dialect <= DIALECT_DOCUMENT; dialect++) {
@@ -103,7 +103,7 @@ Test(encoder, has_a_text_for_every_outcome) {
 
 Test(encoder, replies_with_status_200_also_for_errors) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
-                struct reply reply = { .outcome = texts[i].outcome };
+                struct reply reply = { .result.outcome = texts[i].outcome };
                 struct message message;
 
                 cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0, ROW(texts, i));
@@ -141,9 +141,9 @@ static const struct {
 
 Test(encoder, encodes_versions_with_the_node_id_of_the_store) {
         for (size_t i = 0; i < N_ROWS(versions); i++) {
-                struct reply reply = { .outcome = OUTCOME_DONE,
-                                       .has_version = true,
-                                       .version = versions[i].version };
+                struct reply reply = { .result.outcome = OUTCOME_DONE,
+                                       .result.has_version = true,
+                                       .result.version = versions[i].version };
                 struct message message;
 
                 encoder.dialect = DIALECT_SDK;
@@ -157,7 +157,7 @@ Test(encoder, encodes_versions_with_the_node_id_of_the_store) {
 
 Test(encoder, encodes_lifetime_and_token_as_details) {
         const struct hlc token = { 1696374425000, 3, S("client-1") };
-        struct reply reply = { .outcome = OUTCOME_VALUE, .has_details = true, .expires_in_ms = 2999 };
+        struct reply reply = { .result.outcome = OUTCOME_VALUE, .has_details = true, .expires_in_ms = 2999 };
         struct message message;
 
         cr_assert_eq(entry_new(&reply.entry, S("k"), S("v"), (struct version){ 1, 2 }, &token), 0);
@@ -177,7 +177,7 @@ Test(encoder, encodes_lifetime_and_token_as_details) {
 }
 
 Test(encoder, omits_a_lifetime_and_a_token_that_the_key_does_not_have) {
-        struct reply reply = { .outcome = OUTCOME_VALUE, .has_details = true };
+        struct reply reply = { .result.outcome = OUTCOME_VALUE, .has_details = true };
         struct message message;
 
         cr_assert_eq(entry_new(&reply.entry, S("k"), S("v"), (struct version){ 1, 2 }, NULL), 0);
@@ -188,8 +188,8 @@ Test(encoder, omits_a_lifetime_and_a_token_that_the_key_does_not_have) {
 }
 
 Test(encoder, omits_an_absent_version) {
-        struct reply versioned = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
-        struct reply reply = { .outcome = OUTCOME_NO_VALUE, .version = { 1, 2 } };
+        struct reply versioned = { .result = { { 1, 2 }, OUTCOME_DONE, true } };
+        struct reply reply = { .result = { { 1, 2 }, OUTCOME_NO_VALUE, false } };
         struct message message;
 
         encoder_reply(&encoder, &versioned, &message);
@@ -218,8 +218,8 @@ static const struct {
 
 Test(encoder, encodes_the_value_of_a_get) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
-                struct reply reply = { .outcome = OUTCOME_VALUE,
-                                       .has_version = true,
+                struct reply reply = { .result.outcome = OUTCOME_VALUE,
+                                       .result.has_version = true,
                                        .entry = make(S("k"), values[i].value) };
                 struct message message;
 
@@ -288,7 +288,7 @@ Test(encoder, encodes_a_page_with_keys_and_token) {
         for (size_t i = 0; i < N_ROWS(pages); i++) {
                 struct entry *entries[3];
                 struct scan_page page = { .entries = entries, .n_entries = pages[i].n_keys };
-                struct reply reply = { .outcome = OUTCOME_PAGE, .page = &page };
+                struct reply reply = { .result.outcome = OUTCOME_PAGE, .page = &page };
                 struct message message;
 
                 for (size_t j = 0; j < pages[i].n_keys; j++)
@@ -352,7 +352,7 @@ Test(encoder, lists_the_served_versions) {
 }
 
 Test(encoder, terminates_properties_with_a_nul) {
-        struct reply reply = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
+        struct reply reply = { .result = { { 1, 2 }, OUTCOME_DONE, true } };
         struct slice value = { (const uint8_t *)"2.0garbage", 3 };
         struct message messages[2];
 
@@ -370,7 +370,7 @@ Test(encoder, terminates_properties_with_a_nul) {
 }
 
 Test(encoder, sends_its_node_id) {
-        struct reply reply = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
+        struct reply reply = { .result = { { 1, 2 }, OUTCOME_DONE, true } };
         struct message message;
 
         encoder.node_id = S("gateway-7");

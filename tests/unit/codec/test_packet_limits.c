@@ -56,9 +56,9 @@ static uint64_t notification_size(size_t client_length, size_t key_length) {
  * token: in the details; NULL: no details.
  */
 static uint64_t reply_size(size_t topic_length, size_t correlation_length, const struct hlc *token) {
-        struct reply reply = { .outcome = OUTCOME_VALUE,
-                               .has_version = true,
-                               .version = LONGEST,
+        struct reply reply = { .result.outcome = OUTCOME_VALUE,
+                               .result.has_version = true,
+                               .result.version = LONGEST,
                                .has_details = token,
                                .expires_in_ms = INT64_MAX / 1000000 + 1 };
         struct message message;

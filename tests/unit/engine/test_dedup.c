@@ -22,7 +22,7 @@ static struct digest digest_of(uint64_t number) {
 static uint64_t remember_for(struct dedup *dedup, uint64_t client, uint64_t number, int64_t deadline_s) {
         struct digest client_digest = { 0 };
         struct reply_row row = { .digest = digest_of(number),
-                                 .reply = { .version_wall_ms = (int64_t)number },
+                                 .result = { .version = { .wall_ms = (int64_t)number } },
                                  .deadline_ns = deadline_s * NS_PER_S };
         struct dedup_record *record = dedup_find(dedup, &row.digest);
 
@@ -46,14 +46,14 @@ static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t no
 
         if (!record || dedup_is_expired(record, now_s * NS_PER_S))
                 return false;
-        cr_expect_eq(record->reply.version_wall_ms, (int64_t)number);
+        cr_expect_eq(record->result.version.wall_ms, (int64_t)number);
         return true;
 }
 
 Test(dedup, returns_all_fields_of_a_reply) {
-        struct remembered_reply given = { 1696374425000, INT32_MAX - 1, 12, true };
+        struct result given = { { 1696374425000, INT32_MAX - 1 }, 12, true };
         struct digest digest = digest_of(1);
-        struct reply_row row = { .digest = digest, .reply = given, .deadline_ns = 10 };
+        struct reply_row row = { .digest = digest, .result = given, .deadline_ns = 10 };
         const struct dedup_record *record;
         struct dedup dedup;
 
@@ -62,10 +62,10 @@ Test(dedup, returns_all_fields_of_a_reply) {
         cr_assert(dedup_add(&dedup, &digest, &row));
         record = dedup_find(&dedup, &digest);
         cr_assert_not_null(record);
-        cr_expect_eq(record->reply.version_wall_ms, given.version_wall_ms);
-        cr_expect_eq(record->reply.version_counter, given.version_counter);
-        cr_expect_eq(record->reply.outcome, given.outcome);
-        cr_expect(record->reply.has_version);
+        cr_expect_eq(record->result.version.wall_ms, given.version.wall_ms);
+        cr_expect_eq(record->result.version.counter, given.version.counter);
+        cr_expect_eq(record->result.outcome, given.outcome);
+        cr_expect(record->result.has_version);
         cr_expect_eq(record->number, row.number);
         dedup_deinit(&dedup);
 }
@@ -278,7 +278,7 @@ Test(dedup, numbers_ascend) {
 
 static struct reply_row stored_row(uint64_t number, uint64_t digest, int64_t deadline_s) {
         return (struct reply_row){ .digest = digest_of(digest),
-                                   .reply = { .version_wall_ms = (int64_t)digest },
+                                   .result = { .version = { .wall_ms = (int64_t)digest } },
                                    .deadline_ns = deadline_s * NS_PER_S,
                                    .number = number };
 }

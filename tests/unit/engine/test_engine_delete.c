@@ -33,13 +33,13 @@ Test(delete, replies_as_the_table_of_commands_specifies) {
                 int64_t stored;
 
                 world_init(&world, world_config());
-                stored = version_number(ask(&world, SET("k", "v"))->version);
+                stored = version_number(ask(&world, SET("k", "v"))->result.version);
                 pass_ms(&world, 10);
                 reply = ask(&world, deletions[i].request);
-                cr_expect_eq(reply->outcome, deletions[i].outcome, ROW(deletions, i));
-                cr_expect_eq(reply->has_version, deletions[i].has_version, ROW(deletions, i));
+                cr_expect_eq(reply->result.outcome, deletions[i].outcome, ROW(deletions, i));
+                cr_expect_eq(reply->result.has_version, deletions[i].has_version, ROW(deletions, i));
                 if (deletions[i].has_version)
-                        cr_expect_eq(version_number(reply->version), stored, ROW(deletions, i));
+                        cr_expect_eq(version_number(reply->result.version), stored, ROW(deletions, i));
                 cr_expect_eq(has(&world, S("k"), S("v")), deletions[i].is_left, ROW(deletions, i));
                 cr_expect_eq(has_none(&world, S("k")), !deletions[i].is_left, ROW(deletions, i));
                 world_deinit(&world);

@@ -106,8 +106,9 @@ Test(expiry, applies_to_every_command_before_a_tick) {
                 pass_ms(&world, 10);
 
                 reply = ask(&world, commands[i].request);
-                cr_expect_eq(reply->outcome, commands[i].outcome, ROW(commands, i));
-                cr_expect_eq(reply->has_version, commands[i].outcome == OUTCOME_DONE, ROW(commands, i));
+                cr_expect_eq(reply->result.outcome, commands[i].outcome, ROW(commands, i));
+                cr_expect_eq(reply->result.has_version, commands[i].outcome == OUTCOME_DONE,
+                             ROW(commands, i));
                 cr_expect_str_eq(notified(&world), commands[i].notified, ROW(commands, i));
                 tick(&world);
                 cr_expect_str_eq(notified(&world), commands[i].notified_by_tick, ROW(commands, i));
@@ -116,7 +117,7 @@ Test(expiry, applies_to_every_command_before_a_tick) {
 
 Test(expiry, applies_to_scan_before_a_tick) {
         ask(&world, SET("k", "v", PX(10)));
-        cr_assert_eq(ask(&world, SCAN("*"))->outcome, OUTCOME_PAGE);
+        cr_assert_eq(ask(&world, SCAN("*"))->result.outcome, OUTCOME_PAGE);
         cr_expect_eq(world.replies[0].page->n_entries, 1);
         pass_ms(&world, 10);
         ask(&world, SCAN("*"));

@@ -60,10 +60,10 @@ Test(fence, accepts_the_same_or_a_newer_token) {
                 world_init(&world, world_config());
                 ask(&world, SET("k", "v", FENCE(50, 5, "m")));
                 reply = ask(&world, fenced[i].request);
-                cr_expect_eq(reply->outcome, fenced[i].outcome, ROW(fenced, i));
+                cr_expect_eq(reply->result.outcome, fenced[i].outcome, ROW(fenced, i));
                 if (fenced[i].outcome == OUTCOME_FENCE_REQUIRED ||
                     fenced[i].outcome == OUTCOME_FENCE_TOO_OLD) {
-                        cr_expect_not(reply->has_version, ROW(fenced, i));
+                        cr_expect_not(reply->result.has_version, ROW(fenced, i));
                         cr_expect(has(&world, S("k"), S("v")), ROW(fenced, i));
                 }
         }
@@ -141,9 +141,9 @@ Test(skew, is_rejected_above_a_minute, .init = setup, .fini = teardown) {
         for (size_t i = 0; i < N_ROWS(ahead); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
-                cr_expect_eq(ask(&world, ahead[i].request)->outcome, ahead[i].outcome, ROW(ahead, i));
+                cr_expect_eq(ask(&world, ahead[i].request)->result.outcome, ahead[i].outcome, ROW(ahead, i));
                 if (ahead[i].outcome != OUTCOME_DONE) {
-                        cr_expect_not(world.replies[0].has_version, ROW(ahead, i));
+                        cr_expect_not(world.replies[0].result.has_version, ROW(ahead, i));
                         cr_expect(has_none(&world, S("k")), ROW(ahead, i));
                 }
         }
@@ -151,7 +151,7 @@ Test(skew, is_rejected_above_a_minute, .init = setup, .fini = teardown) {
 
 Test(skew, does_not_advance_the_clock_when_rejected, .init = setup, .fini = teardown) {
         ask(&world, GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")));
-        cr_expect_eq(ask(&world, SET("k", "v"))->version.wall_ms, WORLD_WALL_MS);
+        cr_expect_eq(ask(&world, SET("k", "v"))->result.version.wall_ms, WORLD_WALL_MS);
 }
 
 Test(skew, is_measured_against_the_wall_clock_only, .init = setup, .fini = teardown) {
@@ -164,7 +164,7 @@ Test(skew, is_measured_against_the_wall_clock_only, .init = setup, .fini = teard
 /* The system clock steps back an hour: earlier tokens are an hour ahead. */
 Test(skew, accepts_every_token_that_the_store_assigned, .init = setup, .fini = teardown) {
         struct request set = SET("k", "v", .has_fence = true);
-        struct version given = ask(&world, SET("lock", "holder"))->version;
+        struct version given = ask(&world, SET("lock", "holder"))->result.version;
 
         world.now.wall_ms -= 3600000;
         set.fence = (struct hlc){ given.wall_ms, given.counter, S("StateStore") };

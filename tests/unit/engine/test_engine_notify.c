@@ -91,13 +91,13 @@ Test(notify, has_the_new_version_of_a_set_and_the_last_of_a_deleted_key) {
         int64_t set;
 
         ask(&world, WATCH("c", "k"));
-        set = version_number(ask(&world, SET("k", "v"))->version);
+        set = version_number(ask(&world, SET("k", "v"))->result.version);
         cr_expect_eq(notified_version(), set);
         pass_ms(&world, 5);
         ask(&world, DEL("k"));
         cr_expect_eq(notified_version(), set);
 
-        set = version_number(ask(&world, SET("k", "v", PX(10)))->version);
+        set = version_number(ask(&world, SET("k", "v", PX(10)))->result.version);
         pass_ms(&world, 10);
         tick(&world);
         cr_expect_str_eq(notified(&world), "c:k gone ");
@@ -116,21 +116,21 @@ Test(notify, does_not_require_the_key_to_exist) {
 }
 
 Test(notify, replies_with_the_present_clock) {
-        int64_t set = version_number(ask(&world, SET("k", "v"))->version);
+        int64_t set = version_number(ask(&world, SET("k", "v"))->result.version);
         const struct reply *reply = ask(&world, WATCH("c", "k"));
 
-        cr_assert(reply->has_version);
-        cr_expect_gt(version_number(reply->version), set);
+        cr_assert(reply->result.has_version);
+        cr_expect_gt(version_number(reply->result.version), set);
         pass_ms(&world, 5);
         reply = ask(&world, UNWATCH("c", "k"));
-        cr_assert(reply->has_version);
-        cr_expect_eq(reply->version.wall_ms, world.now.wall_ms);
+        cr_assert(reply->result.has_version);
+        cr_expect_eq(reply->result.version.wall_ms, world.now.wall_ms);
 }
 
 Test(notify, replies_done_for_a_repeated_registration) {
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
-        cr_expect(world.replies[0].has_version);
+        cr_expect(world.replies[0].result.has_version);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
@@ -138,7 +138,7 @@ Test(notify, stop_ends_exactly_one_registration) {
         ask(&world, WATCH("c", "k"));
         ask(&world, WATCH("c2", "k"));
         cr_expect(asked(&world, UNWATCH("c", "other"), OUTCOME_NOTHING));
-        cr_expect_not(world.replies[0].has_version);
+        cr_expect_not(world.replies[0].result.has_version);
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_NOTHING));
         ask(&world, SET("k", "v"));
@@ -163,7 +163,7 @@ Test(notify, rejects_a_key_too_long_for_a_topic) {
         cr_expect(asked(&world, request, OUTCOME_DONE));
         request.key.length++;
         cr_expect(asked(&world, request, OUTCOME_KEY_TOO_LONG_TO_NOTIFY));
-        cr_expect_not(world.replies[0].has_version);
+        cr_expect_not(world.replies[0].result.has_version);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 

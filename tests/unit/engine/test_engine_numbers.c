@@ -22,7 +22,7 @@ TestSuite(numbers, .init = setup, .fini = teardown);
 static bool is_repeated(struct request request, enum outcome outcome) {
         const struct reply *reply = ask(&world, request);
 
-        cr_expect_eq(reply->outcome, outcome);
+        cr_expect_eq(reply->result.outcome, outcome);
         return reply->execution == EXECUTION_REPEATED;
 }
 
@@ -33,16 +33,16 @@ Test(numbers, of_an_executed_request_get_its_reply) {
 
         ask(&world, SET("k", "v"));
         reply = ask(&world, DEL("k", N(7, 1)));
-        cr_expect_eq(reply->outcome, OUTCOME_DELETED);
-        version = version_number(reply->version);
+        cr_expect_eq(reply->result.outcome, OUTCOME_DELETED);
+        version = version_number(reply->result.version);
         ask(&world, SET("k", "later"));
         pass_ms(&world, 3600000);
 
         reply = ask(&world, DEL("k", N(7, 1)));
-        cr_expect_eq(reply->outcome, OUTCOME_DELETED);
+        cr_expect_eq(reply->result.outcome, OUTCOME_DELETED);
         cr_expect_eq(reply->execution, EXECUTION_REPEATED);
-        cr_expect(reply->has_version);
-        cr_expect_eq(version_number(reply->version), version);
+        cr_expect(reply->result.has_version);
+        cr_expect_eq(version_number(reply->result.version), version);
         cr_expect_eq(world.effects.n_rows + world.effects.n_executions, 0);
         cr_expect(has(&world, S("k"), S("later")));
 }
@@ -109,11 +109,11 @@ Test(numbers, of_keynotify_and_its_stop_end_without_registration) {
         int64_t versions[N_ROWS(requests)];
 
         for (size_t i = 0; i < N_ROWS(requests); i++)
-                versions[i] = version_number(ask(&world, requests[i])->version);
+                versions[i] = version_number(ask(&world, requests[i])->result.version);
         pass_ms(&world, 100);
         for (size_t i = 0; i < N_ROWS(requests); i++) {
                 cr_expect(is_repeated(requests[i], OUTCOME_DONE), "request %zu", i);
-                cr_expect_eq(version_number(world.replies[0].version), versions[i], "request %zu", i);
+                cr_expect_eq(version_number(world.replies[0].result.version), versions[i], "request %zu", i);
                 cr_expect_str_eq(notified(&world), "", "request %zu", i);
                 cr_expect_eq(engine_stats(world.engine).n_registrations, i < 2, "request %zu", i);
         }

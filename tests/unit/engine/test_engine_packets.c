@@ -78,7 +78,7 @@ Test(packets, limit_the_reply_to_a_get_with_topic_and_correlation) {
         cr_expect(asked(&world,
                         GET("k", .response_topic = S("0123456789"), .correlation_data = S("0123456789012")),
                         OUTCOME_REPLY_TOO_LARGE));
-        cr_expect_not(ask(&world, GET("k", .response_topic = S(FITS FITS FITS)))->has_version);
+        cr_expect_not(ask(&world, GET("k", .response_topic = S(FITS FITS FITS)))->result.has_version);
         cr_expect(asked(&world, GET("k", .response_topic = S(FITS FITS FITS)), OUTCOME_REPLY_TOO_LARGE));
         cr_expect(
                 asked(&world, GET("k", .response_topic = S(FITS FITS FITS), .is_own = true), OUTCOME_VALUE));

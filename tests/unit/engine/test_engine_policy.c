@@ -105,14 +105,14 @@ Test(engine_policy, limits_scan_to_readable_keys) {
         }
         engine_set_policy(world.engine, policy);
         reply = ask(&world, SCAN("*", VERIFIED));
-        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_PAGE);
         cr_assert_eq(reply->page->n_entries, 1);
         cr_expect(slice_equal(entry_key(reply->page->entries[0]), S("r1")));
         reply = ask(&world, SCAN("*", AS("me")));
-        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_PAGE);
         cr_expect_eq(reply->page->n_entries, 2);
         reply = ask(&world, SCAN("w*", VERIFIED));
-        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_PAGE);
         cr_expect_eq(reply->page->n_entries, 0);
         world_deinit(&world);
         policy_free(policy);
@@ -136,12 +136,12 @@ Test(engine_policy, unreadable_keys_do_not_change_where_a_page_ends) {
         cr_expect(asked(&world, SET("w3", "v", OWN), OUTCOME_DONE));
 
         reply = ask(&world, scan);
-        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_PAGE);
         cr_expect(reply->page->has_next);
 
         engine_set_policy(world.engine, policy);
         reply = ask(&world, scan);
-        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_PAGE);
         cr_expect_not(reply->page->has_next);
         world_deinit(&world);
         policy_free(policy);

@@ -36,7 +36,7 @@ Test(quota, of_keys_applies_only_to_new_keys) {
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("c", "v"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_not(world.replies[0].has_version);
+        cr_expect_not(world.replies[0].result.has_version);
         cr_expect(has_none(&world, S("c")));
         cr_expect(asked(&world, SET("a", "a longer value than before"), OUTCOME_DONE));
         ask(&world, DEL("b"));
@@ -119,7 +119,7 @@ Test(quota, of_registrations_applies_only_to_new_ones) {
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("d", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_not(world.replies[0].has_version);
+        cr_expect_not(world.replies[0].result.has_version);
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         ask(&world, UNWATCH("d", "a"));
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_DONE));
@@ -158,7 +158,7 @@ Test(quota, of_registrations_limits_one_client_to_a_share) {
                 cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_QUOTA_EXCEEDED),
                           ROW(shares, i));
                 cr_expect(asked(&world, watch_number("greedy", 0, key), OUTCOME_DONE), ROW(shares, i));
-                cr_expect_eq(ask(&world, watch_number("other", 0, key))->outcome == OUTCOME_DONE,
+                cr_expect_eq(ask(&world, watch_number("other", 0, key))->result.outcome == OUTCOME_DONE,
                              shares[i].max_of_client < shares[i].max_registrations, ROW(shares, i));
 
                 ask(&world, UNWATCH("greedy", "k1"));
@@ -189,7 +189,7 @@ Test(quota, of_bytes_limits_the_registrations_of_one_client_to_a_share) {
         world_init(&world, config);
         do
                 name[0] = (uint8_t)n++;
-        while (ask(&world, request)->outcome == OUTCOME_DONE);
+        while (ask(&world, request)->result.outcome == OUTCOME_DONE);
 
         n_bytes = engine_client_usage(world.engine, S("greedy")).n_bytes;
         cr_expect_leq(n_bytes, 2 * ENGINE_CLIENT_BYTES_MIN);
@@ -356,7 +356,8 @@ Test(failure, changes_nothing) {
                 world_init(&world, world_config());
                 engine = world.engine;
                 ask(&world, WATCH("c", "k"));
-                version = version_number(ask(&world, SET("k", "v", PX(1000), FENCE(50, 0, "m")))->version);
+                version = version_number(
+                        ask(&world, SET("k", "v", PX(1000), FENCE(50, 0, "m")))->result.version);
                 deadline_ns = world.now.mono_ns + 1000 * INT64_C(1000000);
                 limits = *engine_config(engine);
                 limits.max_keys = 1;
@@ -365,10 +366,11 @@ Test(failure, changes_nothing) {
                 engine_set_limits(engine, &limits);
                 pass_ms(&world, 5);
 
-                cr_expect_eq(ask(&world, failures[i].request)->outcome, failures[i].outcome,
+                cr_expect_eq(ask(&world, failures[i].request)->result.outcome, failures[i].outcome,
                              ROW(failures, i));
                 cr_expect_eq(world.effects.n_notifications, 0, ROW(failures, i));
-                cr_expect_eq(version_number(ask(&world, GET("k"))->version), version, ROW(failures, i));
+                cr_expect_eq(version_number(ask(&world, GET("k"))->result.version), version,
+                             ROW(failures, i));
                 cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
                 cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), deadline_ns,
                              ROW(failures, i));

@@ -57,14 +57,14 @@ static void check_copy(size_t i) {
         world_deinit(&world);
         world_init(&world, world_config());
 
-        version = version_number(ask(&world, first)->version);
+        version = version_number(ask(&world, first)->result.version);
         pass_ms(&world, 100);
         reply = ask(&world, copy);
 
-        cr_expect_eq(reply->outcome, copies[i].is_same ? OUTCOME_DONE : OUTCOME_CONDITION_NOT_MET,
+        cr_expect_eq(reply->result.outcome, copies[i].is_same ? OUTCOME_DONE : OUTCOME_CONDITION_NOT_MET,
                      ROW(copies, i));
-        cr_expect(reply->has_version, ROW(copies, i));
-        cr_expect_eq(version_number(reply->version), version, ROW(copies, i)); /* the stored one */
+        cr_expect(reply->result.has_version, ROW(copies, i));
+        cr_expect_eq(version_number(reply->result.version), version, ROW(copies, i)); /* the stored one */
 }
 
 Test(repeat, has_equal_client_topic_correlation_payload_timestamp_and_fence) {
@@ -82,9 +82,9 @@ Test(repeat, is_not_executed_again) {
         cr_expect_str_eq(notified(&world), "");
         cr_expect(has(&world, S("k"), S("second")));
 
-        version = version_number(ask(&world, SET("x", "v"))->version);
+        version = version_number(ask(&world, SET("x", "v"))->result.version);
         ask(&world, SET("k", "first", SENT));
-        cr_expect_eq(version_number(ask(&world, SET("x", "v"))->version), version + 1);
+        cr_expect_eq(version_number(ask(&world, SET("x", "v"))->result.version), version + 1);
 }
 
 static const struct {
@@ -116,13 +116,13 @@ Test(repeat, gets_the_first_reply) {
                 world_init(&world, world_config());
                 ask(&world, replies[i].before);
                 first = *ask(&world, replies[i].request);
-                cr_expect_eq(first.outcome, replies[i].outcome, ROW(replies, i));
+                cr_expect_eq(first.result.outcome, replies[i].outcome, ROW(replies, i));
                 ask(&world, replies[i].between);
                 pass_ms(&world, 100);
                 second = ask(&world, replies[i].request);
-                cr_expect_eq(second->outcome, first.outcome, ROW(replies, i));
-                cr_expect_eq(second->has_version, first.has_version, ROW(replies, i));
-                cr_expect_eq(version_number(second->version), version_number(first.version),
+                cr_expect_eq(second->result.outcome, first.result.outcome, ROW(replies, i));
+                cr_expect_eq(second->result.has_version, first.result.has_version, ROW(replies, i));
+                cr_expect_eq(version_number(second->result.version), version_number(first.result.version),
                              ROW(replies, i));
         }
 }
@@ -224,14 +224,14 @@ Test(repeat, of_keynotify_registers_again_with_the_first_reply) {
 
                 teardown();
                 setup();
-                version = version_number(ask(&world, request)->version);
+                version = version_number(ask(&world, request)->result.version);
                 happen(&world, disconnects[i].event);
                 pass_ms(&world, 100);
                 request.connection = connection;
                 reply = ask(&world, request);
-                cr_expect_eq(reply->outcome, OUTCOME_DONE, ROW(disconnects, i));
+                cr_expect_eq(reply->result.outcome, OUTCOME_DONE, ROW(disconnects, i));
                 cr_expect_eq(reply->execution, EXECUTION_REPEATED, ROW(disconnects, i));
-                cr_expect_eq(version_number(reply->version), version, ROW(disconnects, i));
+                cr_expect_eq(version_number(reply->result.version), version, ROW(disconnects, i));
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 1, ROW(disconnects, i));
                 ask(&world, SET("k", "v"));
                 cr_expect_str_eq(notified(&world), "c:k=v ", ROW(disconnects, i));
@@ -248,14 +248,14 @@ Test(repeat, of_keynotify_and_its_stop_ends_without_registration) {
         int64_t versions[N_ROWS(requests)];
 
         for (size_t i = 0; i < N_ROWS(requests); i++)
-                versions[i] = version_number(ask(&world, requests[i])->version);
+                versions[i] = version_number(ask(&world, requests[i])->result.version);
         pass_ms(&world, 100);
         for (size_t i = 0; i < N_ROWS(requests); i++) {
                 const struct reply *reply = ask(&world, requests[i]);
 
-                cr_expect_eq(reply->outcome, OUTCOME_DONE, "request %zu", i);
+                cr_expect_eq(reply->result.outcome, OUTCOME_DONE, "request %zu", i);
                 cr_expect_eq(reply->execution, EXECUTION_REPEATED, "request %zu", i);
-                cr_expect_eq(version_number(reply->version), versions[i], "request %zu", i);
+                cr_expect_eq(version_number(reply->result.version), versions[i], "request %zu", i);
                 cr_expect_str_eq(notified(&world), "", "request %zu", i);
         }
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -273,8 +273,8 @@ Test(repeat, of_keynotify_gets_the_new_reply_if_the_first_or_the_new_one_is_an_e
         ask(&world, UNWATCH("d", "k"));
         for (int i = 0; i < 2; i++) {
                 reply = ask(&world, WATCH("c", "k", SENT));
-                cr_expect_eq(reply->outcome, OUTCOME_DONE);
-                cr_expect(reply->has_version);
+                cr_expect_eq(reply->result.outcome, OUTCOME_DONE);
+                cr_expect(reply->result.has_version);
                 cr_expect_neq(reply->execution, EXECUTION_REPEATED);
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         }
@@ -284,7 +284,7 @@ Test(repeat, of_keynotify_gets_the_new_reply_if_the_first_or_the_new_one_is_an_e
         ask(&world, UNWATCH("c", "k"));
         ask(&world, WATCH("d", "k"));
         reply = ask(&world, WATCH("c", "k", SENT, .payload = BYTES("another")));
-        cr_expect_eq(reply->outcome, OUTCOME_QUOTA_EXCEEDED);
+        cr_expect_eq(reply->result.outcome, OUTCOME_QUOTA_EXCEEDED);
         cr_expect_neq(reply->execution, EXECUTION_REPEATED);
 }
 

@@ -31,9 +31,9 @@ Test(set, stores_an_empty_value_as_a_value) {
 
         ask(&world, SET("k", ""));
         reply = ask(&world, GET("k"));
-        cr_assert_eq(reply->outcome, OUTCOME_VALUE);
+        cr_assert_eq(reply->result.outcome, OUTCOME_VALUE);
         cr_expect(slice_equal(entry_value(reply->entry), S("")));
-        cr_expect(reply->has_version);
+        cr_expect(reply->result.has_version);
         cr_expect(asked(&world, SET("k", "v", NX), OUTCOME_CONDITION_NOT_MET));
         cr_expect(asked(&world, VDEL("k", ""), OUTCOME_DELETED));
 }
@@ -49,17 +49,17 @@ Test(set, replies_with_the_version_that_get_returns) {
         const struct reply *reply;
 
         reply = ask(&world, SET("k", "v"));
-        cr_assert(reply->has_version);
-        version = reply->version;
+        cr_assert(reply->result.has_version);
+        version = reply->result.version;
         pass_ms(&world, 100);
         reply = ask(&world, GET("k"));
-        cr_assert(reply->has_version);
-        cr_expect_eq(version_number(reply->version), version_number(version));
-        cr_expect_not(ask(&world, GET("none"))->has_version);
+        cr_assert(reply->result.has_version);
+        cr_expect_eq(version_number(reply->result.version), version_number(version));
+        cr_expect_not(ask(&world, GET("none"))->result.has_version);
 }
 
 Test(set, gives_the_version_of_the_protocols_example) {
-        struct version version = ask(&world, SET("k", "v", TS(WORLD_WALL_MS, 0, "Client1")))->version;
+        struct version version = ask(&world, SET("k", "v", TS(WORLD_WALL_MS, 0, "Client1")))->result.version;
 
         cr_expect_eq(version.wall_ms, WORLD_WALL_MS);
         cr_expect_eq(version.counter, 1);
@@ -70,7 +70,8 @@ Test(set, gives_versions_greater_than_the_request_and_all_before) {
 
         for (int i = 0; i < 100; i++) {
                 int64_t remote_ms = WORLD_WALL_MS + (i * 7919) % 30000;
-                int64_t version = version_number(ask(&world, SET("k", "v", TS(remote_ms, 3, "c")))->version);
+                int64_t version =
+                        version_number(ask(&world, SET("k", "v", TS(remote_ms, 3, "c")))->result.version);
 
                 cr_expect_gt(version, remote_ms * 1000 + 3, "step %d", i);
                 cr_expect_gt(version, before, "step %d", i);
@@ -81,10 +82,10 @@ Test(set, gives_versions_greater_than_the_request_and_all_before) {
 }
 
 Test(set, gives_greater_versions_after_the_system_clock_stepped_back_an_hour) {
-        int64_t before = version_number(ask(&world, SET("k", "v"))->version);
+        int64_t before = version_number(ask(&world, SET("k", "v"))->result.version);
 
         world.now.wall_ms -= 3600000;
-        cr_expect_gt(version_number(ask(&world, SET("k", "w"))->version), before);
+        cr_expect_gt(version_number(ask(&world, SET("k", "w"))->result.version), before);
 }
 
 static const struct {
@@ -121,17 +122,17 @@ Test(set_conditions, change_nothing_if_not_met) {
 
                 world_init(&world, world_config());
                 ask(&world, SET("empty", ""));
-                stored = version_number(ask(&world, SET("k", "old"))->version);
+                stored = version_number(ask(&world, SET("k", "old"))->result.version);
                 if (slice_equal(key, S("empty")))
-                        stored = version_number(ask(&world, GET("empty"))->version);
+                        stored = version_number(ask(&world, GET("empty"))->result.version);
 
                 reply = ask(&world, request);
-                cr_expect_eq(reply->outcome, conditions[i].outcome, ROW(conditions, i));
-                cr_assert(reply->has_version, ROW(conditions, i));
+                cr_expect_eq(reply->result.outcome, conditions[i].outcome, ROW(conditions, i));
+                cr_assert(reply->result.has_version, ROW(conditions, i));
                 if (conditions[i].outcome == OUTCOME_DONE)
-                        cr_expect_gt(version_number(reply->version), stored, ROW(conditions, i));
+                        cr_expect_gt(version_number(reply->result.version), stored, ROW(conditions, i));
                 else
-                        cr_expect_eq(version_number(reply->version), stored, ROW(conditions, i));
+                        cr_expect_eq(version_number(reply->result.version), stored, ROW(conditions, i));
                 cr_expect(has(&world, key, conditions[i].after), ROW(conditions, i));
                 world_deinit(&world);
         }
@@ -154,6 +155,6 @@ Test(set, keeps_the_value_of_a_reply_until_the_batch_ends) {
         cr_assert_eq(world.n_replies, 5);
         cr_expect(slice_equal(entry_value(world.replies[0].entry), S("old")));
         cr_expect(slice_equal(entry_value(world.replies[2].entry), S("new")));
-        cr_expect_eq(world.replies[3].outcome, OUTCOME_DELETED);
-        cr_expect_eq(world.replies[4].outcome, OUTCOME_NO_VALUE);
+        cr_expect_eq(world.replies[3].result.outcome, OUTCOME_DELETED);
+        cr_expect_eq(world.replies[4].result.outcome, OUTCOME_NO_VALUE);
 }

@@ -163,7 +163,8 @@ Test(engine, has_the_same_effects_for_the_same_events_at_the_same_times) {
                         ask(&worlds[j], request);
                         pass_ms(&worlds[j], ms);
                 }
-                cr_assert_eq(worlds[0].replies[0].outcome, worlds[1].replies[0].outcome, "event %d", i);
+                cr_assert_eq(worlds[0].replies[0].result.outcome, worlds[1].replies[0].result.outcome,
+                             "event %d", i);
                 cr_assert_str_eq(notified(&worlds[0]), notified(&worlds[1]), "event %d", i);
                 if (i % 50 != 0)
                         continue;
@@ -185,10 +186,10 @@ Test(undo, forgets_the_remembered_replies_of_the_batch) {
 }
 
 Test(undo, does_not_set_the_clock_back) {
-        int64_t given = version_number(ask(&world, SET("k", "v"))->version);
+        int64_t given = version_number(ask(&world, SET("k", "v"))->result.version);
 
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_gt(version_number(ask(&world, SET("k", "v"))->version), given);
+        cr_expect_gt(version_number(ask(&world, SET("k", "v"))->result.version), given);
 }
 
 Test(undo, restores_an_expired_key_with_its_deadline) {
@@ -217,7 +218,7 @@ Test(restored, keys_keep_value_version_deadline_and_fence, .init = setup, .fini 
         cr_assert_eq(engine_put_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
 
         cr_expect(has(&world, S("k"), S("v")));
-        cr_expect_eq(version_number(ask(&world, GET("k"))->version), version_number(version));
+        cr_expect_eq(version_number(ask(&world, GET("k"))->result.version), version_number(version));
         cr_expect(asked(&world, SET("k", "w"), OUTCOME_FENCE_REQUIRED));
         cr_expect(has(&world, S("ever"), S("")));
         cr_expect(has_none(&world, S("past")));
@@ -225,7 +226,7 @@ Test(restored, keys_keep_value_version_deadline_and_fence, .init = setup, .fini 
         cr_expect_str_eq(notified(&world), "c:past gone ");
         pass_ns(&world, 10);
         cr_expect(has_none(&world, S("k")));
-        cr_expect_gt(version_number(ask(&world, SET("k", "w"))->version), version_number(version));
+        cr_expect_gt(version_number(ask(&world, SET("k", "w"))->result.version), version_number(version));
 }
 
 static const struct {

@@ -15,10 +15,10 @@ TestSuite(executions, .init = setup);
 
 /* Each reply has a version of its own. */
 static struct execution_row add(uint64_t run, uint64_t number) {
-        const struct remembered_reply reply = { .version_wall_ms = (int64_t)(1000 * run + number),
-                                                .has_version = true };
+        const struct result result = { .version = { .wall_ms = (int64_t)(1000 * run + number) },
+                                       .has_version = true };
 
-        return executions_add(&executions, (struct request_id){ run, number }, reply);
+        return executions_add(&executions, (struct request_id){ run, number }, result);
 }
 
 static bool is_known(uint64_t run, uint64_t number) {
@@ -26,7 +26,7 @@ static bool is_known(uint64_t run, uint64_t number) {
                 executions_find(&executions, (struct request_id){ run, number });
 
         if (found)
-                cr_expect_eq(found->reply.version_wall_ms, (int64_t)(1000 * run + number));
+                cr_expect_eq(found->result.version.wall_ms, (int64_t)(1000 * run + number));
         return found;
 }
 

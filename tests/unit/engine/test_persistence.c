@@ -145,7 +145,7 @@ Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
 
                         snprintf(key, sizeof(key), "k%u", i);
                         stop.key = slice_from_string(key);
-                        n_stopped += ask(&world, stop)->outcome == OUTCOME_DONE && n_notified[i] == 0;
+                        n_stopped += ask(&world, stop)->result.outcome == OUTCOME_DONE && n_notified[i] == 0;
                         is_stopped[i] = true;
                 }
         }

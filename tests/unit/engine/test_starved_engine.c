@@ -119,7 +119,7 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
                         memory_starve(n, n % 2 ? 1 : FOR_EVER);
                         cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
                         n_failed = memory_stop_failing();
-                        if (reply.outcome == OUTCOME_OUT_OF_MEMORY) {
+                        if (reply.result.outcome == OUTCOME_OUT_OF_MEMORY) {
                                 cr_expect_gt(n_failed, 0, ROW(requests, i));
                                 check_unchanged(engine, &effects, requests[i].name);
                                 n_refused++;
@@ -127,7 +127,7 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
                                 reply_deinit(&reply);
                                 cr_assert_eq(engine_step(engine, &event, now, &effects), 0);
                         }
-                        cr_expect_eq(reply.outcome, requests[i].outcome, ROW(requests, i));
+                        cr_expect_eq(reply.result.outcome, requests[i].outcome, ROW(requests, i));
                         reply_deinit(&reply);
                         effects_deinit(&effects);
                         engine_free(engine);

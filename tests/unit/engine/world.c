@@ -65,7 +65,7 @@ const struct reply *ask(struct world *world, struct request request) {
 }
 
 bool asked(struct world *world, struct request request, enum outcome outcome) {
-        return ask(world, request)->outcome == outcome;
+        return ask(world, request)->result.outcome == outcome;
 }
 
 void happen(struct world *world, struct event event) {
@@ -80,11 +80,12 @@ void tick(struct world *world) {
 bool has(struct world *world, struct slice key, struct slice value) {
         const struct reply *reply = ask(world, (struct request){ .verb = VERB_GET, .key = key });
 
-        return reply->outcome == OUTCOME_VALUE && slice_equal(entry_value(reply->entry), value);
+        return reply->result.outcome == OUTCOME_VALUE && slice_equal(entry_value(reply->entry), value);
 }
 
 bool has_none(struct world *world, struct slice key) {
-        return ask(world, (struct request){ .verb = VERB_GET, .key = key })->outcome == OUTCOME_NO_VALUE;
+        return ask(world, (struct request){ .verb = VERB_GET, .key = key })->result.outcome ==
+               OUTCOME_NO_VALUE;
 }
 
 /* Puts client and key into text as "c:k". */

@@ -107,7 +107,7 @@ Test(batch, costs_the_texts_of_its_replies) {
 Test(batch, keeps_faults_when_it_fails) {
         const struct pending_reply *next;
 
-        add((struct pending_reply){ .response_topic = S("t"), .number = 1 })->reply.outcome =
+        add((struct pending_reply){ .response_topic = S("t"), .number = 1 })->reply.result.outcome =
                 OUTCOME_DELETED;
         add((struct pending_reply){ .response_topic = S("t"),
                                     .number = 2,
@@ -115,7 +115,7 @@ Test(batch, keeps_faults_when_it_fails) {
                                     .fault_value = S("2.0") });
         batch_fail(&batch, OUTCOME_QUOTA_EXCEEDED);
         next = batch_next_reply(&batch);
-        cr_expect_eq(next->reply.outcome, OUTCOME_QUOTA_EXCEEDED);
+        cr_expect_eq(next->reply.result.outcome, OUTCOME_QUOTA_EXCEEDED);
         cr_expect_eq(next->fault, REQUEST_FAULT_NONE);
         batch.n_replies_published++;
         next = batch_next_reply(&batch);

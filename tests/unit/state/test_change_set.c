@@ -46,7 +46,7 @@ static void execute(struct request request) {
         engine_step(state->engine,
                     &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
                     &effects);
-        cr_assert_not(outcome_is_error(reply.outcome));
+        cr_assert_not(outcome_is_error(reply.result.outcome));
         reply_deinit(&reply);
 }
 

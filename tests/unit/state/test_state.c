@@ -97,7 +97,7 @@ static void add_replies(struct content *content, const struct state *state, stru
         for (const struct dedup_record *record = state->engine->dedup.oldest; record;
              record = record->next) {
                 struct reply_row row = { .digest = record->digest,
-                                         .reply = record->reply,
+                                         .result = record->result,
                                          .deadline_ns = record->deadline_s * NS_PER_S };
                 struct reply_change change = reply_change_of(&row, state->timescale);
 

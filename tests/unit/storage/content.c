@@ -163,25 +163,26 @@ void content_put_registration(struct content *content, struct slice client, stru
 }
 
 void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
-                       struct remembered_reply reply, int64_t deadline_ns) {
+                       struct result result, int64_t deadline_ns) {
         char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
 
         content_put(content, text_of("reply %016" PRIx64, number),
                     text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
-                            reply.outcome, reply.has_version, reply.version_wall_ms, reply.version_counter,
-                            deadline_ns));
+                            result.outcome, result.has_version, result.version.wall_ms,
+                            result.version.counter, deadline_ns));
         free(digest_text);
 }
 
 void content_put_execution(struct content *content, const struct execution_row *row) {
         const struct executed_request *execution = &row->after;
-        const struct remembered_reply *reply = &execution->reply;
+        const struct result *result = &execution->result;
 
         content_put(content, text_of("execution %03zu", row->place),
                     text_of("run %" PRIu64 " number %" PRIu64 " order %" PRIu64
                             " outcome %u version %d %" PRId64 ":%u",
-                            execution->id.broker_run, execution->id.number, execution->order, reply->outcome,
-                            reply->has_version, reply->version_wall_ms, reply->version_counter));
+                            execution->id.broker_run, execution->id.number, execution->order,
+                            result->outcome, result->has_version, result->version.wall_ms,
+                            result->version.counter));
 }
 
 static char *notification_name(uint64_t sequence) {

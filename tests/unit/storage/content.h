@@ -35,7 +35,7 @@ void content_put_registration(struct content *content, struct slice client, stru
                               const struct slice *user, uint64_t connection);
 
 void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
-                       struct remembered_reply reply, int64_t deadline_ns);
+                       struct result result, int64_t deadline_ns);
 
 void content_put_execution(struct content *content, const struct execution_row *row);
 

@@ -55,7 +55,7 @@ static void take_registration(struct disk *disk, const struct registration_chang
 static void take_reply(struct disk *disk, const struct reply_change *change) {
         cr_assert_gt(change->number, disk->last_reply, "not in ascending order");
         disk->last_reply = change->number;
-        content_put_reply(&disk->loaded, change->number, &change->digest, change->reply,
+        content_put_reply(&disk->loaded, change->number, &change->digest, change->result,
                           timescale_to_deadline(disk->timescale, change->forget_at_ms));
 }
 
@@ -356,15 +356,12 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
         disk->n_replies++;
         *change = (struct reply_change){
                 .number = number,
-                .reply = { .version_wall_ms = version.wall_ms,
-                           .version_counter = version.counter,
-                           .outcome = (uint16_t)outcome,
-                           .has_version = version.wall_ms != 0 },
+                .result = { .version = version, .outcome = outcome, .has_version = version.wall_ms != 0 },
                 .forget_at_ms = timescale_from_deadline(disk->timescale, deadline_ns),
         };
         memcpy(change->digest.bytes, &number, sizeof(number));
         memcpy(change->digest.bytes + 8, &version, 8);
-        content_put_reply(&disk->expected, number, &change->digest, change->reply, deadline_ns);
+        content_put_reply(&disk->expected, number, &change->digest, change->result, deadline_ns);
 }
 
 void disk_execute(struct disk *disk, size_t place, uint64_t number, struct version version) {
@@ -377,10 +374,9 @@ void disk_execute(struct disk *disk, size_t place, uint64_t number, struct versi
                 .before = { .id = { 1, number } }, /* is not stored */
                 .after = { .id = { number << 8, number },
                            .order = 2 * number,
-                           .reply = { .version_wall_ms = version.wall_ms,
-                                      .version_counter = version.counter,
-                                      .outcome = OUTCOME_DELETED,
-                                      .has_version = version.wall_ms != 0 } },
+                           .result = { .version = version,
+                                       .outcome = OUTCOME_DELETED,
+                                       .has_version = version.wall_ms != 0 } },
         };
         content_put_execution(&disk->expected, row);
 }

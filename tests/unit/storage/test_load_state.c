@@ -96,8 +96,8 @@ static const struct registration_change registration = { .client = { (const uint
                                                          .user = { (const uint8_t *)"u", 1 } };
 
 static const struct reply_change replies[] = {
-        { .number = 4, .digest = { { 4 } }, .reply = { .outcome = 1 }, .forget_at_ms = READING_MS + 20 },
-        { .number = 6, .digest = { { 6 } }, .reply = { .outcome = 2 }, .forget_at_ms = READING_MS + 30 },
+        { .number = 4, .digest = { { 4 } }, .result = { .outcome = 1 }, .forget_at_ms = READING_MS + 20 },
+        { .number = 6, .digest = { { 6 } }, .result = { .outcome = 2 }, .forget_at_ms = READING_MS + 30 },
 };
 
 static const struct notification_change notifications[] = {
@@ -151,7 +151,7 @@ Test(load_state, restores_everything_stored) {
 
                 cr_assert_not_null(record);
                 cr_expect_eq(record->number, replies[i].number);
-                cr_expect_eq(record->reply.outcome, replies[i].reply.outcome);
+                cr_expect_eq(record->result.outcome, replies[i].result.outcome);
         }
 }
 
