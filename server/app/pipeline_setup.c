@@ -16,14 +16,20 @@
 #include "protocol/companion_box.h"
 #include "storage/sqlite/sqlite.h"
 
-static struct engine_config make_engine_config(const struct config *config) {
-        return (struct engine_config){
-                .node_id = slice_from_string(config->node_id),
+static struct engine_limits make_limits(const struct config *config) {
+        return (struct engine_limits){
                 .max_keys = config->max_keys,
                 .max_bytes = config->max_bytes,
                 .max_registrations = config->max_registrations,
                 .max_remembered_bytes = config->max_remembered_bytes,
                 .registration_timeout_ns = config->registration_timeout_ms * NS_PER_MS,
+        };
+}
+
+static struct engine_config make_engine_config(const struct config *config) {
+        return (struct engine_config){
+                .node_id = slice_from_string(config->node_id),
+                .limits = make_limits(config),
                 .persist = config->persist,
                 .persist_rules = config->persist_rules,
                 .n_persist_rules = config->n_persist_rules,
@@ -160,7 +166,6 @@ void server_warn_of_unverified_clients(const struct server *server, enum broker_
 }
 
 void server_reload(struct server *server) {
-        struct engine_config limits;
         struct gauges gauges;
         struct config next;
 
@@ -179,8 +184,7 @@ void server_reload(struct server *server) {
 
         log_set_level(server->config.log_level);
         log_set_format(server->config.log_format);
-        limits = make_engine_config(&server->config);
-        pipeline_set_limits(server->pipeline, &limits);
+        pipeline_set_limits(server->pipeline, make_limits(&server->config));
         pipeline_set_log_keys(server->pipeline, server->config.log_keys);
         set_policy(server, &server->reloaded.policy);
         pipeline_read_gauges(server->pipeline, 0, &gauges);

@@ -42,10 +42,10 @@ static void data_dir_deinit(struct data_dir *directory) {
 /* Logs errors. */
 static enum exit_code data_dir_open(struct data_dir *directory, const char *name) {
         struct engine_config config = {
-                .max_keys = UINT64_MAX,
-                .max_bytes = UINT64_MAX,
-                .max_registrations = UINT64_MAX,
-                .max_remembered_bytes = 0, /* remembered replies are not needed; they stay on disk */
+                .limits = { .max_keys = UINT64_MAX,
+                            .max_bytes = UINT64_MAX,
+                            .max_registrations = UINT64_MAX,
+                            .max_remembered_bytes = 0 }, /* remembered replies stay on disk */
         };
 
         directory->now = (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };

@@ -117,8 +117,8 @@ static bool meets_condition(const struct request *request, const struct entry *e
 static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
         uint64_t n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes;
 
-        return (n_more_keys > 0 && engine->keyspace.n_keys + n_more_keys > engine->config.max_keys) ||
-               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
+        return (n_more_keys > 0 && engine->keyspace.n_keys + n_more_keys > engine->config.limits.max_keys) ||
+               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.limits.max_bytes);
 }
 
 /*
@@ -152,17 +152,16 @@ static int64_t px_deadline(const struct request_step *step) {
 }
 
 /*
- * Return whether the notification of this SET fits into a packet, and the entry into the storage.
+ * Return whether the notification of this value fits into a packet, and the entry into the storage.
  * The topic of the notification contains the key in base16.
  */
-static bool fits(const struct engine_config *config, const struct request *request) {
+static bool fits(const struct engine_config *config, struct slice key, struct slice value) {
         const struct packet_limits *packets = &config->packets;
-        uint64_t n_notification_bytes = packets->notification_bytes + 2 * (uint64_t)request->key.length +
-                                        resp3_blob_length(request->value.length);
+        uint64_t n_notification_bytes =
+                packets->notification_bytes + 2 * (uint64_t)key.length + resp3_blob_length(value.length);
 
         return (packets->max_bytes == 0 || n_notification_bytes <= packets->max_bytes) &&
-               (config->max_entry_bytes == 0 ||
-                request->key.length + request->value.length <= config->max_entry_bytes);
+               (config->max_entry_bytes == 0 || key.length + value.length <= config->max_entry_bytes);
 }
 
 /*
@@ -178,8 +177,9 @@ static uint64_t max_payload_bytes(const struct packet_limits *limits, const stru
         return n_bytes < limits->max_bytes ? limits->max_bytes - n_bytes : 1;
 }
 
-/* Store the value. `replaced` is the present entry of the key, or NULL. */
-static int command_set(struct request_step *step, struct entry *replaced) {
+/* Returns 0, or -ENOMEM: then nothing has changed. */
+static int put_value(struct request_step *step, struct entry *replaced, struct slice value,
+                     int64_t deadline_ns) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
         struct registration *watchers = watchers_of(engine, step->key_hash, request->key, step->effects);
@@ -190,7 +190,7 @@ static int command_set(struct request_step *step, struct entry *replaced) {
         r = effects_reserve_change(step->effects, watchers);
         if (r < 0)
                 return r;
-        r = entry_new(&entry, request->key, request->value, step->version,
+        r = entry_new(&entry, request->key, value, step->version,
                       request->has_fence ? &request->fence : NULL);
         if (r < 0)
                 return r;
@@ -198,8 +198,8 @@ static int command_set(struct request_step *step, struct entry *replaced) {
         entry->is_persistent = persistence_stores(&engine->config, request->key, request->wants_persistence);
         row.entry.before_deadline_ns =
                 replaced ? keyspace_deadline(&engine->keyspace, replaced) : DEADLINE_NEVER;
-        row.entry.after_deadline_ns = px_deadline(step);
-        r = keyspace_put(&engine->keyspace, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
+        row.entry.after_deadline_ns = deadline_ns;
+        r = keyspace_put(&engine->keyspace, step->key_hash, entry, deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);
                 return r;
@@ -211,37 +211,44 @@ static int command_set(struct request_step *step, struct entry *replaced) {
         return 0;
 }
 
-static void execute_set(struct request_step *step) {
+/*
+ * Store a value under the request's key, with the request's fencing token, if the quotas and the
+ * limits of a value allow it. replaced: the present entry from find_current(), for which
+ * passes_fence() is true; or NULL. Returns OUTCOME_DONE, or the error, which is then the reply too.
+ */
+static enum outcome store_value(struct request_step *step, struct entry *replaced, struct slice value,
+                                int64_t deadline_ns) {
         const struct request *request = step->request;
-        uint64_t cost = entry_cost(request->key.length, request->value.length,
-                                   request->has_fence ? &request->fence : NULL);
-        uint64_t cost_before;
+        uint64_t cost =
+                entry_cost(request->key.length, value.length, request->has_fence ? &request->fence : NULL);
+        uint64_t cost_before = replaced ? entry_cost_of(replaced) : 0;
         enum outcome outcome;
-        struct entry *entry;
 
-        if (find_current(step, &entry) < 0) {
-                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
-                return;
-        }
-        if (!passes_fence(step, entry))
-                return;
-        if (!meets_condition(request, entry)) {
-                reply_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
-                return;
-        }
-
-        cost_before = entry ? entry_cost_of(entry) : 0;
-        outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
-        if (outcome == OUTCOME_DONE && !fits(&step->engine->config, request))
+        ASSERT(verbs[request->verb].flags & VERB_STORES_VALUE);
+        outcome = make_room(step, replaced ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
+        if (outcome == OUTCOME_DONE && !fits(&step->engine->config, request->key, value))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
-        if (outcome == OUTCOME_DONE && command_set(step, entry) < 0)
+        if (outcome == OUTCOME_DONE && put_value(step, replaced, value, deadline_ns) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;
 
-        if (outcome == OUTCOME_DONE)
-                reply_version(step, outcome, step->version);
-        else
+        if (outcome != OUTCOME_DONE)
                 reply_outcome(step, outcome);
-        step->reply->execution = entry ? EXECUTION_ORDINARY : EXECUTION_INSERTION;
+        step->reply->execution = replaced ? EXECUTION_ORDINARY : EXECUTION_INSERTION;
+        return outcome;
+}
+
+static void execute_set(struct request_step *step) {
+        const struct request *request = step->request;
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0)
+                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
+        else if (!passes_fence(step, entry))
+                return;
+        else if (!meets_condition(request, entry))
+                reply_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
+        else if (store_value(step, entry, request->value, px_deadline(step)) == OUTCOME_DONE)
+                reply_version(step, OUTCOME_DONE, step->version);
 }
 
 /*
@@ -334,8 +341,8 @@ static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
 struct registration_usage engine_client_usage_max(const struct engine *engine) {
         return (struct registration_usage){
                 .n_registrations =
-                        quarter_of(engine->config.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
-                .n_bytes = quarter_of(engine->config.max_bytes, ENGINE_CLIENT_BYTES_MIN),
+                        quarter_of(engine->config.limits.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
+                .n_bytes = quarter_of(engine->config.limits.max_bytes, ENGINE_CLIENT_BYTES_MIN),
         };
 }
 
@@ -356,9 +363,9 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         uint64_t cost = registration_cost(request->client, request->key, request->user);
         enum outcome outcome;
 
-        if (registrations->n_registrations >= step->engine->config.max_registrations)
+        if (registrations->n_registrations >= step->engine->config.limits.max_registrations)
                 disconnect_continue(step->engine, &step->n_rows_left, step->effects);
-        if (registrations->n_registrations >= step->engine->config.max_registrations ||
+        if (registrations->n_registrations >= step->engine->config.limits.max_registrations ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
         outcome = make_room(step, 0, cost);

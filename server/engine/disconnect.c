@@ -129,7 +129,7 @@ int64_t disconnect_idle_deadline(const struct engine *engine) {
         int64_t deadline_ns;
 
         return __builtin_add_overflow(registrations_longest_idle_since(&engine->registrations),
-                                      engine->config.registration_timeout_ns, &deadline_ns)
+                                      engine->config.limits.registration_timeout_ns, &deadline_ns)
                        ? INT64_MAX
                        : deadline_ns;
 }

@@ -17,7 +17,7 @@
 /* How a request was executed, for metrics. */
 enum execution {
         EXECUTION_ORDINARY,
-        EXECUTION_INSERTION, /* SET of a key that did not exist, even if storing failed */
+        EXECUTION_INSERTION, /* store_value() for a key that did not exist, even if it failed */
         EXECUTION_REPEATED,  /* executed before: the reply is a remembered one */
 };
 

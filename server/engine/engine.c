@@ -50,7 +50,7 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
-        dedup_init(&engine->dedup, config->max_remembered_bytes);
+        dedup_init(&engine->dedup, config->limits.max_remembered_bytes);
         registrations_init(&engine->registrations, &config->table_key);
         r = keyspace_init(&engine->keyspace, &config->table_key);
         if (r < 0)
@@ -72,13 +72,9 @@ struct engine *engine_free(struct engine *engine) {
         return NULL;
 }
 
-void engine_set_limits(struct engine *engine, const struct engine_config *config) {
-        engine->config.max_keys = config->max_keys;
-        engine->config.max_bytes = config->max_bytes;
-        engine->config.max_registrations = config->max_registrations;
-        engine->config.max_remembered_bytes = config->max_remembered_bytes;
-        engine->config.registration_timeout_ns = config->registration_timeout_ns;
-        dedup_set_limit(&engine->dedup, config->max_remembered_bytes);
+void engine_set_limits(struct engine *engine, struct engine_limits limits) {
+        engine->config.limits = limits;
+        dedup_set_limit(&engine->dedup, limits.max_remembered_bytes);
 }
 
 void engine_set_packet_limits(struct engine *engine, struct packet_limits limits) {

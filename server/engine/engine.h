@@ -39,6 +39,15 @@ struct packet_limits {
         uint64_t details_bytes; /* of the details in a reply to GET, without the node id of the token */
 };
 
+/* What the operator limits. All of them can change while the engine runs: engine_set_limits(). */
+struct engine_limits {
+        uint64_t max_keys;
+        uint64_t max_bytes;              /* keys, values, registrations and their overhead */
+        uint64_t max_registrations;      /* see also engine_client_usage_max() */
+        uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
+        int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
+};
+
 struct engine_config {
         struct slice node_id; /* of the store's versions; copied; must satisfy hlc_node_is_valid() */
 
@@ -50,12 +59,8 @@ struct engine_config {
         struct token_key token_key; /* SCAN tokens */
         struct hash_key digest_key; /* digests of remembered requests and of their clients */
 
-        uint64_t max_keys;
-        uint64_t max_bytes;              /* keys, values, registrations and their overhead */
-        uint64_t max_entry_bytes;        /* a key and its value; 0: no limit */
-        uint64_t max_registrations;      /* see also engine_client_usage_max() */
-        uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
-        int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
+        struct engine_limits limits;
+        uint64_t max_entry_bytes; /* a key and its value; 0: no limit */
         enum persist persist;
         const struct persist_rule *persist_rules; /* for PERSIST_CUSTOM; borrowed, with their texts */
         size_t n_persist_rules;
@@ -142,8 +147,8 @@ struct engine *engine_free(struct engine *engine);
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
-/* Replace the limits and the timeout by those of config. Data that exceeds the new limits stays. */
-void engine_set_limits(struct engine *engine, const struct engine_config *config);
+/* Replace the limits. Data that exceeds the new limits stays. */
+void engine_set_limits(struct engine *engine, struct engine_limits limits);
 
 /* Replace the packet limits. Values that exceed the new limits stay. */
 void engine_set_packet_limits(struct engine *engine, struct packet_limits limits);

@@ -252,6 +252,15 @@ static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
         return total;
 }
 
+static uint64_t sum_stores(const struct counters *c) {
+        uint64_t total = 0;
+
+        for (enum verb verb = 0; verb < N_VERBS; verb++)
+                if (verbs[verb].flags & VERB_STORES_VALUE)
+                        total += sum_outcomes(c, verb);
+        return total;
+}
+
 /*
  * The names of the metrics of the broker of Azure IoT Operations, so that its dashboards work. That
  * broker counts requests regardless of their outcome. The type is "untyped", because Prometheus
@@ -261,7 +270,7 @@ static void append_aio_broker(struct buf *text, const struct counters *c) {
         metrics_append_number(text, "aio_broker_state_store_insertions", "untyped",
                               "SET requests that created a key.", c->n_insertions);
         metrics_append_number(text, "aio_broker_state_store_modifications", "untyped",
-                              "All other SET requests.", sum_outcomes(c, VERB_SET) - c->n_insertions);
+                              "All other SET requests.", sum_stores(c) - c->n_insertions);
         metrics_append_number(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
                               sum_outcomes(c, VERB_GET));
         metrics_append_number(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",

@@ -35,17 +35,17 @@ static void add_quota(struct fields *fields, const struct engine *engine, const 
 
         if (request->verb == VERB_KEYNOTIFY) {
                 add_number(fields, "registrations", engine_stats(engine).n_registrations);
-                add_number(fields, "max_registrations", engine_config(engine)->max_registrations);
+                add_number(fields, "max_registrations", engine_config(engine)->limits.max_registrations);
                 add_number(fields, "client_registrations", used.n_registrations);
                 add_number(fields, "max_client_registrations", max.n_registrations);
                 add_number(fields, "client_bytes", used.n_bytes);
                 add_number(fields, "max_client_bytes", max.n_bytes);
         } else {
                 add_number(fields, "keys", engine_stats(engine).n_keys);
-                add_number(fields, "max_keys", engine_config(engine)->max_keys);
+                add_number(fields, "max_keys", engine_config(engine)->limits.max_keys);
         }
         add_number(fields, "bytes", engine_stats(engine).n_bytes);
-        add_number(fields, "max_bytes", engine_config(engine)->max_bytes);
+        add_number(fields, "max_bytes", engine_config(engine)->limits.max_bytes);
 }
 
 static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms) {

@@ -114,8 +114,8 @@ void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys) {
         pipeline->client_log.shows_keys = shows_keys;
 }
 
-void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {
-        engine_set_limits(pipeline->state->engine, config);
+void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits) {
+        engine_set_limits(pipeline->state->engine, limits);
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
@@ -163,9 +163,9 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
                 .plugin = pipeline->frames_in.counters,
                 .n_pending_notifications = pipeline->state->notifications.n_pending,
-                .max_keys = config->max_keys,
-                .max_bytes = config->max_bytes,
-                .max_registrations = config->max_registrations,
+                .max_keys = config->limits.max_keys,
+                .max_bytes = config->limits.max_bytes,
+                .max_registrations = config->limits.max_registrations,
                 .max_waiting_bytes = PIPELINE_INBOX_MAX,
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .broker_kind = session_broker_kind(session),

@@ -202,7 +202,7 @@ void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys);
 
 /* As engine_set_limits(). */
-void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
+void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits);
 
 /*
  * Replace the policy; the pipeline takes ownership. NULL allows everything. The new policy takes

@@ -61,9 +61,9 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         struct engine_config config = {
                 .node_id = SLICE_LITERAL(NODE_ID),
                 .table_key = { "benchmark" },
-                .max_keys = UINT64_MAX,
-                .max_bytes = UINT64_MAX,
-                .max_remembered_bytes = n_remembered_bytes,
+                .limits = { .max_keys = UINT64_MAX,
+                            .max_bytes = UINT64_MAX,
+                            .max_remembered_bytes = n_remembered_bytes },
         };
 
         *store = (struct bare_store){

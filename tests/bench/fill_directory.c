@@ -101,9 +101,9 @@ static void fill(struct filler *filler, const struct options *options) {
 static void open_filler(struct filler *filler, const char *directory) {
         struct engine_config config = {
                 .node_id = SLICE_LITERAL("StateStore"),
-                .max_keys = UINT64_MAX,
-                .max_bytes = UINT64_MAX,
-                .max_remembered_bytes = UINT64_C(64) << 20,
+                .limits = { .max_keys = UINT64_MAX,
+                            .max_bytes = UINT64_MAX,
+                            .max_remembered_bytes = UINT64_C(64) << 20 },
         };
 
         if (storage_sqlite_open(&filler->storage, directory) < 0 ||

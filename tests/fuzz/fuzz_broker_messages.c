@@ -23,6 +23,7 @@
 #include "protocol/handshake.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
+#include "support/limits.h"
 #include "unit/support/stubs.h"
 
 #define N_STEPS_MAX   40
@@ -399,10 +400,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static struct world world;
         struct slice input = { data, size };
         const struct engine_config engine = { .node_id = SLICE_LITERAL("StateStore"),
-                                              .max_keys = 100,
-                                              .max_bytes = 1 << 20,
-                                              .max_registrations = 100,
-                                              .max_remembered_bytes = 1 << 20 };
+                                              .limits = TEST_LIMITS };
         const struct state_header header = { .instance_id = "instance-1" };
         struct pipeline_config config = { .run = 42 };
         struct state *state;

@@ -17,6 +17,7 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 #include "storage/storage.h"
+#include "support/limits.h"
 #include "unit/support/stubs.h"
 
 #define N_WORDS_MAX 9
@@ -219,10 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         const struct engine_config engine = { .node_id = SLICE_LITERAL("StateStore"),
-                                              .max_keys = 100,
-                                              .max_bytes = 1 << 20,
-                                              .max_registrations = 100,
-                                              .max_remembered_bytes = 1 << 20 };
+                                              .limits = TEST_LIMITS };
         const struct state_header header = { .instance_id = "instance-1" };
         struct pipeline_config config = { .run = 42 };
         struct state *state;

@@ -61,11 +61,11 @@ static void world_init(struct world *world, struct slice *input) {
                 .around = { .now = { .wall_ms = WALL_MS, .mono_ns = NS_PER_MS } },
                 .config = { .node_id = SLICE_LITERAL("StateStore") },
         };
-        world->config.max_keys = max_keys[input_below(input, 3)];
-        world->config.max_bytes = max_bytes[input_below(input, 4)];
-        world->config.max_registrations = input_chance(input, 80) ? 1000 : 3;
-        world->config.max_remembered_bytes = input_chance(input, 80) ? 1 << 20 : 0;
-        world->config.registration_timeout_ns = 60000 * NS_PER_MS;
+        world->config.limits.max_keys = max_keys[input_below(input, 3)];
+        world->config.limits.max_bytes = max_bytes[input_below(input, 4)];
+        world->config.limits.max_registrations = input_chance(input, 80) ? 1000 : 3;
+        world->config.limits.max_remembered_bytes = input_chance(input, 80) ? 1 << 20 : 0;
+        world->config.limits.registration_timeout_ns = 60000 * NS_PER_MS;
         world->config.persist = (enum persist)input_below(input, 3);
         world->around.has_connection_numbers = input_chance(input, 50);
         world->both.model = (struct model){ .config = &world->config };

@@ -98,8 +98,8 @@ uint64_t model_n_bytes(const struct model *model) {
 
 bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
                      struct model_effects *effects) {
-        while ((n_more_keys > 0 && model->n_keys + n_more_keys > model->config->max_keys) ||
-               (n_more_bytes > 0 && model_n_bytes(model) + n_more_bytes > model->config->max_bytes)) {
+        while ((n_more_keys > 0 && model->n_keys + n_more_keys > model->config->limits.max_keys) ||
+               (n_more_bytes > 0 && model_n_bytes(model) + n_more_bytes > model->config->limits.max_bytes)) {
                 if (!is_expired(first_to_expire(model), now))
                         return false;
                 remove_key(model, first_to_expire(model), effects);
@@ -283,7 +283,7 @@ static void repeat(struct model *model, const struct model_reply *reply, const s
 void model_request(struct model *model, const struct request *request, struct now now,
                    struct model_effects *effects) {
         bool is_write = request->verb != VERB_GET && request->verb != VERB_SCAN;
-        bool may_repeat = is_write && model->config->max_remembered_bytes > 0 &&
+        bool may_repeat = is_write && model->config->limits.max_remembered_bytes > 0 &&
                           (request->has_timestamp || request->correlation_data.length >= 16);
 
         model_restart_idle(model, request->client, now);

@@ -45,7 +45,7 @@ static uint64_t n_of_client(const struct model *model, struct slice client) {
 
 /* A quarter of all registrations, at least 256. */
 static uint64_t max_of_client(const struct model *model) {
-        uint64_t max = model->config->max_registrations;
+        uint64_t max = model->config->limits.max_registrations;
 
         return max < 1024 ? 256 : max / 4;
 }
@@ -55,7 +55,7 @@ static void do_watch(struct model *model, const struct request *request, struct 
         const struct model_registration *other = find_of_client(model, request->client);
         struct model_delivery delivery = other ? other->delivery : (struct model_delivery){ 0 };
 
-        if (model->n_registrations >= model->config->max_registrations ||
+        if (model->n_registrations >= model->config->limits.max_registrations ||
             n_of_client(model, request->client) >= max_of_client(model) ||
             !model_make_room(model, 0, registration_cost(request->client, request->key, SLICE_LITERAL("")),
                              now, effects)) {
@@ -153,7 +153,7 @@ void model_restart_idle(struct model *model, struct slice client, struct now now
 
 static int64_t idle_deadline(const struct model *model, const struct model_registration *registration) {
         return registration->delivery.is_unreachable
-                       ? registration->delivery.idle_since_ns + model->config->registration_timeout_ns
+                       ? registration->delivery.idle_since_ns + model->config->limits.registration_timeout_ns
                        : INT64_MAX;
 }
 

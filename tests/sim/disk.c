@@ -148,7 +148,7 @@ void disk_init(struct disk *disk, uint64_t seed, struct now now) {
                 .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
         };
         const struct engine_config config = { .node_id = SLICE_LITERAL("StateStore"),
-                                              .max_remembered_bytes = 1 << 30 };
+                                              .limits = { .max_remembered_bytes = 1 << 30 } };
         struct state_header header = { .instance_id = "instance-1" };
 
         memcpy(&header.digest_key, &seed, sizeof(seed));

@@ -8,6 +8,7 @@
 
 #include "pipeline/internal.h"
 #include "sim/check.h"
+#include "support/limits.h"
 
 /* Time limit for the replies to all requests, after the last fault. */
 #define SETTLE_MAX_NS (60 * 1000 * NS_PER_MS)
@@ -267,15 +268,9 @@ static void world_init(struct world *world, uint64_t seed) {
         *world = (struct world){
                 .random = seed,
                 .has_room = true,
-                .engine = {
-                        .node_id = SLICE_LITERAL("StateStore"),
-                        .max_keys = N_EXTRA_KEYS_MAX + 1000,
-                        .max_bytes = 1 << 24,
-                        .max_registrations = 1000,
-                        .max_remembered_bytes = 1 << 20,
-                        .registration_timeout_ns = 300 * NS_PER_MS,
-                },
+                .engine = { .node_id = SLICE_LITERAL("StateStore"), .limits = TEST_LIMITS },
         };
+        world->engine.limits.registration_timeout_ns = 300 * NS_PER_MS;
         truth_init(&world->truth);
         truth_add_policy(&world->truth, all);
         world->broker.has_plugin = random_chance(&world->random, 60);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "support/limits.h"
 #include "unit/engine/world.h"
 
 static struct world world;
@@ -78,9 +79,9 @@ Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_reg
         ask(&world, WATCH("b", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         cr_expect_eq(engine_next_deadline(world.engine),
-                     world.now.mono_ns + WORLD_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
+                     world.now.mono_ns + TEST_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
 
-        pass_ns(&world, WORLD_REGISTRATION_TIMEOUT_MS * INT64_C(1000000) - 1);
+        pass_ns(&world, TEST_REGISTRATION_TIMEOUT_MS * INT64_C(1000000) - 1);
         tick(&world);
         cr_expect_eq(n_registrations(), 3);
         pass_ns(&world, 1);
@@ -94,7 +95,7 @@ Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_reg
 Test(delivery, next_notification_without_subscriber_does_not_extend_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS - 1);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS - 1);
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         pass_and_tick(1);
         cr_expect_eq(n_registrations(), 0);
@@ -105,12 +106,12 @@ Test(delivery, any_request_of_the_client_restarts_the_idle_timeout) {
         ask(&world, WATCH("b", "k"));
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         acknowledge_of(S("b"), S("k"), EVENT_NOT_DELIVERED);
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS - 1);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS - 1);
         ask(&world, (struct request){ .verb = VERB_GET, .key = S("x"), .client = S("a") });
         ask(&world, (struct request){ .verb = VERB_GET, .key = S("x"), .client = S("stranger") });
         pass_and_tick(1);
         cr_expect_null(engine_find_registration(world.engine, S("b"), S("k")));
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS - 2);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS - 2);
         cr_expect_eq(n_registrations(), 1);
         pass_and_tick(1);
         cr_expect_eq(n_registrations(), 0);
@@ -121,7 +122,7 @@ Test(delivery, notification_with_subscriber_stops_the_idle_timeout) {
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
         acknowledge_of(S("a"), S("k"), EVENT_DELIVERED);
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_eq(n_registrations(), 1);
 }
 
@@ -146,7 +147,7 @@ Test(delivery, repeated_keynotify_registers_again_after_the_idle_timeout) {
 
         ask(&world, request);
         acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_eq(n_registrations(), 0);
         ask(&world, request);
         cr_expect_eq(n_registrations(), 1);
@@ -162,7 +163,7 @@ Test(delivery, many_registrations_of_an_idle_client_end_in_several_ticks) {
                                               .key = slice_from_string(key) });
         }
         acknowledge_of(S("a"), S("k0"), EVENT_NOT_DELIVERED);
-        pass_and_tick(WORLD_REGISTRATION_TIMEOUT_MS);
+        pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_gt(n_registrations(), 0);
         for (int i = 0; i < 2500 && engine_next_deadline(world.engine) <= world.now.mono_ns; i++)
                 tick(&world);

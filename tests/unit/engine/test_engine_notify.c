@@ -328,7 +328,7 @@ Test(disconnect, keeps_registrations_that_the_client_makes_again, .init = setup,
 Test(disconnect, frees_the_quota_of_registrations_at_once) {
         struct engine_config config = world_config();
 
-        config.max_registrations = ENGINE_CLIENT_REGISTRATIONS_MIN; /* one client may hold as many */
+        config.limits.max_registrations = ENGINE_CLIENT_REGISTRATIONS_MIN; /* one client may hold as many */
         world_init(&world, config);
         for (size_t i = 0; i < ENGINE_CLIENT_REGISTRATIONS_MIN; i++)
                 ask(&world, watch_nth(1, i));

@@ -139,8 +139,8 @@ Test(numbers, of_keynotify_register_again) {
 Test(numbers, of_keynotify_get_the_new_reply_if_it_is_an_error) {
         struct engine_config config = world_config();
 
-        config.max_registrations = 1;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_registrations = 1;
+        engine_set_limits(world.engine, config.limits);
         ask(&world, WATCH("d", "k", N(7, 1), .connection = 2));
         cr_expect_not(is_repeated(WATCH("c", "k", N(7, 2), .connection = 1), OUTCOME_QUOTA_EXCEEDED));
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 2 });

@@ -63,10 +63,10 @@ Test(packets, are_not_checked_if_the_condition_is_not_met) {
 }
 
 Test(packets, are_checked_after_the_quota) {
-        struct engine_config limits = *engine_config(world.engine);
+        struct engine_limits limits = engine_config(world.engine)->limits;
 
         limits.max_keys = 0;
-        engine_set_limits(world.engine, &limits);
+        engine_set_limits(world.engine, limits);
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_QUOTA_EXCEEDED));
 }
 

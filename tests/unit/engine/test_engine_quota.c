@@ -13,21 +13,21 @@ static struct world world;
 static void init_keys(uint64_t max_keys) {
         struct engine_config config = world_config();
 
-        config.max_keys = max_keys;
+        config.limits.max_keys = max_keys;
         world_init(&world, config);
 }
 
 static void limit_bytes(struct engine *engine, uint64_t max_bytes) {
-        struct engine_config limits = *engine_config(engine);
+        struct engine_limits limits = engine_config(engine)->limits;
 
         limits.max_bytes = max_bytes;
-        engine_set_limits(engine, &limits);
+        engine_set_limits(engine, limits);
 }
 
 static void init_bytes(uint64_t max_bytes) {
         struct engine_config config = world_config();
 
-        config.max_bytes = max_bytes;
+        config.limits.max_bytes = max_bytes;
         world_init(&world, config);
 }
 
@@ -114,7 +114,7 @@ Test(quota, of_bytes_counts_registrations) {
 Test(quota, of_registrations_applies_only_to_new_ones) {
         struct engine_config config = world_config();
 
-        config.max_registrations = 2;
+        config.limits.max_registrations = 2;
         world_init(&world, config);
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("d", "a"), OUTCOME_DONE));
@@ -150,7 +150,7 @@ Test(quota, of_registrations_limits_one_client_to_a_share) {
                 unsigned n = (unsigned)shares[i].max_of_client;
                 char key[16];
 
-                config.max_registrations = shares[i].max_registrations;
+                config.limits.max_registrations = shares[i].max_registrations;
                 world_init(&world, config);
                 for (unsigned j = 0; j < n; j++)
                         cr_assert(asked(&world, watch_number("greedy", j, key), OUTCOME_DONE), "%s: %u",
@@ -185,7 +185,7 @@ Test(quota, of_bytes_limits_the_registrations_of_one_client_to_a_share) {
 
         memset(name, 'k', sizeof(name));
         request.key = (struct slice){ name, sizeof(name) };
-        config.max_bytes = 8 * ENGINE_CLIENT_BYTES_MIN;
+        config.limits.max_bytes = 8 * ENGINE_CLIENT_BYTES_MIN;
         world_init(&world, config);
         do
                 name[0] = (uint8_t)n++;
@@ -268,7 +268,7 @@ Test(quota, removes_registrations_of_disconnected_clients_first) {
         unsigned n_left;
         char key[16];
 
-        config.max_registrations = 3 * ENGINE_STEP_ROWS_MAX;
+        config.limits.max_registrations = 3 * ENGINE_STEP_ROWS_MAX;
         world_init(&world, config);
         for (unsigned i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++)
                 cr_assert(asked(&world, watch_number("c", i, key), OUTCOME_DONE));
@@ -305,9 +305,9 @@ Test(quota, lowered_keeps_stored_keys) {
         ask(&world, SET("a", "v"));
         ask(&world, SET("b", "v"));
         ask(&world, WATCH("c", "a"));
-        config.max_keys = 1;
-        config.max_registrations = 0;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_keys = 1;
+        config.limits.max_registrations = 0;
+        engine_set_limits(world.engine, config.limits);
         cr_expect(has(&world, S("a"), S("v")));
         cr_expect(has(&world, S("b"), S("v")));
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
@@ -315,12 +315,12 @@ Test(quota, lowered_keeps_stored_keys) {
         cr_expect_str_eq(notified(&world), "c:a=w ");
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
 
-        config.max_keys = 3;
-        config.max_bytes = 1;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_keys = 3;
+        config.limits.max_bytes = 1;
+        engine_set_limits(world.engine, config.limits);
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
-        config.max_bytes = 1 << 20;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_bytes = 1 << 20;
+        engine_set_limits(world.engine, config.limits);
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_DONE));
         world_deinit(&world);
 }
@@ -347,7 +347,7 @@ static const struct {
 
 Test(failure, changes_nothing) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
-                struct engine_config limits;
+                struct engine_limits limits;
                 struct engine *engine;
                 struct hlc fence;
                 int64_t deadline_ns;
@@ -359,11 +359,11 @@ Test(failure, changes_nothing) {
                 version = version_number(
                         ask(&world, SET("k", "v", PX(1000), FENCE(50, 0, "m")))->result.version);
                 deadline_ns = world.now.mono_ns + 1000 * INT64_C(1000000);
-                limits = *engine_config(engine);
+                limits = engine_config(engine)->limits;
                 limits.max_keys = 1;
                 limits.max_registrations = 1;
                 limits.max_bytes = engine_stats(engine).n_bytes;
-                engine_set_limits(engine, &limits);
+                engine_set_limits(engine, limits);
                 pass_ms(&world, 5);
 
                 cr_expect_eq(ask(&world, failures[i].request)->result.outcome, failures[i].outcome,
@@ -378,7 +378,7 @@ Test(failure, changes_nothing) {
                 cr_expect_eq(fence.wall_ms, 50, ROW(failures, i));
                 cr_expect_eq(engine_stats(engine).n_keys, 1, ROW(failures, i));
                 cr_expect_eq(engine_stats(engine).n_registrations, 1, ROW(failures, i));
-                cr_expect_eq(engine_stats(engine).n_bytes, engine_config(engine)->max_bytes,
+                cr_expect_eq(engine_stats(engine).n_bytes, engine_config(engine)->limits.max_bytes,
                              ROW(failures, i));
                 world_deinit(&world);
         }

@@ -266,8 +266,8 @@ Test(repeat, of_keynotify_gets_the_new_reply_if_the_first_or_the_new_one_is_an_e
         struct engine_config config = world_config();
         const struct reply *reply;
 
-        config.max_registrations = 1;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_registrations = 1;
+        engine_set_limits(world.engine, config.limits);
         ask(&world, WATCH("d", "k"));
         cr_expect(asked(&world, WATCH("c", "k", SENT), OUTCOME_QUOTA_EXCEEDED));
         ask(&world, UNWATCH("d", "k"));
@@ -298,7 +298,7 @@ Test(repeat, is_dropped_early_and_counted_if_memory_is_used_up) {
         struct engine_config config = world_config();
         struct request request = SET("k", "v", NX, SENT);
 
-        config.max_remembered_bytes = 10000;
+        config.limits.max_remembered_bytes = 10000;
         world_deinit(&world);
         world_init(&world, config);
         ask(&world, request);
@@ -318,8 +318,8 @@ Test(repeat, is_dropped_in_the_storage_and_in_steps_after_the_limit_was_lowered)
                 ask(&world, SET("x", "v", SENT, .payload = { (uint8_t *)&i, sizeof(i) }));
                 cr_assert_eq(world.effects.n_forgotten, 0);
         }
-        config.max_remembered_bytes = 10000;
-        engine_set_limits(world.engine, &config);
+        config.limits.max_remembered_bytes = 10000;
+        engine_set_limits(world.engine, config.limits);
         cr_expect_eq(n_remembered(), 500);
 
         for (uint64_t i = 500; n_remembered() > 100; i++) {

@@ -2,6 +2,7 @@
 
 /* Undo of registrations after a failed commit: whatever ended them, they are restored. */
 
+#include "support/limits.h"
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
 
@@ -91,7 +92,7 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
         registration = engine_find_registration(world.engine, S("c"), S("k"));
         happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         cr_expect(is_registered("c", "k"));
-        pass_ms(&world, WORLD_REGISTRATION_TIMEOUT_MS);
+        pass_ms(&world, TEST_REGISTRATION_TIMEOUT_MS);
         tick(&world);
         cr_expect_not(is_registered("c", "k"));
 }

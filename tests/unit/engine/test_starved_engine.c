@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "engine/internal.h"
+#include "support/limits.h"
 #include "unit/engine/world.h"
 #include "unit/support/entries.h"
 #include "unit/support/memory.h"
@@ -19,7 +20,7 @@
 Test(starved_engine, is_created_completely_or_not_at_all) {
         struct engine_config config = { .node_id = S("StateStore"),
                                         .table_key = { { 1 } },
-                                        .max_remembered_bytes = 1000 };
+                                        .limits = TEST_LIMITS };
         struct engine *engine = NULL;
 
         for (uint64_t n = 1;; n++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "unit/engine/world.h"
+#include "support/limits.h"
 
 #include <stdio.h>
 
@@ -8,11 +9,7 @@ struct engine_config world_config(void) {
         return (struct engine_config){
                 .node_id = S("StateStore"),
                 .table_key = { { 1 } },
-                .max_keys = 1000000,
-                .max_bytes = 1 << 30,
-                .max_registrations = 1000000,
-                .max_remembered_bytes = 64 << 20,
-                .registration_timeout_ns = WORLD_REGISTRATION_TIMEOUT_MS * INT64_C(1000000),
+                .limits = TEST_LIMITS,
         };
 }
 

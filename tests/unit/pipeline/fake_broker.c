@@ -10,6 +10,7 @@
 #include "base/base16.h"
 #include "protocol/companion_box.h"
 #include "protocol/topics.h"
+#include "support/limits.h"
 
 /* Upper bound of the messages of one test. */
 #define BROKER_SENT_MAX 100000
@@ -202,11 +203,7 @@ struct storage *broker_storage(void) {
 struct engine_config broker_engine_config(void) {
         return (struct engine_config){
                 .node_id = S("StateStore"),
-                .max_keys = 1000000,
-                .max_bytes = 1 << 30,
-                .max_registrations = 1000000,
-                .max_remembered_bytes = 64 << 20,
-                .registration_timeout_ns = BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000),
+                .limits = TEST_LIMITS,
         };
 }
 

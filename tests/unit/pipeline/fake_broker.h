@@ -23,8 +23,6 @@
 #define BROKER_RUN     42
 #define BROKER_TS      "1696374425000:0:Client1"
 
-#define BROKER_REGISTRATION_TIMEOUT_MS 10000
-
 /* A step of the wall clock after which the storage needs a commit. */
 #define CLOCK_STEP_MS 1000
 

@@ -5,6 +5,7 @@
  * acknowledgements without subscribers and by presence topics.
  */
 
+#include "support/limits.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -67,8 +68,8 @@ Test(plain, client_that_never_subscribed_stays_registered_until_the_idle_timeout
                 pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
         }
         cr_expect_eq(pipeline_next_deadline(broker.pipeline),
-                     broker.now.mono_ns + BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
-        broker_pass_ms(&broker, BROKER_REGISTRATION_TIMEOUT_MS);
+                     broker.now.mono_ns + TEST_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
+        broker_pass_ms(&broker, TEST_REGISTRATION_TIMEOUT_MS);
         broker_tick(&broker);
         cr_expect_str_eq(broker_notified_after_set(&broker), REPLY);
 }

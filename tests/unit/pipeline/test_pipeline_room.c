@@ -194,8 +194,8 @@ Test(waiting, requests_beyond_the_inbox_limit_are_dropped_and_counted) {
 Test(waiting, limits_change_while_idle, .init = setup, .fini = teardown) {
         struct engine_config config = broker_engine_config();
 
-        config.max_keys = 0;
-        pipeline_set_limits(broker.pipeline, &config);
+        config.limits.max_keys = 0;
+        pipeline_set_limits(broker.pipeline, config.limits);
         cr_expect(broker_replies_with(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
                                       S("-ERR the quota has been exceeded\r\n")));
 }

@@ -18,7 +18,7 @@ static struct broker broker;
 static void setup(void) {
         struct engine_config engine = broker_engine_config();
 
-        engine.max_keys = 2;
+        engine.limits.max_keys = 2;
         broker_init_engine(&broker, broker_config(), engine);
         broker_do(&broker, "SET k v");
         cr_assert(broker_replies_with(&broker,

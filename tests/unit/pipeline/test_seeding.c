@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/time_units.h"
 #include "pipeline/seeding.h"
+#include "support/limits.h"
 #include "unit/support/entries.h"
 #include "unit/support/table.h"
 
@@ -20,12 +21,9 @@ static struct effects effects;
 static const struct now now = { WALL_MS, MONO_NS };
 
 static void setup(void) {
-        struct engine_config config = { .node_id = S("StateStore"),
-                                        .max_keys = 2,
-                                        .max_bytes = 1 << 20,
-                                        .max_registrations = 10,
-                                        .max_remembered_bytes = 1 << 20 };
+        struct engine_config config = { .node_id = S("StateStore"), .limits = TEST_LIMITS };
 
+        config.limits.max_keys = 2;
         cr_assert_eq(engine_new(&engine, &config), 0);
 }
 

@@ -94,7 +94,7 @@ static void side_init(struct broker_variant *side, const struct script *script, 
         struct state *state;
 
         *side = (struct broker_variant){ 0 };
-        engine.max_keys = script->max_keys;
+        engine.limits.max_keys = script->max_keys;
         cr_assert_eq(broker_state(&state, &engine, now), 0);
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,

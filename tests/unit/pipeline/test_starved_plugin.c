@@ -182,7 +182,7 @@ static void side_init(struct side *side, const struct script *script, struct now
         *side = (struct side){ 0 };
         model_plugin_init(&side->plugin, 1);
         side->plugin.wait_ns = 0;
-        engine.max_keys = script->max_keys;
+        engine.limits.max_keys = script->max_keys;
         cr_assert_eq(broker_state(&state, &engine, now), 0);
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,

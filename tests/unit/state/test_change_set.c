@@ -8,6 +8,7 @@
 #include "base/time_units.h"
 #include "engine/internal.h"
 #include "state/state.h"
+#include "support/limits.h"
 
 #define S SLICE_LITERAL
 
@@ -20,9 +21,7 @@ static struct change_set change_set;
 static void setup(void) {
         static const struct persist_rule stored = { .text = S("stored/*") };
         const struct engine_config config = { .node_id = S("StateStore"),
-                                              .max_keys = 100,
-                                              .max_bytes = 1 << 20,
-                                              .max_registrations = 100,
+                                              .limits = TEST_LIMITS,
                                               .persist = PERSIST_CUSTOM,
                                               .persist_rules = &stored,
                                               .n_persist_rules = 1 };

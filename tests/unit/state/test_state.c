@@ -16,6 +16,7 @@
 #include "engine/internal.h"
 #include "state/state.h"
 #include "storage/stored_form.h"
+#include "support/limits.h"
 
 #define S SLICE_LITERAL
 
@@ -178,16 +179,17 @@ static const struct slice clients[N_NAMES] = { S("c0"), S("c1"), S("c2"), S("c3"
 static const struct persist_rule stored_rule = { .text = S("stored/*") };
 
 static struct engine_config make_config(void) {
-        return (struct engine_config){
+        struct engine_config config = {
                 .node_id = S("StateStore"),
-                .max_keys = 100,
-                .max_bytes = 1 << 20,
-                .max_registrations = 100,
-                .max_remembered_bytes = below(2) ? 1 << 20 : 2000,
+                .limits = TEST_LIMITS,
                 .persist = below(2) ? PERSIST_ALL : PERSIST_CUSTOM,
                 .persist_rules = &stored_rule,
                 .n_persist_rules = 1,
         };
+
+        if (below(2))
+                config.limits.max_remembered_bytes = 2000;
+        return config;
 }
 
 static void request(struct history *history) {
@@ -276,7 +278,7 @@ static void run(struct history *history) {
         struct state_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
         struct engine_config config = make_config(), copy_config = config;
 
-        copy_config.max_remembered_bytes = 1 << 20;
+        copy_config.limits.max_remembered_bytes = 1 << 20;
         history->now = start;
         cr_assert_eq(state_new(&history->state, &config, &header, start), 0);
         cr_assert_eq(state_new(&history->copy, &copy_config, &header, start), 0);

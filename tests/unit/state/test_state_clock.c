@@ -10,6 +10,7 @@
 
 #include "base/time_units.h"
 #include "state/state.h"
+#include "support/limits.h"
 #include "unit/support/entries.h"
 #include "unit/support/table.h"
 
@@ -31,7 +32,7 @@ static void stop(void) {
 
 /* Start with what is stored. */
 static void start(void) {
-        static const struct engine_config config = { .max_keys = 10, .max_bytes = 1 << 20 };
+        static const struct engine_config config = { .limits = TEST_LIMITS };
         const struct entry_change entry = {
                 .key = S("k"), .value = S("v"), .version = { 1000, 0 }, .expires_at_ms = stored_expires_at_ms
         };
@@ -186,7 +187,7 @@ Test(state_clock, change_set_of_a_step_needs_no_further_commit) {
         struct state *copy;
         struct effects effects = { 0 };
         struct change_set change_set;
-        const struct engine_config config = { .max_keys = 10, .max_bytes = 1 << 20 };
+        const struct engine_config config = { .limits = TEST_LIMITS };
 
         commit_key(now.mono_ns + 10000 * MS);
         cr_assert_eq(state_new(&copy, &config, &stored_header, now), 0);

@@ -13,6 +13,7 @@
 #include "base/time_units.h"
 #include "engine/internal.h"
 #include "storage/storage.h"
+#include "support/limits.h"
 #include "unit/support/capture.h"
 #include "unit/support/entries.h"
 #include "unit/support/table.h"
@@ -55,12 +56,7 @@ static const struct storage_operations operations = { .load = load,
 
 /* node_id: of the configuration; absent: none. */
 static int load_script(struct state **ret_state, struct script script, struct slice node_id) {
-        struct engine_config config = { .node_id = node_id,
-                                        .max_keys = 10,
-                                        .max_bytes = 1 << 20,
-                                        .max_entry_bytes = 1,
-                                        .max_registrations = 10,
-                                        .max_remembered_bytes = 1 << 20 };
+        struct engine_config config = { .node_id = node_id, .limits = TEST_LIMITS, .max_entry_bytes = 1 };
 
         script.storage.operations = &operations;
         return storage_load_state(ret_state, &script.storage, &config, now);
