@@ -52,15 +52,15 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
         if (application_id != DATABASE_APPLICATION_ID)
                 return database_refuse(directory, "it is not a database of statestored");
         if (version > SCHEMA_VERSION)
-                return database_refuse(directory,
-                                       "a newer statestored created it (schema %lld; this version supports "
-                                       "%d): run that version",
-                                       (long long)version, SCHEMA_VERSION);
+                return database_refuse_intact(directory,
+                                              "a newer statestored created it (schema %lld; this version "
+                                              "supports %d): run that version",
+                                              (long long)version, SCHEMA_VERSION);
         if (version < SCHEMA_VERSION)
-                return database_refuse(directory,
-                                       "an older statestored created it (schema %lld; this version supports "
-                                       "%d): export with the version that wrote it, and import into a new "
-                                       "directory",
-                                       (long long)version, SCHEMA_VERSION);
+                return database_refuse_intact(directory,
+                                              "an older statestored created it (schema %lld; this version "
+                                              "supports %d): export with the version that wrote it, and "
+                                              "import into a new directory",
+                                              (long long)version, SCHEMA_VERSION);
         return SCHEMA_CURRENT;
 }

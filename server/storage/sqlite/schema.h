@@ -19,7 +19,11 @@
  * Each row has a checksum, because SQLite has none.
  */
 
-/* Versions 1 to 4 were never released. */
+/*
+ * Raise it with each change of what is stored: a table, a column, a record of storage/stored_form.h,
+ * or the name of an outcome that can be remembered. An older statestored then refuses the database
+ * instead of calling it damaged. Versions 1 to 4 were never released.
+ */
 #define SCHEMA_VERSION 5
 
 /*
