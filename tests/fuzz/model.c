@@ -2,6 +2,7 @@
 
 #include "fuzz/model.h"
 
+#include "base/assert.h"
 #include "base/glob.h"
 #include "protocol/topics.h"
 
@@ -228,16 +229,27 @@ static void execute(struct model *model, const struct request *request, struct n
         if ((verbs[request->verb].flags & VERB_IS_FENCED) && is_expired(key, now))
                 remove_key(model, key, effects);
 
-        if (request->verb == VERB_SET)
+        switch (request->verb) {
+        case VERB_SET:
                 do_set(model, request, now, effects);
-        else if (request->verb == VERB_GET)
+                return;
+        case VERB_GET:
                 do_get(model, request, now, effects);
-        else if (request->verb == VERB_KEYNOTIFY)
-                model_keynotify(model, request, now, effects);
-        else if (request->verb == VERB_SCAN) /* the harness checks the page */
-                model_reply(effects, is_valid_scan(request) ? OUTCOME_PAGE : OUTCOME_SYNTAX_ERROR, NULL);
-        else
+                return;
+        case VERB_DEL:
+        case VERB_VDEL:
                 do_delete(model, request, effects);
+                return;
+        case VERB_KEYNOTIFY:
+                model_keynotify(model, request, now, effects);
+                return;
+        case VERB_SCAN: /* the harness checks the page */
+                model_reply(effects, is_valid_scan(request) ? OUTCOME_PAGE : OUTCOME_SYNTAX_ERROR, NULL);
+                return;
+        case VERB_UNKNOWN:
+                break;
+        }
+        ASSERT(!"a verb of the model");
 }
 
 /* 4. Repeated requests: PROTOCOL.md "Repeated requests" */

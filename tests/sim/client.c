@@ -342,7 +342,7 @@ static bool is_refused_by_plugin(struct slice payload) {
 void client_receive(struct world *world, struct timeline_event *event) {
         struct sim_client *client = &world->clients[event->number];
         struct sim_request *request = truth_find(&world->truth, event->message->correlation_data);
-        bool is_done = slice_equal(event->message->payload, SLICE_LITERAL("+OK\r\n"));
+        enum outcome outcome;
 
         if (event->generation != client->connection || request->is_settled)
                 return;
@@ -350,12 +350,17 @@ void client_receive(struct world *world, struct timeline_event *event) {
         request->is_settled = true;
         client->n_unsettled--;
         request->is_refused = is_refused_by_plugin(event->message->payload);
-        if (is_done && request->verb == VERB_SET)
+        if (request->is_refused) {
+                if (request->verb == VERB_KEYNOTIFY)
+                        end_keynotify(client, request, false);
+                return;
+        }
+        outcome = truth_outcome(request, event->message->payload);
+        if (outcome == OUTCOME_DONE && request->verb == VERB_SET)
                 client->token = request->version;
         if (request->verb == VERB_KEYNOTIFY)
-                end_keynotify(client, request,
-                              is_done || slice_equal(event->message->payload, SLICE_LITERAL(":0\r\n")));
-        if (request->verb == VERB_SCAN && event->message->payload.data[0] == '*')
+                end_keynotify(client, request, !outcome_is_error(outcome));
+        if (outcome == OUTCOME_PAGE)
                 request_next_page(world, request, event->message->payload);
 }
 

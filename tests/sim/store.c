@@ -245,6 +245,7 @@ static uint64_t observe_request(void *userdata, struct invocation *invocation, s
         uint64_t number = invocation->request.id.number;
 
         (void)now;
+        truth_execute(&world->truth, request, world->pipeline->cycle.batch.effects.n_rows);
         if (number == 0) {
                 turns_take(&world->turns, request);
                 return 0;

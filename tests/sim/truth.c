@@ -48,6 +48,7 @@ void truth_deinit(struct truth *truth) {
         for (size_t i = 0; i < truth->n_requests; i++)
                 free(truth->requests[i]);
         free(truth->requests);
+        free(truth->executions);
         free(truth->changes);
         free(truth->expected_notifications);
         free(truth->policies);
@@ -140,7 +141,24 @@ static void check_set(const struct truth *truth, const struct row *row, const st
                 CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
 }
 
-static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
+void truth_execute(struct truth *truth, struct sim_request *request, size_t n_rows) {
+        if (n_rows == 0) /* perhaps a new batch; no former request of this one has a row */
+                truth->n_executions = 0;
+        ASSERT(array_reserve((void **)&truth->executions, &truth->executions_capacity,
+                             truth->n_executions + 1, sizeof(*truth->executions)) == 0);
+        truth->executions[truth->n_executions++] = (struct truth_execution){ request, n_rows };
+}
+
+/* Return the request whose execution added the row with this number. */
+static struct sim_request *executed_in(const struct truth *truth, size_t row_number) {
+        for (size_t i = truth->n_executions; i-- > 0;)
+                if (truth->executions[i].n_rows_before <= row_number)
+                        return truth->executions[i].request;
+        CHECK(false, "every change of a value belongs to a request");
+        return NULL;
+}
+
+static void commit_entry(struct truth *truth, const struct row *row, size_t row_number, struct now now) {
         struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
         struct truth_change change = {
                 .key = truth_key_number(entry_key(entry)),
@@ -151,10 +169,10 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
         size_t current = truth->current[change.key];
 
         if (change.is_set) {
-                struct slice value = entry_value(entry), id;
-
-                slice_split(value, 'v', &id);
-                change.request = truth_find(truth, id);
+                change.request = executed_in(truth, row_number);
+                CHECK(change.request->key == change.key &&
+                              slice_equal_string(entry_value(entry), change.request->value),
+                      "a request sets its own key to its own value");
                 change.deadline_ns = row->entry.after_deadline_ns;
                 check_set(truth, row, change.request, now);
                 change.request->n_set++;
@@ -185,7 +203,7 @@ void truth_commit(struct truth *truth, const struct effects *effects, struct now
                 const struct row *row = &effects->rows[i];
 
                 if (row->type == ROW_ENTRY)
-                        commit_entry(truth, row, now);
+                        commit_entry(truth, row, i, now);
                 if (row->type == ROW_REGISTRATION)
                         set_registered(truth, row->registration.registration, row->registration.is_added);
         }

@@ -22,7 +22,7 @@ struct sim_request {
         bool stop, has_fence, has_px;
         int64_t px_ms;
         struct hlc timestamp, fence;
-        char value[24];    /* SET: unique */
+        char value[24];    /* SET */
         char expected[24]; /* VDEL, NEX: the value that the condition requires */
 
         bool is_single;                /* only one copy of it is sent */
@@ -37,6 +37,7 @@ struct sim_request {
         bool is_settled;               /* its sender has the reply, or expects none any more */
         bool is_refused;               /* by the plugin: the pipeline must not execute it */
         char reply[160];
+        enum outcome outcome; /* of the reply */
         struct version version;
         size_t n_set;   /* how often its value was stored */
         size_t deleted; /* the deletion that its reply reports, or NONE */
@@ -79,7 +80,15 @@ struct expected_notification {
         bool is_received;    /* its client has received it */
 };
 
+/* The pipeline has begun to execute this request when the batch had this number of rows. */
+struct truth_execution {
+        struct sim_request *request;
+        size_t n_rows_before;
+};
+
 struct truth {
+        struct truth_execution *executions; /* of the present batch */
+        size_t n_executions, executions_capacity;
         struct sim_request **requests;
         size_t n_requests, requests_capacity;
         struct truth_change *changes;
@@ -114,6 +123,12 @@ struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns);
 /* The request with this Correlation Data. */
 struct sim_request *truth_find(const struct truth *truth, struct slice correlation);
 
+/*
+ * The pipeline begins to execute this request. n_rows: of the batch until now. The rows that follow,
+ * up to those of the next request, are its own.
+ */
+void truth_execute(struct truth *truth, struct sim_request *request, size_t n_rows);
+
 /* The disk has stored the batch with these effects. */
 void truth_commit(struct truth *truth, const struct effects *effects, struct now now);
 
@@ -129,6 +144,9 @@ bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb,
 
 /* The pipeline has started with this engine, which has what the disk has stored. */
 void truth_restart(struct truth *truth, const struct engine *engine);
+
+/* The outcome that this payload of a reply to the request stands for. */
+enum outcome truth_outcome(const struct sim_request *request, struct slice payload);
 
 struct truth_page truth_read_page(struct slice payload);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "codec/encoder.h"
 #include "protocol/resp3.h"
 #include "sim/check.h"
 #include "sim/truth.h"
@@ -166,61 +167,110 @@ static bool was_denied(const struct truth *truth, const struct sim_request *requ
         return truth_was_granted(truth, request->client, request->verb, false, request->sent_ns, now_ns);
 }
 
-static void check_error(const struct truth *truth, struct sim_request *request, int64_t now_ns) {
-        if (strstr(request->reply, "not authorized")) {
-                CHECK(was_denied(truth, request, now_ns), "a request that the policy grants is not refused");
-                request->is_failed = true;
-        } else if (strstr(request->reply, "disk") || strstr(request->reply, "storage")) {
-                CHECK(truth->commits_may_fail, "no commit fails while the disk works");
-                request->is_failed = true;
-        } else if (strstr(request->reply, "fencing token is required") ||
-                   strstr(request->reply, "lower version")) {
-                check_fenced(truth, request);
-        } else {
-                CHECK(strstr(request->reply, "far in the future") && truth->is_stepped, "no request fails");
-                /* the engine does not remember this reply to a request that the policy denies */
-                request->is_failed = was_denied(truth, request, now_ns);
+static bool is_payload(enum outcome outcome, struct slice payload) {
+        struct encoder encoder = { .node_id = SLICE_LITERAL("StateStore") };
+        const struct reply reply = { .result = { .outcome = outcome } };
+        struct message message;
+
+        switch (outcomes[outcome].built_from) {
+        case PAYLOAD_CONSTANT:
+                ASSERT(encoder_reply(&encoder, &reply, &message) == 0);
+                return slice_equal(message.payload, payload);
+        case PAYLOAD_ENTRY:
+                return slice_starts_with(payload, SLICE_LITERAL("$")) &&
+                       !slice_starts_with(payload, SLICE_LITERAL("$-"));
+        case PAYLOAD_PAGE:
+                return slice_starts_with(payload, SLICE_LITERAL("*"));
         }
+        return false;
 }
 
-static void check_reply(const struct truth *truth, struct sim_request *request, bool has_version,
-                        int64_t now_ns) {
-        const char *text = request->reply;
-        const struct truth_change *seen;
+enum outcome truth_outcome(const struct sim_request *request, struct slice payload) {
+        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
+                if (outcome_is_possible(request->verb, outcome) && is_payload(outcome, payload))
+                        return outcome;
+        CHECK(false, "a reply has an outcome that its command can have");
+        return OUTCOME_DONE;
+}
+
+/* The value in a reply is one that a request has set. */
+static void check_value(const struct truth *truth, const struct sim_request *request) {
+        const struct truth_change *seen = check_visible_value(truth, request);
         char expected[48];
 
-        CHECK(text[0] == '-' || truth_was_granted(truth, request->client, request->verb, true,
-                                                  request->sent_ns, now_ns),
-              "no request is executed that the policy does not grant");
-        if (strncmp(text, "-ERR", 4) == 0) {
-                CHECK(!has_version, "an error has no version");
-                check_error(truth, request, now_ns);
-        } else if (strcmp(text, "+OK\r\n") == 0) {
-                CHECK(has_version, "the reply to a write has a version");
+        snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(seen->request->value),
+                 seen->request->value);
+        CHECK(strcmp(request->reply, expected) == 0, "a version has one value");
+}
+
+static void check_condition(const struct truth *truth, const struct sim_request *request) {
+        const struct truth_change *seen = check_visible_value(truth, request);
+
+        CHECK(request->condition == SET_IF_ABSENT || strcmp(seen->request->value, request->expected) != 0,
+              "a condition that is met is not refused");
+}
+
+static bool has_version(enum outcome outcome) {
+        return outcome == OUTCOME_DONE || outcome == OUTCOME_VALUE || outcome == OUTCOME_DELETED ||
+               outcome == OUTCOME_CONDITION_NOT_MET;
+}
+
+static void check_reply(const struct truth *truth, struct sim_request *request, int64_t now_ns) {
+        switch (request->outcome) {
+        case OUTCOME_DONE:
                 check_done(truth, request);
-        } else if (strcmp(text, ":1\r\n") == 0) {
-                CHECK(has_version, "the reply to a deletion has a version");
+                break;
+        case OUTCOME_VALUE:
+                check_value(truth, request);
+                break;
+        case OUTCOME_DELETED:
                 check_deleted(truth, request);
-        } else if (strcmp(text, ":-1\r\n") == 0) {
-                CHECK(has_version, "the reply to a condition that is not met has a version");
-                seen = check_visible_value(truth, request);
-                CHECK(request->condition == SET_IF_ABSENT ||
-                              strcmp(seen->request->value, request->expected) != 0,
-                      "a condition that is met is not refused");
-        } else if (strcmp(text, ":0\r\n") == 0 || strcmp(text, "$-1\r\n") == 0) {
-                CHECK(!has_version, "the reply for a missing key has no version");
+                break;
+        case OUTCOME_CONDITION_NOT_MET:
+                check_condition(truth, request);
+                break;
+        case OUTCOME_NO_VALUE:
+        case OUTCOME_NOTHING:
                 if (request->verb != VERB_KEYNOTIFY)
                         CHECK(was_absent(truth, request, request->key, now_ns),
                               "no acknowledged write is lost, and no key expires early");
-        } else if (request->verb == VERB_SCAN) {
-                CHECK(!has_version, "a page has no version");
+                break;
+        case OUTCOME_PAGE:
                 check_page(truth, request, now_ns);
-        } else {
-                CHECK(has_version && request->verb == VERB_GET, "a value has a version");
-                seen = check_visible_value(truth, request);
-                snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(seen->request->value),
-                         seen->request->value);
-                CHECK(strcmp(text, expected) == 0, "a version has one value");
+                break;
+        case OUTCOME_NOT_AUTHORIZED:
+                CHECK(was_denied(truth, request, now_ns), "a request that the policy grants is not refused");
+                request->is_failed = true;
+                break;
+        case OUTCOME_DISK_FULL:
+        case OUTCOME_STORAGE_FAILED:
+                CHECK(truth->commits_may_fail, "no commit fails while the disk works");
+                request->is_failed = true;
+                break;
+        case OUTCOME_FENCE_REQUIRED:
+        case OUTCOME_FENCE_TOO_OLD:
+                check_fenced(truth, request);
+                break;
+        case OUTCOME_TIMESTAMP_TOO_FAR:
+        case OUTCOME_FENCE_TOO_FAR:
+                CHECK(truth->is_stepped, "no request fails");
+                /* the engine does not remember this reply to a request that the policy denies */
+                request->is_failed = was_denied(truth, request, now_ns);
+                break;
+        case OUTCOME_SYNTAX_ERROR:
+        case OUTCOME_UNKNOWN_COMMAND:
+        case OUTCOME_WRONG_NUMBER_OF_ARGUMENTS:
+        case OUTCOME_EMPTY_KEY:
+        case OUTCOME_MISSING_TIMESTAMP:
+        case OUTCOME_MALFORMED_TIMESTAMP:
+        case OUTCOME_CLIENT_UNKNOWN:
+        case OUTCOME_KEY_TOO_LONG_TO_NOTIFY:
+        case OUTCOME_QUOTA_EXCEEDED:
+        case OUTCOME_VALUE_TOO_LARGE:
+        case OUTCOME_REPLY_TOO_LARGE:
+        case OUTCOME_OUT_OF_MEMORY:
+        case N_OUTCOMES:
+                CHECK(false, "no request fails");
         }
 }
 
@@ -230,7 +280,7 @@ static void check_reply(const struct truth *truth, struct sim_request *request, 
  */
 static void check_same(const struct sim_request *before, const struct sim_request *request) {
         bool is_write = request->verb == VERB_SET || request->verb == VERB_DEL || request->verb == VERB_VDEL;
-        bool may_differ = before->is_failed || (before->is_single && before->reply[0] == '-');
+        bool may_differ = before->is_failed || (before->is_single && outcome_is_error(before->outcome));
 
         if (before->has_reply && !may_differ && !request->is_failed && is_write)
                 CHECK(strcmp(before->reply, request->reply) == 0 &&
@@ -253,9 +303,15 @@ void truth_reply(struct truth *truth, const struct message *reply, struct now no
         snprintf(request->reply, sizeof(request->reply), "%.*s", (int)reply->payload.length,
                  (const char *)reply->payload.data);
         request->version = (struct version){ hlc.wall_ms, (uint32_t)hlc.counter };
+        request->outcome = truth_outcome(request, reply->payload);
         request->is_failed = false;
         request->has_reply = true;
-        check_reply(truth, request, timestamp.data, now.mono_ns);
+        CHECK(has_version(request->outcome) == (timestamp.data != NULL),
+              "a reply has a version if its outcome has one");
+        CHECK(outcome_is_error(request->outcome) || truth_was_granted(truth, request->client, request->verb,
+                                                                      true, request->sent_ns, now.mono_ns),
+              "no request is executed that the policy does not grant");
+        check_reply(truth, request, now.mono_ns);
         check_same(&before, request);
         if (before.has_reply && !before.is_failed && request->is_failed)
                 *request = before; /* keep the first reply: only the commit of a later copy has failed */
