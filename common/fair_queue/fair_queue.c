@@ -26,6 +26,10 @@ void fair_queues_deinit(struct fair_queues *queues) {
         free(queues->shared);
 }
 
+size_t fair_queue_size(size_t client_length) {
+        return sizeof(struct fair_queue) + client_length;
+}
+
 static void free_if_unused(struct fair_queues *queues, struct fair_queue *queue) {
         if (queue == queues->shared || queue->n_open > 0 || queue->items)
                 return;
@@ -34,7 +38,7 @@ static void free_if_unused(struct fair_queues *queues, struct fair_queue *queue)
 }
 
 static struct fair_queue *new_queue(struct fair_queues *queues, struct slice client) {
-        struct fair_queue *queue = calloc(1, sizeof(*queue) + client.length);
+        struct fair_queue *queue = calloc(1, fair_queue_size(client.length));
 
         if (!queue)
                 return NULL;

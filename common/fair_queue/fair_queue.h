@@ -59,6 +59,10 @@ void fair_queues_deinit(struct fair_queues *queues);
  * it is open or has items. Returns 0 or -ENOMEM.
  */
 int fair_queues_open(struct fair_queues *queues, struct slice client, struct fair_queue **ret_queue);
+
+/* The memory of a queue for a client id of this length. */
+size_t fair_queue_size(size_t client_length);
+
 void fair_queues_close(struct fair_queues *queues, struct fair_queue *queue);
 
 /* Return whether an item of n_bytes, added to this queue, stays within the limits. */

@@ -23,6 +23,10 @@ void connections_init(struct connections *connections) {
         *connections = (struct connections){ .last_number = number >> (64 - FIRST_NUMBER_BITS) };
 }
 
+size_t connection_size(size_t client_id_length) {
+        return sizeof(struct connection) + client_id_length + 1 + fair_queue_size(client_id_length);
+}
+
 void connection_free(struct plugin *plugin, struct connection *connection) {
         fair_queues_close(&plugin->records.queues, connection->queue);
         free(connection);

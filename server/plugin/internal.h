@@ -51,6 +51,8 @@ struct record {
         uint64_t number;               /* 0: it waits */
         int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
         bool is_request;
+        bool is_refused;      /* a request that exceeds its client's share */
+        size_t n_bytes;       /* of a request: what it takes in the queue */
         struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
 };
 
@@ -228,6 +230,11 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
 /* Call after a reload: the broker may have registered callbacks behind the plugin's. */
 void acl_order_changed(struct plugin_load *load);
 
+/* subscriptions.c */
+
+/* Whether the plugin denies this subscription to all clients but the store. client_id may be NULL. */
+bool subscription_is_denied(const struct plugin *plugin, const char *client_id, const char *subscription);
+
 /* slow_watchers.c: find the slow watchers in the broker's log */
 
 /*
@@ -258,6 +265,9 @@ int connections_open(struct plugin *plugin, const struct mosquitto *client, cons
  * requests that have not ended.
  */
 void connections_close(struct plugin *plugin, const struct mosquitto *client);
+
+/* The memory of a connection with a client id of this length, and of its queue. */
+size_t connection_size(size_t client_id_length);
 
 /* Free a connection that has ended and has no records. */
 void connection_free(struct plugin *plugin, struct connection *connection);
@@ -328,11 +338,21 @@ void records_deinit(struct plugin *plugin);
 /* Allocate a request of the connection; free() it. encoded is copied. Returns NULL if out of memory. */
 struct record *record_new(struct connection *connection, struct slice encoded);
 
+/*
+ * What a request of n_bytes (of client id, properties and payload) takes in the queue of this
+ * connection. The first request that the plugin keeps for a connection also counts for the
+ * connection and its queue, which contain the client id, too: it can have 64 KiB.
+ */
+size_t record_bytes(const struct connection *connection, size_t n_bytes);
+
+/* Whether a request that takes this many bytes does not exceed its client's share. */
+bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes);
+
 /* Decode a request that the plugin has encoded. */
 struct frame_request record_request(const struct record *record);
 
 /*
- * Queue a request, or reply that too many requests are waiting. Then send it if no frame is
+ * Queue a request. If it is refused, reply that too many requests are waiting. Then send it if no frame is
  * outstanding. Takes ownership, allocates nothing that must not fail.
  */
 void records_add_request(struct plugin *plugin, struct record *record);

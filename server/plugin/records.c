@@ -50,13 +50,21 @@ static void request_drop(struct plugin *plugin, struct record *request) {
         connection_free(plugin, connection);
 }
 
+size_t record_bytes(const struct connection *connection, size_t n_bytes) {
+        n_bytes += sizeof(struct record);
+        return connection->n_kept == 0 ? n_bytes + connection_size(strlen(connection->client_id)) : n_bytes;
+}
+
+bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes) {
+        return fair_queues_has_room(&plugin->records.queues, connection->queue, n_bytes,
+                                    (size_t)plugin->queue_bytes_max);
+}
+
 void records_add_request(struct plugin *plugin, struct record *record) {
         struct records *records = &plugin->records;
         struct connection *connection = record->connection;
-        size_t n_bytes = sizeof(*record) + record->encoded.length;
 
-        if (!fair_queues_has_room(&records->queues, connection->queue, n_bytes,
-                                  (size_t)plugin->queue_bytes_max)) {
+        if (record->is_refused) {
                 plugin->to_store.counters.n_too_many++;
                 log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
                            connection->client_id);
@@ -67,7 +75,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
 
         record->expires_ns =
                 plugin->wait_s > 0 ? system_clock_mono_ns() + (int64_t)plugin->wait_s * NS_PER_S : INT64_MAX;
-        fair_queues_add(&records->queues, connection->queue, &record->waiting, n_bytes);
+        fair_queues_add(&records->queues, connection->queue, &record->waiting, record->n_bytes);
         DL_APPEND(records->by_arrival, record);
         connection->n_kept++;
         to_store_send(plugin, 1);

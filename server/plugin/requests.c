@@ -138,12 +138,14 @@ static int request_properties_read(struct request_properties *properties, const 
 }
 
 /*
- * A request at QoS 0 or 2 gets an error, for which the store needs only the address of the reply.
+ * Copy a request. A request that has no room, or is at QoS 0 or 2, gets an error, for which only the
+ * address of the reply is needed.
  */
-static struct record *copy_request(const struct mosquitto_evt_message *message,
+static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
                                    const struct request_properties *properties,
                                    struct connection *connection) {
         CLEANUP(buf_deinit) struct buf encoded = { 0 };
+        size_t n_content_bytes = message->qos == 1 ? properties->user.length + message->payloadlen : 0;
         struct frame_to_store_record record = {
                 .kind = FRAME_REQUEST,
                 .connection = connection->number,
@@ -153,13 +155,25 @@ static struct record *copy_request(const struct mosquitto_evt_message *message,
                              .response_topic = properties->response,
                              .correlation_data = properties->correlation },
         };
+        struct record *copy;
+        size_t n_bytes;
+        bool has_room;
 
-        if (message->qos == 1) {
+        frame_to_store_append_record(&encoded, &record);
+        n_bytes = record_bytes(connection, encoded.length + n_content_bytes);
+        has_room = records_have_room(plugin, connection, n_bytes);
+        if (has_room && n_content_bytes > 0) {
                 record.request.properties = buf_slice(&properties->user);
                 record.request.payload = (struct slice){ message->payload, message->payloadlen };
+                buf_reset(&encoded);
+                frame_to_store_append_record(&encoded, &record);
         }
-        frame_to_store_append_record(&encoded, &record);
-        return buf_failed(&encoded) ? NULL : record_new(connection, buf_slice(&encoded));
+        copy = buf_failed(&encoded) ? NULL : record_new(connection, buf_slice(&encoded));
+        if (copy) {
+                copy->is_refused = !has_room;
+                copy->n_bytes = n_bytes;
+        }
+        return copy;
 }
 
 static int stage_request(struct plugin *plugin, const struct mosquitto_evt_message *message,
@@ -174,7 +188,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         r = connections_open(plugin, message->client, client_id, &connection);
         if (r < 0)
                 return r;
-        record = copy_request(message, properties, connection);
+        record = copy_request(plugin, message, properties, connection);
         if (!record)
                 return -ENOMEM;
 
@@ -282,7 +296,7 @@ static bool is_staged(const struct plugin *plugin, const struct mosquitto_evt_ac
         if (!plugin->staged || plugin->staged_payload != check->payload)
                 return false;
         request = record_request(plugin->staged);
-        return request.qos != 1 ||
+        return request.qos != 1 || plugin->staged->is_refused ||
                slice_equal(request.payload, (struct slice){ check->payload, check->payloadlen });
 }
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin sends requests to the store in frames, in turn between the clients, and keeps each until its end."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from support import companion
@@ -195,6 +198,38 @@ def test_a_request_beyond_its_clients_share_gets_an_error_and_others_do_not(site
     assert b"victim" in payloads(peer.records)
     assert peer.frames[-1].n_too_many == 1
     assert "too many requests are waiting" in site.broker.log()
+
+
+def test_long_client_ids_count_in_the_waiting_bytes(site_with):
+    """The broker keeps a client id of a waiting request three times: in the request, its connection and its queue."""
+    limit, length = 1_000_000, 60_000
+    site = site_with(f"plugin_opt_statestored_queue_bytes {limit}")
+    peer = site.served()
+    peer.ends_at_once = False
+    publish_many(site.connect(), [b"first"])
+    clients = [subscribed(site, client_id=f"{n:0{length}}") for n in range(12)]
+
+    for client in clients:
+        publish_many(client, [b"1"])
+    refused = payloads(clients[0].messages()).count(TOO_MANY)  # all have the same response topic
+
+    assert 0 < (len(clients) - refused) * 3 * length <= limit
+
+
+def test_a_refused_request_is_not_copied(site_with):
+    """The broker itself has a packet twice: what it has read, and the payload."""
+    n_bytes = 64 << 20
+    site = site_with("plugin_opt_statestored_queue_bytes 1")
+    peer = site.served()
+    peer.ends_at_once = False
+    client = subscribed(site)
+    publish_many(client, [b"first"])
+
+    publish_many(client, [b"x" * n_bytes])
+
+    assert client.message(REPLIES).payload == TOO_MANY
+    status = Path(f"/proc/{site.broker.child.pid}/status").read_text()
+    assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10 < 2.5 * n_bytes
 
 
 @pytest.mark.parametrize("qos", [0, 2])
