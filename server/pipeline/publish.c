@@ -30,7 +30,7 @@ static void publish_in_frame(struct pipeline *pipeline, const struct pending_rep
 
         if (frames_out_reply(frames_out, &reply, message) != -EMSGSIZE)
                 return;
-        if (encoder_reply(&pipeline->encoder, &(struct reply){ .outcome = OUTCOME_REPLY_TOO_LARGE },
+        if (encoder_reply(&pipeline->encoder, &(struct reply){ .result.outcome = OUTCOME_REPLY_TOO_LARGE },
                           &error) < 0)
                 frames_out_fail(frames_out);
         else
