@@ -52,7 +52,7 @@ static void stop(struct verb_store *store) {
 }
 
 static void verb_store_init(struct verb_store *store) {
-        *store = (struct verb_store){ .directory = "/tmp/test_verbs-XXXXXX" };
+        *store = (struct verb_store){ .directory = "/tmp/test_storage_verbs-XXXXXX" };
         cr_assert(mkdtemp(store->directory));
         start(store);
 }
