@@ -55,7 +55,7 @@ class ProductionBroker(PluginBroker):
         for n, line in enumerate(lines):
             words = line.split(" ")
             if words[0] == "listener":
-                words[1] = str(self.ports[words[1]])
+                words[1:] = str(self.ports[words[1]]), "127.0.0.1"
             lines[n] = " ".join(str(self.files.get(word, word)) for word in words)
         path = self.directory / "mosquitto.conf"
         path.write_text("\n".join(["user root", "log_dest stderr", *lines, ""]))

@@ -11,13 +11,14 @@ import pytest
 
 from support.broker import free_port, passwords
 from support.certificates import Authority
-from support.plugin import PLUGIN, SYS
-from support.process import PATIENCE, REPOSITORY, wait_until
-from support.site import Site, SiteBroker
+from support.plugin import SYS
+from support.process import PATIENCE, wait_until
+from support.production import CERTIFICATE, PASSWORD_AND_CERTIFICATE, ProductionBroker, with_certificate_listener
+from support.site import Site
 from support.wire_client import WireClient
 
 PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
-HOST = "127.0.0.2"  # listener with TLS
+HOST = "127.0.0.1"
 USERS = {"statestored": "of the store", "alice": "of alice", "operator": "of the operator"}
 CLIENT_ID = r"statestored-[0-9a-f]{32}"
 
@@ -78,41 +79,18 @@ def test_a_given_client_id_is_used(make_site):
     assert client_ids(site.broker) == []
 
 
-# Other users, with conf/mosquitto-production.conf as shipped
-
-
-class ProductionBroker(SiteBroker):
-    """A broker with conf/mosquitto-production.conf, in which only paths and ports are changed. `names_users`: the certificates of
-    the listener with TLS name the users."""
-
-    def __init__(self, directory, authority, names_users):
-        super().__init__(directory)
-        server = authority.issue("server")
-        self.tls_port = free_port()
-        self.changes = {
-            "listener 1883 ": f"listener {self.port} ", "listener 8883": f"listener {self.tls_port} {HOST}",
-            "/etc/mosquitto/certs/ca.crt": authority.certificate, "/etc/mosquitto/certs/server.crt": server.certificate,
-            "/etc/mosquitto/certs/server.key": server.key, "/etc/mosquitto/passwd": passwords(self.directory, **USERS),
-            "/etc/mosquitto/statestored-acl.conf": REPOSITORY / "conf/mosquitto-acl.conf",
-            "/usr/local/lib/statestored/mosquitto_statestore.so": PLUGIN,
-        }
-        if names_users:
-            self.changes["require_certificate true"] = "require_certificate true\nuse_identity_as_username true"
-
-    def configure(self):
-        text = (REPOSITORY / "conf/mosquitto-production.conf").read_text()
-        for shipped, ours in self.changes.items():
-            assert text.count(shipped) == 1, shipped
-            text = text.replace(shipped, str(ours))
-        path = self.directory / "mosquitto.conf"
-        path.write_text(text + "\nuser root\nlog_dest stderr\npersistence false\n")
-        return path
+# Other users, with conf/mosquitto-production.conf
 
 
 class Production(Site):
+    """`names_users`: the listener with TLS is that where the certificates name the users."""
+
     def __init__(self, directory, names_users):
         self.authority = Authority(directory, "authority")
-        super().__init__(directory, ProductionBroker(directory, self.authority, names_users))
+        broker = ProductionBroker(directory, self.authority, self.authority.issue("server", f"IP:{HOST}"), USERS,
+                                  with_certificate_listener)
+        self.tls_port = broker.ports[CERTIFICATE if names_users else PASSWORD_AND_CERTIFICATE]
+        super().__init__(directory, broker)
 
     def credentials(self, user):
         path = self.directory / f"{user}.password"
@@ -122,7 +100,7 @@ class Production(Site):
     def over_tls(self, user):
         """Return the options of a store that connects with a certificate."""
         files = self.authority.issue(user)
-        return ("--host", HOST, "--port", self.broker.tls_port, "--tls-ca-file", self.authority.certificate,
+        return ("--host", HOST, "--port", self.tls_port, "--tls-ca-file", self.authority.certificate,
                 "--tls-certificate", files.certificate, "--tls-key", files.key)
 
     def take(self, user, client_id, tls):
@@ -132,8 +110,8 @@ class Production(Site):
         fields = client_id.encode(), name, password
         body = b"\x00\x04MQTT\x05\xc0\x00\x00\x05\x11\x00\x00\x00\x00" + b"".join(
             struct.pack("!H", len(field)) + field for field in fields)
-        address = (HOST, self.broker.tls_port) if tls else ("127.0.0.1", self.broker.port)
-        with socket.create_connection(address, PATIENCE) as connection:
+        port = self.tls_port if tls else self.broker.port
+        with socket.create_connection((HOST, port), PATIENCE) as connection:
             if tls:
                 context = ssl.create_default_context(cafile=self.authority.certificate)
                 context.load_cert_chain(*self.authority.issue(user))
