@@ -30,19 +30,32 @@ static void report_failed_lookup(struct mqtt_client *client) {
 }
 
 /*
- * Set only while connecting: with a log callback libmosquitto formats a line for each packet. The line
- * about a certificate does not say what is wrong with it. OpenSSL does, except for a name that
- * libmosquitto has compared.
+ * Return what is wrong with the certificate of the broker, or NULL. libmosquitto compares the name
+ * itself, and has logged the result. OpenSSL knows the other faults.
  */
-static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
+static const char *certificate_fault(struct mosquitto *library, const char *logged) {
         const SSL *ssl = mosquitto_ssl_get(library);
         long fault = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
-        bool has_cause = fault != X509_V_OK && fault != X509_V_ERR_UNSPECIFIED;
-        struct mqtt_client *client = userdata;
 
-        if (level == MOSQ_LOG_ERR)
-                snprintf(client->error, sizeof(client->error), "%s%s%s", text, has_cause ? ": " : "",
-                         has_cause ? X509_verify_cert_error_string(fault) : "");
+        if (strstr(logged, "host name verification failed"))
+                return "it is not a certificate for this host name";
+        return fault == X509_V_OK || fault == X509_V_ERR_UNSPECIFIED ? NULL
+                                                                     : X509_verify_cert_error_string(fault);
+}
+
+/*
+ * Set only while connecting: with a log callback libmosquitto formats a line for each packet. The line
+ * about a certificate does not say what is wrong with it.
+ */
+static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
+        struct mqtt_client *client = userdata;
+        const char *fault;
+
+        if (level != MOSQ_LOG_ERR)
+                return;
+        fault = certificate_fault(library, client->error);
+        snprintf(client->error, sizeof(client->error), "%s%s%s", text, fault ? ": " : "",
+                 fault ? fault : "");
 }
 
 /* from: the local address to bind to, NULL: any. */

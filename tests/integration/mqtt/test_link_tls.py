@@ -9,6 +9,7 @@ import pytest
 
 from support.certificates import Authority
 from support.process import PATIENCE, preload, wait_until
+from support.stepped_clock import SteppedClock
 
 HOST = "127.0.0.2"  # listener with TLS; clients connect to 127.0.0.1
 
@@ -125,13 +126,25 @@ def assert_said_once(site, *patterns):
         assert re.search(pattern, lines[0])
 
 
-@pytest.mark.parametrize("wrong, said", [("expired", ": certificate has expired;"), ("elsewhere", ";")])
+@pytest.mark.parametrize("wrong, said", [("expired", ": certificate has expired;"),
+                                         ("elsewhere", ": it is not a certificate for this host name;")])
 def test_an_invalid_broker_certificate_is_refused(tls_site, certificates, trust, wrong, said):
     site = tls_site(getattr(certificates, wrong))
 
     site.launch_store(*trust)
 
     assert_said_once(site, f"certificate verify failed{said}")
+
+
+def test_a_broker_certificate_of_the_future_is_refused(tls_site, trust, tmp_path):
+    """The clock of the store is two days behind."""
+    clock = SteppedClock(tmp_path)
+    clock.step_to(-2 * 24 * 3600 * 1000)
+    site = tls_site()
+
+    site.launch_store(*trust, environment=clock.environment())
+
+    assert_said_once(site, "certificate verify failed: certificate is not yet valid;")
 
 
 def test_a_broker_with_an_untrusted_authority_is_refused(tls_site, certificates):
