@@ -12,7 +12,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from support import companion, hlc, resp
-from support.broker import free_port, passwords, refuses_response_topic, refuses_will
+from support.broker import free_port, passwords, refuses_response_topic, refuses_will, version
 from support.client import INVOKE, notify_topic
 from support.connection import NOT_AUTHORIZED, PUBREL, Disconnected
 from support.flood import packet
@@ -423,6 +423,7 @@ def test_access_rules_that_deny_requests_apply_to_wills(site_with_acl):
     assert 'cause="not_taken"} 0' in site_with_acl.page("metrics"), "the broker has not published the will"
 
 
+@pytest.mark.skipif(version() >= (2, 1), reason="mosquitto 2.1 does not tell plugins of acl_file: OPERATIONS.md has what to write")
 def test_no_reply_is_published_where_the_brokers_rules_may_deny_it(site_with_acl):
     operator, alice = site_with_acl.connect("operator"), site_with_acl.connect("alice", "alice")
     alice.subscribe("cmd/door")
