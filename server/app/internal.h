@@ -60,7 +60,7 @@ struct server {
         struct config config;   /* its strings are borrowed */
         struct config reloaded; /* the configuration of the last reload: `config` borrows its strings */
         /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
-        struct slice user_properties[INVOCATION_PROPERTIES_MAX];
+        struct slice user_properties[N_REQUEST_PROPERTIES + 1];
 
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup;

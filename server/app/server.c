@@ -167,7 +167,7 @@ static void report_suppressed(uv_timer_t *timer) {
 
 /*
  * While requests wait, read more packets, so that the pipeline has requests of several clients and
- * can serve the clients in turn. Above PIPELINE_INBOX_PAUSE read only if all outgoing packets have
+ * can serve the clients in turn. Above PIPELINE_WAITING_PAUSE read only if all outgoing packets have
  * been written, and not at all while a commit is stalled.
  */
 static enum mqtt_read_mode choose_read_mode(const struct server *server) {
@@ -175,7 +175,7 @@ static enum mqtt_read_mode choose_read_mode(const struct server *server) {
 
         if (n_waiting_bytes == 0)
                 return MQTT_READ_NORMAL;
-        if (n_waiting_bytes <= PIPELINE_INBOX_PAUSE)
+        if (n_waiting_bytes <= PIPELINE_WAITING_PAUSE)
                 return MQTT_READ_BACKLOG;
         return pipeline_is_commit_stalled(server->pipeline, server_now(server)) ? MQTT_READ_PAUSED
                                                                                 : MQTT_READ_AFTER_WRITES;

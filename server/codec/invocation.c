@@ -12,6 +12,8 @@
 /* The longest request: SET key value and options. */
 #define REQUEST_WORDS_MAX (3 + SET_OPTION_WORDS_MAX)
 
+/* 1. Decoding */
+
 const char *request_fault_label(enum request_fault fault) {
         static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
 #define FAULT_LABEL(symbol, label, ...) [REQUEST_FAULT_##symbol] = label,
@@ -22,12 +24,14 @@ const char *request_fault_label(enum request_fault fault) {
         return labels[fault];
 }
 
-void invocation_properties(const struct decoder *decoder,
-                           struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
-        const struct slice names[INVOCATION_PROPERTIES_MAX] = {
-                SLICE_LITERAL(PROPERTY_TIMESTAMP), SLICE_LITERAL(PROPERTY_FENCE),
-                SLICE_LITERAL(PROPERTY_SOURCE_ID), SLICE_LITERAL(PROPERTY_VERSION),
-                SLICE_LITERAL(PROPERTY_DETAILS),   slice_from_string(decoder->persistence_name),
+void invocation_properties(const struct decoder *decoder, struct slice ret_names[N_REQUEST_PROPERTIES + 1]) {
+        const struct slice names[N_REQUEST_PROPERTIES + 1] = {
+                [REQUEST_TIMESTAMP] = SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                [REQUEST_FENCE] = SLICE_LITERAL(PROPERTY_FENCE),
+                [REQUEST_SOURCE_ID] = SLICE_LITERAL(PROPERTY_SOURCE_ID),
+                [REQUEST_VERSION] = SLICE_LITERAL(PROPERTY_VERSION),
+                [REQUEST_DETAILS] = SLICE_LITERAL(PROPERTY_DETAILS),
+                [REQUEST_PERSISTENCE] = slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));
@@ -176,71 +180,56 @@ static bool is_served_version(struct slice version) {
                major_number <= 1;
 }
 
-static enum request_fault check_properties(const struct message *message, struct slice *ret_value) {
+static enum request_fault check_properties(const struct raw_request *raw, struct slice *ret_value) {
         static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
                                                   SLICE_LITERAL("2") };
-        struct slice version = message_property(message, PROPERTY_VERSION);
 
-        if (message->qos != 1) {
-                *ret_value = qos_texts[message->qos];
+        if (raw->qos != 1) {
+                *ret_value = qos_texts[raw->qos];
                 return REQUEST_FAULT_QOS;
         }
-        if (!message->correlation_data.data) {
+        if (!raw->correlation_data.data) {
                 *ret_value = SLICE_LITERAL("");
                 return REQUEST_FAULT_CORRELATION;
         }
-        if (!is_served_version(version)) {
-                *ret_value = version;
+        if (!is_served_version(raw->properties[REQUEST_VERSION])) {
+                *ret_value = raw->properties[REQUEST_VERSION];
                 return REQUEST_FAULT_VERSION;
         }
         return REQUEST_FAULT_NONE;
 }
 
-struct slice invocation_sender(const struct message *message) {
-        struct slice client = message_property(message, PROPERTY_SOURCE_ID);
-
-        return client.length > 0 ? client : topic_response_client(message->response_topic);
-}
-
-struct sender {
-        struct slice client_id;
-        struct slice username; /* absent: none */
-        uint64_t connection;   /* 0: not verified */
-};
-
-static void decode(const struct decoder *decoder, const struct message *message, struct sender sender,
-                   struct invocation *ret_invocation) {
+void invocation_decode(const struct decoder *decoder, const struct raw_request *raw,
+                       struct invocation *ret_invocation) {
         struct invocation invocation = {
                 .result = INVOCATION_REQUEST,
                 .outcome = OUTCOME_DONE,
-                .has_expiry = message->has_expiry,
+                .has_expiry = raw->has_expiry,
                 .request = {
                         .verb = VERB_UNKNOWN,
-                        .response_topic = message->response_topic,
-                        .correlation_data = message->correlation_data,
-                        .payload = message->payload,
-                        .expiry_s = message->has_expiry ? message->expiry_s : 0,
-                        .client = sender.client_id,
-                        .connection = sender.connection,
-                        .user = sender.username,
-                        .timestamp_text = message_property(message, PROPERTY_TIMESTAMP),
-                        .fence_text = message_property(message, PROPERTY_FENCE),
-                        .wants_details =
-                                slice_equal_string(message_property(message, PROPERTY_DETAILS), "1"),
-                        .wants_persistence =
-                                decoder->persistence_name &&
-                                slice_equal(message_property(message, decoder->persistence_name),
-                                            decoder->persistence_value),
+                        .response_topic = raw->response_topic,
+                        .correlation_data = raw->correlation_data,
+                        .payload = raw->payload,
+                        .expiry_s = raw->has_expiry ? raw->expiry_s : 0,
+                        .client = raw->client_id,
+                        .connection = raw->connection,
+                        .user = raw->username,
+                        .timestamp_text = raw->properties[REQUEST_TIMESTAMP],
+                        .fence_text = raw->properties[REQUEST_FENCE],
+                        .wants_details = slice_equal_string(raw->properties[REQUEST_DETAILS], "1"),
+                        .wants_persistence = decoder->persistence_name &&
+                                             slice_equal(raw->properties[REQUEST_PERSISTENCE],
+                                                         decoder->persistence_value),
                 },
         };
 
-        invocation.fault = check_properties(message, &invocation.fault_value);
+        invocation.fault = check_properties(raw, &invocation.fault_value);
         if (invocation.fault == REQUEST_FAULT_NONE)
                 invocation.outcome = decode_request(&invocation.request);
 
-        if (!message->response_topic.data)
+        if (!raw->response_topic.data)
                 invocation.result = INVOCATION_NO_RESPONSE_TOPIC;
-        else if (!topic_is_valid_response(message->response_topic))
+        else if (!topic_is_valid_response(raw->response_topic))
                 invocation.result = INVOCATION_BAD_RESPONSE_TOPIC;
         else if (invocation.fault != REQUEST_FAULT_NONE)
                 invocation.result = INVOCATION_FAULTY;
@@ -249,37 +238,62 @@ static void decode(const struct decoder *decoder, const struct message *message,
         *ret_invocation = invocation;
 }
 
-void invocation_decode(const struct decoder *decoder, const struct message *message,
-                       struct invocation *ret_invocation) {
-        decode(decoder, message, (struct sender){ .client_id = invocation_sender(message) }, ret_invocation);
+/* 2. Arrival */
+
+/* Keep the property if the store reads it; the configuration may name one twice. Returns whether it does. */
+static bool add_property(struct raw_request *raw, const struct slice *names,
+                         const struct user_property *property) {
+        bool is_read = false;
+
+        for (size_t i = 0; names[i].data; i++) {
+                if (!slice_equal(property->name, names[i]))
+                        continue;
+                if (!raw->properties[i].data)
+                        raw->properties[i] = property->value;
+                is_read = true;
+        }
+        return is_read;
 }
 
-static bool is_read(const struct decoder *decoder, struct slice name) {
-        struct slice names[INVOCATION_PROPERTIES_MAX];
+void raw_request_of_message(const struct decoder *decoder, const struct message *message,
+                            struct raw_request *ret_raw) {
+        struct slice names[N_REQUEST_PROPERTIES + 1];
 
-        invocation_properties(decoder, names);
-        for (size_t i = 0; i < INVOCATION_PROPERTIES_MAX && names[i].data; i++)
-                if (slice_equal(name, names[i]))
-                        return true;
-        return false;
-}
-
-void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              struct invocation *ret_invocation) {
-        const struct frame_request *request = &record->request;
-        const struct sender sender = { record->client_id, request->username, record->connection };
-        struct message message = {
-                .payload = request->payload,
-                .response_topic = request->response_topic,
-                .correlation_data = request->correlation_data,
-                .qos = request->qos,
+        *ret_raw = (struct raw_request){
+                .qos = message->qos,
+                .has_expiry = message->has_expiry,
+                .expiry_s = message->expiry_s,
+                .response_topic = message->response_topic,
+                .correlation_data = message->correlation_data,
+                .payload = message->payload,
         };
+        invocation_properties(decoder, names);
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                add_property(ret_raw, names, &message->user_properties[i]);
+        ret_raw->client_id = ret_raw->properties[REQUEST_SOURCE_ID];
+        if (ret_raw->client_id.length == 0)
+                ret_raw->client_id = topic_response_client(message->response_topic);
+}
+
+/* A record may have any number of properties. Read as many as a message has. */
+void raw_request_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                           struct raw_request *ret_raw) {
+        const struct frame_request *request = &record->request;
+        struct slice names[N_REQUEST_PROPERTIES + 1];
         struct slice properties = request->properties;
         struct user_property property;
+        size_t n_read = 0;
 
-        while (message.n_user_properties < MESSAGE_USER_PROPERTIES_MAX &&
-               frame_property_next(&properties, &property))
-                if (is_read(decoder, property.name))
-                        message.user_properties[message.n_user_properties++] = property;
-        decode(decoder, &message, sender, ret_invocation);
+        *ret_raw = (struct raw_request){
+                .client_id = record->client_id,
+                .username = request->username,
+                .connection = record->connection,
+                .qos = request->qos,
+                .response_topic = request->response_topic,
+                .correlation_data = request->correlation_data,
+                .payload = request->payload,
+        };
+        invocation_properties(decoder, names);
+        while (n_read < MESSAGE_USER_PROPERTIES_MAX && frame_property_next(&properties, &property))
+                n_read += add_property(ret_raw, names, &property);
 }

@@ -8,8 +8,10 @@
 #include "protocol/properties.h"
 
 /*
- * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request
- * syntax", and checks 1 to 7 of "Errors"). No I/O. The request borrows from the message.
+ * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"), in two
+ * steps. On arrival, raw_request_of_message() or raw_request_of_record() puts what the store reads of
+ * it into a struct raw_request. Before the execution, invocation_decode() decodes it, without a
+ * question about its origin. No I/O, no allocation: all slices borrow from the message or the record.
  */
 
 /*
@@ -63,29 +65,46 @@ struct decoder {
         struct slice persistence_value;
 };
 
+/* The user properties of a request that the store reads. */
+enum request_property {
+        REQUEST_TIMESTAMP,
+        REQUEST_FENCE,
+        REQUEST_SOURCE_ID,
+        REQUEST_VERSION,
+        REQUEST_DETAILS,
+        REQUEST_PERSISTENCE, /* decoder.persistence_name */
+        N_REQUEST_PROPERTIES,
+};
+
+/* A request that has arrived, before it is decoded. An absent slice has data NULL. */
+struct raw_request {
+        struct slice client_id; /* of the sender; absent: unknown */
+        struct slice username;  /* of the sender at the broker; absent: none, or not verified */
+        uint64_t connection;    /* of the sender, verified by the plugin; 0: not verified */
+        uint8_t qos;
+        bool has_expiry; /* a Message Expiry Interval */
+        uint32_t expiry_s;
+        struct slice response_topic, correlation_data, payload;
+        struct slice properties[N_REQUEST_PROPERTIES]; /* the first one of each name */
+};
+
+/* A message of a broker without the plugin. The message itself names its sender. */
+void raw_request_of_message(const struct decoder *decoder, const struct message *message,
+                            struct raw_request *ret_raw);
+
+/* A request in a frame of the plugin: its sender is that of the record, which the broker vouches for. */
+void raw_request_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                           struct raw_request *ret_raw);
+
 /*
- * Decode a message of a broker without the plugin. Sets *ret_invocation with any result: log lines
- * and metrics use the fields of refused requests too.
+ * Sets *ret_invocation with any result: log lines and metrics use the fields of refused requests too.
+ * The caller sets request.id.
  */
-void invocation_decode(const struct decoder *decoder, const struct message *message,
+void invocation_decode(const struct decoder *decoder, const struct raw_request *raw,
                        struct invocation *ret_invocation);
 
 /*
- * As invocation_decode(), for a request in a frame of the plugin. The sender is that of the record,
- * which the broker vouches for. The caller sets request.id.
+ * Return the names of the user properties that a raw_request has, by enum request_property. An absent
+ * name ends the array. The MQTT client can drop other user properties of received messages.
  */
-void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              struct invocation *ret_invocation);
-
-/*
- * Return the client id that the message claims for its sender (PROTOCOL.md "Requests"), to select a
- * queue before the message is decoded; absent if it claims none. The result points into the message.
- */
-struct slice invocation_sender(const struct message *message);
-
-/*
- * Return the names of all user properties that invocation_decode() reads. An absent name ends the
- * array. The MQTT client can drop other user properties of received messages.
- */
-#define INVOCATION_PROPERTIES_MAX 7
-void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);
+void invocation_properties(const struct decoder *decoder, struct slice ret_names[N_REQUEST_PROPERTIES + 1]);

@@ -88,7 +88,9 @@ static size_t notification_bytes(const struct effects *effects, const struct not
                entry_bytes(effects->changes[notification->change].entry);
 }
 
-void batch_add_message(struct batch *batch, size_t n_bytes) {
+void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number) {
+        if (number > 0)
+                batch->last_number = number;
         batch->n_messages++;
         batch->n_bytes += BATCH_ITEM_BYTES + n_bytes;
 }
@@ -111,13 +113,44 @@ bool batch_is_full(const struct batch *batch) {
                batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
 }
 
-struct pending_reply pending_reply_to(const struct invocation *invocation, int64_t arrived_ns) {
-        const struct request *request = &invocation->request;
+/* Append a text, with a NUL. */
+static void append_text(struct batch *batch, struct slice text) {
+        buf_append_slice(&batch->texts, text);
+        buf_append(&batch->texts, "", 1);
+}
 
-        return (struct pending_reply){
+/* Append the texts of a reply. Returns false if memory is short: nothing is appended. */
+static bool append_texts(struct batch *batch, const struct invocation *invocation) {
+        size_t length = batch->texts.length;
+
+        append_text(batch, invocation->request.response_topic);
+        append_text(batch, invocation->request.correlation_data);
+        append_text(batch, invocation->fault_value);
+        if (!buf_failed(&batch->texts))
+                return true;
+
+        batch->texts.length = length;
+        batch->texts.failed = false; /* a later request may have shorter texts */
+        return false;
+}
+
+struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
+                                      int64_t arrived_ns) {
+        const struct request *request = &invocation->request;
+        size_t text_offset = batch->texts.length;
+        struct pending_reply *added;
+
+        if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
+                          sizeof(*batch->replies)) < 0 ||
+            !append_texts(batch, invocation))
+                return NULL;
+
+        added = &batch->replies[batch->n_replies++];
+        *added = (struct pending_reply){
                 .response_topic = request->response_topic,
                 .correlation_data = request->correlation_data,
                 .fault_value = invocation->fault_value,
+                .text_offset = text_offset,
                 .has_expiry = invocation->has_expiry,
                 .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
@@ -126,40 +159,15 @@ struct pending_reply pending_reply_to(const struct invocation *invocation, int64
                 .connection = request->connection,
                 .fault = invocation->fault,
         };
-}
-
-/* Test control may set the clock back behind the arrival. */
-uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now_ns) {
-        int64_t waited_s = now_ns > pending->arrived_ns ? (now_ns - pending->arrived_ns) / NS_PER_S : 0;
-
-        if (!pending->has_expiry)
-                return UINT32_MAX;
-        return waited_s < pending->expiry_s ? pending->expiry_s - (uint32_t)waited_s : 0;
-}
-
-struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending) {
-        const struct slice texts[] = { pending->response_topic, pending->correlation_data,
-                                       pending->fault_value };
-        size_t text_offset = batch->texts.length;
-        struct pending_reply *added;
-
-        if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
-                          sizeof(*batch->replies)) < 0)
-                return NULL;
-        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
-                buf_append_slice(&batch->texts, texts[i]);
-                buf_append(&batch->texts, "", 1);
-        }
-        if (buf_failed(&batch->texts)) {
-                batch->texts.length = text_offset;
-                batch->texts.failed = false; /* a later request may have shorter texts */
-                return NULL;
-        }
-
-        added = &batch->replies[batch->n_replies++];
-        *added = *pending;
-        added->text_offset = text_offset;
         return added;
+}
+
+uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {
+        int64_t waited_s = waited_ns > 0 ? waited_ns / NS_PER_S : 0;
+
+        if (!has_expiry)
+                return UINT32_MAX;
+        return waited_s < expiry_s ? expiry_s - (uint32_t)waited_s : 0;
 }
 
 const struct pending_reply *batch_next_reply(struct batch *batch) {

@@ -31,8 +31,7 @@
 /* The reply to one request, and its address. */
 struct pending_reply {
         /*
-         * These texts are borrowed from the request. For a reply in a batch, read them only through
-         * batch_next_reply(): the texts move when the batch grows.
+         * Read these texts only through batch_next_reply(): they move when the batch grows.
          */
         struct slice response_topic;
         struct slice correlation_data; /* data NULL: the request has none */
@@ -80,8 +79,11 @@ void batch_reset(struct batch *batch);
 /* Return true if there is nothing to store or publish. */
 bool batch_is_empty(const struct batch *batch);
 
-/* Add a message or a record of this size to n_messages and n_bytes, before it is executed. */
-void batch_add_message(struct batch *batch, size_t n_bytes);
+/*
+ * Add an item of the queue to n_messages and n_bytes, before it is served. number: of its record; 0: a
+ * message.
+ */
+void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number);
 
 /*
  * Add the cost of the replies and effects that were added since the last call to n_bytes. Call
@@ -95,21 +97,19 @@ void batch_add_cost(struct batch *batch);
  */
 bool batch_is_full(const struct batch *batch);
 
-/* Return the reply address of a request. It borrows from the invocation and has no reply yet. */
-struct pending_reply pending_reply_to(const struct invocation *invocation, int64_t arrived_ns);
+/*
+ * Add the reply to a request, which is still empty: everything else is copied from the invocation.
+ * Returns it, valid until the next call, or NULL if memory is short. Then execute the request, and
+ * set `reply`, hook_number and n_preceding_changes.
+ */
+struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
+                                      int64_t arrived_ns);
 
 /*
- * Return the rest of the message expiry interval in seconds; 0: it has passed; UINT32_MAX: the
- * request has none.
+ * Return the rest of a message expiry interval in seconds; 0: it has passed; UINT32_MAX: the request
+ * has none. waited_ns: since the arrival; negative if test control has set the clock back.
  */
-uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now_ns);
-
-/*
- * Add a copy of the pending reply to the batch, texts included. Returns the copy, valid until the
- * next call, or NULL if memory is short. Then execute the request and set `reply` and
- * n_preceding_changes.
- */
-struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending);
+uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns);
 
 /* Return the first reply that is not published yet, or NULL. Valid until the batch changes. */
 const struct pending_reply *batch_next_reply(struct batch *batch);

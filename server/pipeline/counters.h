@@ -29,7 +29,7 @@ enum latency_stage {
  *
  * symbol    DROP_<symbol> is the reason label     name in metrics
  *
- * TOO_MANY_WAITING: a message beyond the limits of the inbox; with test control, also a reply
+ * TOO_MANY_WAITING: a message beyond the limits of the queue; with test control, also a reply
  * beyond the limit of delayed replies.
  */
 #define DROP_REASONS(X)                                                                                     \

@@ -128,11 +128,11 @@ static void record_success(struct pipeline *pipeline, struct now now) {
         if (cycle->commit_error < 0 && cycle->commit_result == 0)
                 log_limited(&pipeline->storage_limit, LOG_INFO, "commits succeed again");
         cycle->commit_error = cycle->commit_result == STORAGE_FULL ? -ENOSPC : 0;
-        cycle->commit_duration_ns = now.mono_ns - cycle->commit_start_ns;
         counters->n_commits++;
         counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
                             change_set->n_executions + change_set->n_forgotten;
-        histogram_add(&counters->latencies[STAGE_COMMIT], cycle->commit_duration_ns);
+        histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - cycle->commit_start_ns);
+        quantum_set_limit(&pipeline->quantum, now.mono_ns - cycle->commit_start_ns);
 }
 
 /* The commit has ended: publish the batch. change_set NULL: nothing was stored. */
@@ -192,7 +192,7 @@ static int begin_commit(struct pipeline *pipeline, struct now now) {
         if (r < 0)
                 return r;
 
-        pipeline->cycle.commit_start_ns = now.mono_ns;
+        pipeline->cycle.commit_start_ns = pipeline->quantum.read_ns; /* `now` is older */
         if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
                 return -EIO;
 
@@ -344,7 +344,6 @@ void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcom
         kick_stale(pipeline, welcome->connections);
         session_serve_plugin(&pipeline->session, welcome);
         serve(pipeline, BROKER_WITH_PLUGIN);
-        apply_policy(pipeline, now); /* now: the next message of this wake-up may have requests */
 }
 
 bool cycle_have_frames_failed(const struct pipeline *pipeline) {
@@ -353,6 +352,7 @@ bool cycle_have_frames_failed(const struct pipeline *pipeline) {
 }
 
 void cycle_restart_session(struct pipeline *pipeline) {
+        queue_drop_frames(&pipeline->queue);
         delivery_pause(&pipeline->delivery);
         frames_out_stop(&pipeline->frames_out);
         session_restart(&pipeline->session);
@@ -369,56 +369,59 @@ static bool must_end_batch(const struct pipeline *pipeline) {
                delivery_is_waiting(&pipeline->delivery);
 }
 
-/* Do the work for OPEN. Returns false if there is nothing more to do. */
-static bool advance_open(struct pipeline *pipeline, bool *may_execute, struct now now) {
-        if (cycle_have_frames_failed(pipeline)) {
-                delivery_pause(&pipeline->delivery);
-                session_restart_later(&pipeline->session, now);
-        }
-        apply_policy(pipeline, now);
-        if (must_end_batch(pipeline)) {
-                end_batch(pipeline, now);
-                return true;
-        }
-        if (pipeline->session.state == SESSION_NEW) {
-                if (session_identify(&pipeline->session, now))
-                        serve_plain(pipeline, now);
-                return true;
-        }
-        if (!*may_execute || !execute_has_waiting(pipeline))
-                return false;
+/* After a failure the plugin drops the frames that follow, until another HELLO. */
+static void notice_failed_frames(struct pipeline *pipeline, struct now now) {
+        if (!cycle_have_frames_failed(pipeline))
+                return;
 
-        *may_execute = false;
-        execute_waiting(pipeline, now);
-        return true;
+        queue_drop_frames(&pipeline->queue);
+        delivery_pause(&pipeline->delivery);
+        session_restart_later(&pipeline->session, now);
+}
+
+void cycle_charge(struct pipeline *pipeline) {
+        pipeline->cycle.batch.execution_ns += quantum_charge(&pipeline->quantum);
+}
+
+/* Commit and publish the batch. Returns true if that is done: the batch is open and empty. */
+static bool finish_batch(struct pipeline *pipeline, struct now now) {
+        struct cycle *cycle = &pipeline->cycle;
+
+        if (cycle->state == CYCLE_OPEN && must_end_batch(pipeline))
+                end_batch(pipeline, now);
+        if (cycle->state == CYCLE_PUBLISHING) {
+                if (publish_batch(pipeline, now))
+                        cycle->state = CYCLE_OPEN;
+                cycle_charge(pipeline);
+        }
+        if (cycle->state == CYCLE_OPEN)
+                notice_failed_frames(pipeline, now);
+        return cycle->state == CYCLE_OPEN;
+}
+
+static void identify_broker(struct pipeline *pipeline, struct now now) {
+        if (pipeline->session.state == SESSION_NEW && session_identify(&pipeline->session, now))
+                serve_plain(pipeline, now);
 }
 
 void cycle_advance(struct pipeline *pipeline, struct now now) {
-        struct cycle *cycle = &pipeline->cycle;
-        bool may_execute = true, is_advancing = true;
-
-        if (cycle->execution_start_ns < now.mono_ns)
-                cycle->execution_start_ns = now.mono_ns;
-        while (is_advancing)
-                switch (cycle->state) {
-                case CYCLE_OPEN:
-                        is_advancing = advance_open(pipeline, &may_execute, now);
-                        break;
-                case CYCLE_COMMITTING:
-                        is_advancing = false;
-                        break;
-                case CYCLE_PUBLISHING:
-                        is_advancing = publish_batch(pipeline, now);
-                        execute_charge_quantum(pipeline);
-                        if (is_advancing)
-                                cycle->state = CYCLE_OPEN;
-                        break;
-                }
+        quantum_resume(&pipeline->quantum, now);
+        if (!finish_batch(pipeline, now))
+                return;
+        identify_broker(pipeline, now);
+        apply_policy(pipeline, now);
+        if (!finish_batch(pipeline, now))
+                return;
+        serve_waiting(pipeline, now);
+        finish_batch(pipeline, now);
 }
 
 void cycle_flush(struct pipeline *pipeline, struct now now) {
+        quantum_resume(&pipeline->quantum, now);
+        finish_batch(pipeline, now);
+        quantum_start(&pipeline->quantum);
         cycle_advance(pipeline, now);
-        pipeline->cycle.quantum_work_ns = 0;
+        quantum_start(&pipeline->quantum);
 }
 
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
@@ -440,15 +443,15 @@ static bool can_tick(const struct pipeline *pipeline) {
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        pipeline->cycle.execution_start_ns = now.mono_ns;
+        quantum_resume(&pipeline->quantum, now);
         do {
                 if (cycle_step(pipeline, &tick, now) < 0) {
                         pipeline->cycle.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;
                 }
-                execute_charge_quantum(pipeline);
+                cycle_charge(pipeline);
         } while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns &&
-                 !cycle_batch_is_full(pipeline) && !execute_is_quantum_over(pipeline));
+                 !cycle_batch_is_full(pipeline) && !quantum_is_over(&pipeline->quantum));
 }
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
@@ -469,7 +472,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         const struct hooks *hooks = pipeline->hooks;
         int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
-        if (execute_has_waiting(pipeline) && execute_can_begin(pipeline))
+        if (queue_first(&pipeline->queue) && serve_can_begin(pipeline))
                 return 0;
 
         if (deadline_ns < pipeline->cycle.next_tick_ns)

@@ -12,11 +12,11 @@
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
 #include "pipeline/delivery.h"
-#include "pipeline/frames_in.h"
 #include "pipeline/frames_out.h"
-#include "pipeline/inbox.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/publisher.h"
+#include "pipeline/quantum.h"
+#include "pipeline/queue.h"
 #include "pipeline/session.h"
 
 /*
@@ -52,20 +52,12 @@ struct cycle {
         struct change_set change_set;  /* of the batch; argument of storage_commit() */
         int commit_result;             /* of storage_commit() */
         int64_t commit_start_ns;       /* of the last commit; 0: none */
-        int64_t commit_duration_ns;    /* of the last successful commit; 0: none */
         int commit_error;              /* of the last commit; -ENOSPC also for STORAGE_FULL; 0: none */
         unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
         int64_t next_tick_ns;          /* no engine tick before; set after a failed commit or tick */
 
-        /*
-         * A quantum limits how long the pipeline executes and publishes before it returns to its
-         * caller: see QUANTUM_NS in execute.c.
-         */
-        int64_t execution_start_ns; /* clock reading when the present message or publishing began */
-        int64_t quantum_work_ns;    /* time used in the present quantum */
-
         /* For pipeline_check_progress(). */
-        uint64_t n_done;          /* messages executed and batches whose commit has ended */
+        uint64_t n_done;          /* items served and batches whose commit has ended */
         uint64_t n_done_at_check; /* n_done at the last check */
         bool had_work_at_check;
 };
@@ -78,14 +70,13 @@ struct pipeline {
         const struct hooks *hooks; /* borrowed; NULL: none */
         struct encoder encoder;
         struct decoder decoder;
-        const char *presence_topic; /* borrowed; NULL: none */
 
         struct cycle cycle;
         struct session session;
         struct delivery delivery;
         struct publisher publisher;
-        struct inbox inbox;           /* messages of a plain broker, and of test control */
-        struct frames_in frames_in;   /* from the plugin */
+        struct queue queue;
+        struct quantum quantum;
         struct frames_out frames_out; /* to the plugin */
 
         struct policy *policy;      /* owned; the engine borrows it */
@@ -101,9 +92,9 @@ struct pipeline {
 /* cycle.c */
 
 /*
- * Commit and publish the batch, and do the work for OPEN. Then execute waiting messages for at most
- * one new quantum, and commit and publish these as well. Return early while a commit is in flight
- * or the transport has no room.
+ * Finish the batch. Then identify the broker and apply the policy, serve what waits until the quantum
+ * is over, and finish this batch as well. Return early while a commit is in flight or the transport
+ * has no room.
  */
 void cycle_advance(struct pipeline *pipeline, struct now now);
 
@@ -119,7 +110,7 @@ bool cycle_have_frames_failed(const struct pipeline *pipeline);
  */
 void cycle_restart_session(struct pipeline *pipeline);
 
-/* As cycle_advance(). Then start a new quantum for the next pipeline_receive(). */
+/* As cycle_advance(), in a quantum of its own, in which the present batch is finished already. */
 void cycle_flush(struct pipeline *pipeline, struct now now);
 
 /* As engine_step(), with the effects of the batch. In OPEN. */
@@ -134,25 +125,23 @@ bool cycle_batch_is_full(const struct pipeline *pipeline);
  */
 int cycle_commit_now(struct pipeline *pipeline, struct now now);
 
-/* execute.c */
+/* Charge the time since the last reading of the clock to the quantum and to the batch. */
+void cycle_charge(struct pipeline *pipeline);
 
-/* Return true if messages can be executed: in OPEN, if the batch may take another message. */
-bool execute_can_begin(const struct pipeline *pipeline);
+/* serve.c */
 
-/* Return true if a message or a record in a frame waits. */
-bool execute_has_waiting(const struct pipeline *pipeline);
-
-/* Execute waiting messages and records for one quantum of time. */
-void execute_waiting(struct pipeline *pipeline, struct now now);
-
-/* Return true if the present quantum is used up. */
-bool execute_is_quantum_over(const struct pipeline *pipeline);
+/* Return true if items can be served: in OPEN, if the batch may take another one. */
+bool serve_can_begin(const struct pipeline *pipeline);
 
 /*
- * Add the time since execution_start_ns to quantum_work_ns, and to execution_ns of the batch. Set
- * execution_start_ns to the present time.
+ * Return whether to serve the item; count and log a request that is not served. A broker with the
+ * plugin has requests and disconnects only in frames: a message is a will, or came through a listener
+ * without the plugin.
  */
-void execute_charge_quantum(struct pipeline *pipeline);
+bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item);
+
+/* Serve the items that wait, by turns, until the quantum is over or the batch must end. */
+void serve_waiting(struct pipeline *pipeline, struct now now);
 
 /* publish.c */
 

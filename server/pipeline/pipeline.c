@@ -25,12 +25,13 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                              .node_id = slice_from_string(state->header.node_id) },
                 .decoder = { .persistence_name = config->persistence_name,
                              .persistence_value = slice_from_string(config->persistence_value) },
-                .presence_topic = config->presence_topic,
                 .cycle.commit_error = config->is_disk_full ? -ENOSPC : 0,
                 .publisher = { .transport = &pipeline->transport, .counters = &pipeline->counters },
+                .queue = { .decoder = &pipeline->decoder, .presence_topic = config->presence_topic },
+                .quantum = { .transport = &pipeline->transport, .limit_ns = QUANTUM_NS },
                 .frames_out = { .publisher = &pipeline->publisher },
                 .session = { .publisher = &pipeline->publisher,
-                             .frames_in = &pipeline->frames_in,
+                             .queue = &pipeline->queue,
                              .frames_out = &pipeline->frames_out,
                              .deadline_ns = INT64_MAX,
                              .requires_plugin = config->requires_plugin,
@@ -53,8 +54,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
                 return NULL;
 
         delivery_deinit(&pipeline->delivery);
-        inbox_deinit(&pipeline->inbox);
-        frames_in_deinit(&pipeline->frames_in);
+        queue_deinit(&pipeline->queue);
         frames_out_deinit(&pipeline->frames_out);
         batch_deinit(&pipeline->cycle.batch);
         state_free(pipeline->state);
@@ -103,11 +103,74 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline) {
         publisher_count_out_of_memory(&pipeline->publisher);
 }
 
+/* A message of the plugin. Returns false for another message. */
+static bool receive_of_plugin(struct pipeline *pipeline, const struct message *message, struct now now) {
+        struct session_event event;
+
+        if (!session_receive(&pipeline->session, message, now, &event))
+                return false;
+
+        switch (event.type) {
+        case SESSION_EVENT_NONE:
+                break;
+        case SESSION_EVENT_WELCOME:
+                if (pipeline->cycle.state == CYCLE_OPEN)
+                        cycle_serve_plugin(pipeline, &event.welcome, now);
+                else
+                        cycle_restart_session(pipeline);
+                break;
+        case SESSION_EVENT_FRAME:
+                delivery_delivered(&pipeline->delivery, pipeline->queue.delivered);
+                break;
+        case SESSION_EVENT_FRAME_MISSING:
+                cycle_restart_session(pipeline);
+                break;
+        }
+        session_event_deinit(&event);
+        return true;
+}
+
+static void count_refused_by_queue(struct pipeline *pipeline, const struct queue_item *item, int error) {
+        if (error != -ENOBUFS) {
+                publisher_count_out_of_memory(&pipeline->publisher);
+                return;
+        }
+        pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        log_limited_fields(
+                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests wait",
+                (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", item->message->payload.length),
+                                      LOG_FIELD_NUMBER("waiting_bytes", pipeline_n_waiting_bytes(pipeline)),
+                                      LOG_FIELD_NUMBER("max_waiting_bytes", PIPELINE_WAITING_MAX),
+                                      { 0 } });
+}
+
+static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
+        struct queue_item item;
+        int r;
+
+        if (!queue_read_message(&pipeline->queue, message, now.mono_ns, &item) ||
+            !serve_accepts(pipeline, &item))
+                return;
+
+        r = queue_add(&pipeline->queue, &item, PIPELINE_WAITING_MAX);
+        if (r < 0)
+                count_refused_by_queue(pipeline, &item, r);
+}
+
+void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
+        if (!receive_of_plugin(pipeline, message, now))
+                receive_message(pipeline, message, now);
+        /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
+        if (!pipeline->storage && !quantum_is_over(&pipeline->quantum))
+                cycle_advance(pipeline, now);
+}
+
 /* 2. Settings */
 
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
         pipeline->hooks = hooks;
         pipeline->delivery.hooks = hooks;
+        pipeline->queue.takes_control = hooks && hooks->control;
 }
 
 void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys) {
@@ -141,7 +204,7 @@ bool pipeline_is_idle(const struct pipeline *pipeline) {
 }
 
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
-        return pipeline->inbox.queues.n_bytes + pipeline->frames_in.n_bytes;
+        return queue_n_bytes(&pipeline->queue);
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {
@@ -161,12 +224,12 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .n_remembered_replies = stats.n_remembered,
                 .n_remembered_dropped_early = stats.n_dropped_early,
                 .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
-                .plugin = pipeline->frames_in.counters,
+                .plugin = pipeline->queue.counters,
                 .n_pending_notifications = pipeline->state->notifications.n_pending,
                 .max_keys = config->limits.max_keys,
                 .max_bytes = config->limits.max_bytes,
                 .max_registrations = config->limits.max_registrations,
-                .max_waiting_bytes = PIPELINE_INBOX_MAX,
+                .max_waiting_bytes = PIPELINE_WAITING_MAX,
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .broker_kind = session_broker_kind(session),
                 .is_connected = session->state != SESSION_DOWN,

@@ -62,7 +62,7 @@ struct transport {
 
         /*
          * Return monotonic nanoseconds, to measure how long a request takes and to limit the work
-         * per call. NULL: durations are not measured, and only the size of a batch limits the work.
+         * per call.
          */
         int64_t (*clock_ns)(void *userdata);
 };
@@ -139,7 +139,10 @@ void pipeline_disconnected(struct pipeline *pipeline);
  */
 void pipeline_plugin_detected(struct pipeline *pipeline);
 
-/* A message has arrived. It is borrowed for the call, and executed or copied. */
+/*
+ * A message has arrived. It is borrowed for the call: what it asks for waits in the queue
+ * (pipeline/queue.h). Without a storage, this call also serves what waits, unless the quantum is over.
+ */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* Count and log one dropped message: memory is too short to pass it on or to publish it. */
@@ -154,11 +157,7 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 
 /*
  * All messages and acknowledgements of one wake-up are reported, and the caller will wait for
- * input. Commit and publish the open batch.
- *
- * Between two calls, pipeline_receive() executes requests for a limited time. Further requests wait
- * in the inbox, which serves the clients in turn. The time limit lets the caller read the requests
- * of all clients into the inbox.
+ * input. Serve what waits, for a limited time (pipeline/quantum.h), and commit and publish the batch.
  */
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now);
 
@@ -218,7 +217,7 @@ bool pipeline_is_idle(const struct pipeline *pipeline);
 
 /*
  * Return true if the commit in flight takes unusually long; the caller may then stop reading.
- * Continue to read during a normal commit: the inbox serves the clients in turn, but only those
+ * Continue to read during a normal commit: the queue serves the clients in turn, but only those
  * whose requests were read.
  */
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
@@ -233,12 +232,12 @@ bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now)
 bool pipeline_check_progress(struct pipeline *pipeline);
 
 /*
- * Return the bytes of waiting messages. Above PIPELINE_INBOX_PAUSE the caller stops reading while
- * the broker accepts no replies or a commit is stalled. Clients share PIPELINE_INBOX_MAX by the
+ * Return the bytes of waiting messages. Above PIPELINE_WAITING_PAUSE the caller stops reading while
+ * the broker accepts no replies or a commit is stalled. Clients share PIPELINE_WAITING_MAX by the
  * rule of fair_queue/fair_queue.h. A message that exceeds its client's share is dropped and counted.
  */
-#define PIPELINE_INBOX_PAUSE ((size_t)16 << 20)
-#define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
+#define PIPELINE_WAITING_PAUSE ((size_t)16 << 20)
+#define PIPELINE_WAITING_MAX   ((size_t)512 << 20)
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
 /*

@@ -37,7 +37,7 @@ static void publish_in_frame(struct pipeline *pipeline, const struct pending_rep
                 (void)frames_out_reply(frames_out, &reply, &error);
 }
 
-/* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
+/* Publish the message as the reply. expiry_s: the rest. */
 static void publish_as_reply(struct pipeline *pipeline, const struct pending_reply *pending,
                              uint32_t expiry_s, struct message *message, struct now now) {
         const struct hooks *hooks = pipeline->hooks;
@@ -63,7 +63,8 @@ static int encode(struct pipeline *pipeline, const struct pending_reply *pending
 }
 
 static void publish_reply(struct pipeline *pipeline, const struct pending_reply *pending, struct now now) {
-        uint32_t expiry_s = pending_reply_expiry_s(pending, now.mono_ns);
+        uint32_t expiry_s =
+                expiry_rest_s(pending->has_expiry, pending->expiry_s, now.mono_ns - pending->arrived_ns);
         struct message message;
 
         if (expiry_s == 0)
@@ -85,7 +86,7 @@ static void count_durations(struct pipeline *pipeline, size_t first) {
         const struct batch *batch = &pipeline->cycle.batch;
         int64_t now_ns;
 
-        if (first == batch->n_replies_published || !pipeline->transport.clock_ns)
+        if (first == batch->n_replies_published)
                 return;
 
         now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
@@ -94,8 +95,8 @@ static void count_durations(struct pipeline *pipeline, size_t first) {
 }
 
 static bool publish_notifications(struct pipeline *pipeline, uint64_t sequence) {
-        /* execution_start_ns: the last reading of the clock, which may be newer than `now` */
-        return delivery_publish(&pipeline->delivery, sequence, pipeline->cycle.execution_start_ns);
+        /* read_ns: the last reading of the clock, which may be newer than `now` */
+        return delivery_publish(&pipeline->delivery, sequence, pipeline->quantum.read_ns);
 }
 
 static bool publish_replies(struct pipeline *pipeline, struct now now) {
@@ -124,7 +125,7 @@ static void publish_end(struct pipeline *pipeline) {
 
         if (batch->last_number == 0)
                 return;
-        execute_charge_quantum(pipeline);
+        cycle_charge(pipeline);
         frames_out_end(&pipeline->frames_out, batch->last_number, (uint64_t)batch->execution_ns);
 }
 

@@ -53,7 +53,7 @@ void session_restart_later(struct session *session, struct now now) {
 
 void session_disconnected(struct session *session) {
         session->is_plugin_detected = false;
-        frames_in_deinit(session->frames_in);
+        queue_drop_frames(session->queue);
         enter(session, SESSION_DOWN, INT64_MAX);
 }
 
@@ -96,7 +96,7 @@ static void send_hello(struct session *session, struct now now) {
 
         companion_hello_key(session->secret, hello.number, hello.key);
         memcpy(session->hello_key, hello.key, sizeof(hello.key));
-        frames_in_start(session->frames_in, hello.key);
+        queue_expect_frames(session->queue, hello.key);
         frames_out_start(session->frames_out);
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
@@ -176,19 +176,19 @@ static void receive_frame(struct session *session, const struct message *message
         if (session->state != SESSION_WITH_PLUGIN)
                 return;
 
-        r = frames_in_receive(session->frames_in, message->payload, now.mono_ns);
+        r = queue_add_frame(session->queue, message->payload, now.mono_ns);
         switch (r) {
-        case FRAMES_IN_TAKEN:
+        case QUEUE_FRAME_ADDED:
                 event->type = SESSION_EVENT_FRAME;
                 return;
-        case FRAMES_IN_IGNORED:
+        case QUEUE_FRAME_IGNORED:
                 return;
         case -ENOMEM:
                 publisher_count_out_of_memory(session->publisher);
                 break;
         default:
                 log_limited(&session->frame_limit, LOG_WARNING,
-                            r == FRAMES_IN_MALFORMED
+                            r == QUEUE_FRAME_MALFORMED
                                     ? "frame of the plugin ignored: it is malformed; the "
                                       "plugin sends its requests again"
                                     : "the broker has dropped a frame of the plugin, or had "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "pipeline/frames_in.h"
 #include "pipeline/frames_out.h"
 #include "pipeline/publisher.h"
+#include "pipeline/queue.h"
 #include "protocol/handshake.h"
 
 /*
@@ -37,7 +37,7 @@ enum session_state {
 
 struct session {
         struct publisher *publisher; /* borrowed, as are the following */
-        struct frames_in *frames_in;
+        struct queue *queue;
         struct frames_out *frames_out;
         enum session_state state;
         int64_t deadline_ns;     /* of the present state; INT64_MAX: none */
@@ -83,7 +83,7 @@ void session_serve_plugin(struct session *session, const struct handshake_welcom
 enum session_event_type {
         SESSION_EVENT_NONE,
         SESSION_EVENT_WELCOME,       /* process `welcome`, then call session_serve_plugin() */
-        SESSION_EVENT_FRAME,         /* execute the records that have arrived in frames_in */
+        SESSION_EVENT_FRAME,         /* its records wait in the queue */
         SESSION_EVENT_FRAME_MISSING, /* identify the broker again: the plugin sends its requests again */
 };
 

@@ -409,8 +409,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ASSERT(companion_box_init() == 0);
         world = (struct world){ .now = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         ASSERT(state_new(&state, &engine, &header, world.now) == 0);
-        config.transport =
-                (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
+        config.transport = (struct transport){
+                .publish = publish, .has_room = stub_has_room, .clock_ns = stub_clock_ns, .userdata = &world
+        };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);

@@ -227,8 +227,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
         ASSERT(state_new(&state, &engine, &header, world.real) == 0);
-        config.transport =
-                (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
+        config.transport = (struct transport){
+                .publish = publish, .has_room = stub_has_room, .clock_ns = stub_clock_ns, .userdata = &world
+        };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);

@@ -32,8 +32,10 @@ static void add(struct message *message, struct slice name, struct slice value) 
 
 static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
         struct decoder decoder = { 0 };
+        struct raw_request raw;
 
-        invocation_decode(&decoder, message, ret_invocation);
+        raw_request_of_message(&decoder, message, &raw);
+        invocation_decode(&decoder, &raw, ret_invocation);
         return ret_invocation->result;
 }
 
@@ -287,10 +289,12 @@ Test(persistence, is_requested_by_a_user_property) {
                                            .persistence_value = S("true") };
                 struct message message = message_of(PAYLOAD_SET);
                 struct invocation invocation;
+                struct raw_request raw;
 
                 add(&message, S("__ts"), S("5:6:n"));
                 add(&message, persistences[i].property, persistences[i].value);
-                invocation_decode(&decoder, &message, &invocation);
+                raw_request_of_message(&decoder, &message, &raw);
+                invocation_decode(&decoder, &raw, &invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));
@@ -311,7 +315,7 @@ Test(invocation, asks_for_details_by_a_user_property) {
 }
 
 static bool is_read(const struct decoder *decoder, const char *name) {
-        struct slice names[INVOCATION_PROPERTIES_MAX];
+        struct slice names[N_REQUEST_PROPERTIES + 1];
 
         invocation_properties(decoder, names);
         for (size_t i = 0; names[i].data; i++)

@@ -34,8 +34,11 @@ static void teardown(void) {
 TestSuite(record, .init = setup, .fini = teardown);
 
 static void decode(void) {
+        struct raw_request raw;
+
         record.request.properties = buf_slice(&properties);
-        invocation_decode_record(&decoder, &record, &invocation);
+        raw_request_of_record(&decoder, &record, &raw);
+        invocation_decode(&decoder, &raw, &invocation);
 }
 
 Test(record, has_the_identity_that_the_broker_vouches_for) {

@@ -55,6 +55,7 @@ static void world_init(struct world *world) {
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,
                                                .run_worker = stub_run_worker,
+                                               .clock_ns = stub_clock_ns,
                                                .userdata = world };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
         cr_assert_eq(broker_state(&state, &engine, world->real), 0);

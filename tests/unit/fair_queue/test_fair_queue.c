@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The order and the limits of full queues are tested with the inbox, in pipeline/test_inbox.c. */
+/* The order and the limits of full queues are tested with the queue, in pipeline/test_queue_messages.c. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>

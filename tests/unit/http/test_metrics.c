@@ -169,7 +169,7 @@ Test(metrics, distinguish_causes_of_drops) {
 
 Test(metrics, count_requests_rejected_by_the_waiting_limit) {
         pipeline_disconnected(broker.pipeline);
-        broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", PIPELINE_INBOX_MAX } });
+        broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", PIPELINE_WAITING_MAX } });
         cr_expect(shows("statestore_dropped_total{cause=\"too_many_waiting\"} 1"));
 }
 
@@ -209,8 +209,8 @@ Test(metrics, time_each_stage_of_a_request) {
         broker_init(&broker, broker_config());
         broker.clock_ns = clock_ns;
         broker.commit_result = 1;
-        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) }); /* 0.5 ms in the engine */
-        broker_flush(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        broker_flush(&broker); /* 0.5 ms in the engine */
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
         broker_pass_ms(&broker, 3);
         broker.commit_result = 0;

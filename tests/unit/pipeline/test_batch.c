@@ -21,8 +21,22 @@ static void teardown(void) {
 
 TestSuite(batch, .fini = teardown);
 
-static struct pending_reply *add(struct pending_reply pending) {
-        struct pending_reply *added = batch_add_reply(&batch, &pending);
+/* The request that a reply belongs to. */
+struct replied {
+        struct slice response_topic, correlation_data, fault_value;
+        enum request_fault fault;
+        uint64_t number;
+};
+
+static struct pending_reply *add(struct replied replied) {
+        const struct invocation invocation = { .fault = replied.fault,
+                                               .fault_value = replied.fault_value,
+                                               .request = {
+                                                       .response_topic = replied.response_topic,
+                                                       .correlation_data = replied.correlation_data,
+                                                       .id.number = replied.number,
+                                               } };
+        struct pending_reply *added = batch_add_reply(&batch, &invocation, 0);
 
         cr_assert_not_null(added);
         return added;
@@ -31,15 +45,15 @@ static struct pending_reply *add(struct pending_reply pending) {
 /* Add a reply to a faulty request. Its texts are in memory that changes afterwards. */
 static void add_from_changing_memory(int i) {
         static char topic[16], correlation[16], value[16];
-        struct pending_reply pending = { .fault = REQUEST_FAULT_VERSION };
+        struct replied replied = { .fault = REQUEST_FAULT_VERSION };
 
         snprintf(topic, sizeof(topic), "topic-%d", i);
         snprintf(correlation, sizeof(correlation), "%d", i);
         snprintf(value, sizeof(value), "2.%d", i);
-        pending.response_topic = slice_from_string(topic);
-        pending.correlation_data = slice_from_string(correlation);
-        pending.fault_value = slice_from_string(value);
-        add(pending);
+        replied.response_topic = slice_from_string(topic);
+        replied.correlation_data = slice_from_string(correlation);
+        replied.fault_value = slice_from_string(value);
+        add(replied);
         memset(topic, 'x', sizeof(topic));
         memset(correlation, 'x', sizeof(correlation));
         memset(value, 'x', sizeof(value));
@@ -73,8 +87,8 @@ Test(batch, keeps_the_texts_of_each_reply_in_order) {
 Test(batch, distinguishes_absent_from_empty_correlation_data) {
         const struct pending_reply *next;
 
-        add((struct pending_reply){ .response_topic = S("t"), .fault = REQUEST_FAULT_CORRELATION });
-        add((struct pending_reply){ .response_topic = S("t"), .correlation_data = S("") });
+        add((struct replied){ .response_topic = S("t"), .fault = REQUEST_FAULT_CORRELATION });
+        add((struct replied){ .response_topic = S("t"), .correlation_data = S("") });
         next = batch_next_reply(&batch);
         cr_expect_null(next->correlation_data.data);
         cr_expect_eq(next->fault, REQUEST_FAULT_CORRELATION);
@@ -88,9 +102,9 @@ Test(batch, distinguishes_absent_from_empty_correlation_data) {
 Test(batch, costs_the_texts_of_its_replies) {
         static const char long_text[1000];
         const struct slice text = { (const uint8_t *)long_text, sizeof(long_text) };
-        const struct pending_reply rows[] = { { .response_topic = text },
-                                              { .response_topic = S("t"), .correlation_data = text },
-                                              { .response_topic = S("t"), .fault_value = text } };
+        const struct replied rows[] = { { .response_topic = text },
+                                        { .response_topic = S("t"), .correlation_data = text },
+                                        { .response_topic = S("t"), .fault_value = text } };
 
         for (size_t i = 0; i < N_ROWS(rows); i++) {
                 size_t before = batch.n_bytes;
@@ -107,12 +121,12 @@ Test(batch, costs_the_texts_of_its_replies) {
 Test(batch, keeps_faults_when_it_fails) {
         const struct pending_reply *next;
 
-        add((struct pending_reply){ .response_topic = S("t"), .number = 1 })->reply.result.outcome =
+        add((struct replied){ .response_topic = S("t"), .number = 1 })->reply.result.outcome =
                 OUTCOME_DELETED;
-        add((struct pending_reply){ .response_topic = S("t"),
-                                    .number = 2,
-                                    .fault = REQUEST_FAULT_VERSION,
-                                    .fault_value = S("2.0") });
+        add((struct replied){ .response_topic = S("t"),
+                              .number = 2,
+                              .fault = REQUEST_FAULT_VERSION,
+                              .fault_value = S("2.0") });
         batch_fail(&batch, OUTCOME_QUOTA_EXCEEDED);
         next = batch_next_reply(&batch);
         cr_expect_eq(next->reply.result.outcome, OUTCOME_QUOTA_EXCEEDED);
@@ -125,10 +139,10 @@ Test(batch, keeps_faults_when_it_fails) {
 }
 
 Test(batch, is_empty_after_a_reset) {
-        add((struct pending_reply){ .response_topic = S("t"), .number = 7 });
-        batch_add_message(&batch, 10);
+        add((struct replied){ .response_topic = S("t"), .number = 7 });
+        batch_add_item(&batch, 10, 7);
         batch_add_cost(&batch);
-        batch.last_number = 7;
+        cr_expect_eq(batch.last_number, 7);
         batch.execution_ns = 5;
         cr_expect_not(batch_is_empty(&batch));
         batch_reset(&batch);
@@ -154,12 +168,8 @@ static const struct {
 };
 
 Test(batch, reduces_the_expiry_of_a_reply_by_the_time_it_waited) {
-        for (size_t i = 0; i < N_ROWS(expiries); i++) {
-                const struct invocation invocation = { .has_expiry = expiries[i].has_expiry,
-                                                       .request.expiry_s = expiries[i].expiry_s };
-                struct pending_reply pending = pending_reply_to(&invocation, 7 * NS_PER_S);
-
-                cr_expect_eq(pending_reply_expiry_s(&pending, 7 * NS_PER_S + expiries[i].waited_ns),
-                             expiries[i].rest_s, ROW(expiries, i));
-        }
+        for (size_t i = 0; i < N_ROWS(expiries); i++)
+                cr_expect_eq(
+                        expiry_rest_s(expiries[i].has_expiry, expiries[i].expiry_s, expiries[i].waited_ns),
+                        expiries[i].rest_s, ROW(expiries, i));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The model of the plugin with the store's half: pipeline/frames_in.h and pipeline/frames_out.h. */
+/* The model of the plugin with the store's half: pipeline/queue.h and pipeline/frames_out.h. */
 
 #include "support/model_plugin.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "pipeline/frames_in.h"
 #include "pipeline/frames_out.h"
+#include "pipeline/queue.h"
 #include "protocol/companion_box.h"
 #include "protocol/handshake.h"
 
@@ -21,7 +21,8 @@
 static struct model_plugin plugin;
 static int64_t now_ns;
 
-static struct frames_in frames_in;
+static const struct decoder decoder;
+static struct queue queue;
 static struct frames_out frames_out;
 static struct counters counters;
 static struct publisher publisher;
@@ -30,10 +31,10 @@ static const char *instance_id;
 static uint64_t run, n_hellos;
 static uint8_t hello_key[COMPANION_KEY_SIZE];
 
-static bool loses_frames;            /* of the plugin */
-static enum frames_in_result result; /* of the last frame of the plugin */
-static size_t n_frames;              /* of the plugin since the last expect_frames() */
-static struct buf said;              /* what the plugin has published to clients, and WELCOME */
+static bool loses_frames;              /* of the plugin */
+static enum queue_frame_result result; /* of the last frame of the plugin */
+static size_t n_frames;                /* of the plugin since the last expect_frames() */
+static struct buf said;                /* what the plugin has published to clients, and WELCOME */
 
 static void say_welcome(const struct message *message) {
         uint8_t *text = malloc(message->payload.length);
@@ -64,9 +65,9 @@ static void deliver_to_store(const struct message *message) {
         n_frames++;
         if (loses_frames)
                 return;
-        r = frames_in_receive(&frames_in, message->payload, now_ns);
+        r = queue_add_frame(&queue, message->payload, now_ns);
         cr_assert_geq(r, 0);
-        result = (enum frames_in_result)r;
+        result = (enum queue_frame_result)r;
 }
 
 static void say_message(const char *kind, const struct message *message) {
@@ -117,7 +118,7 @@ static void say_hello(void) {
         memcpy(hello.key, hello_key, sizeof(hello_key));
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
-        frames_in_start(&frames_in, hello_key);
+        queue_expect_frames(&queue, hello_key);
         frames_out_start(&frames_out);
         publish(NULL, &message, &id);
         buf_deinit(&payload);
@@ -131,7 +132,7 @@ static void setup(void) {
         now_ns = 1000;
         publisher = (struct publisher){ .transport = &transport, .counters = &counters };
         frames_out = (struct frames_out){ .publisher = &publisher };
-        frames_in = (struct frames_in){ 0 };
+        queue = (struct queue){ .decoder = &decoder };
         instance_id = "instance-1";
         run = 1;
         n_hellos = 0;
@@ -143,7 +144,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-        frames_in_deinit(&frames_in);
+        queue_deinit(&queue);
         frames_out_deinit(&frames_out);
         model_plugin_deinit(&plugin);
         buf_deinit(&said);
@@ -159,7 +160,7 @@ static void expect_said(const char *expected) {
         buf_reset(&said);
 }
 
-static void expect_frames(size_t n, enum frames_in_result expected) {
+static void expect_frames(size_t n, enum queue_frame_result expected) {
         cr_expect_eq(n_frames, n, "%zu frames", n_frames);
         cr_expect_eq(result, expected);
         n_frames = 0;
@@ -189,20 +190,20 @@ static void disconnect(uint64_t connection) {
 
 /* The store has received this record; drop it. */
 static void expect_record(uint64_t number, uint64_t connection, const char *payload) {
-        const struct record_in *record = frames_in_first(&frames_in);
+        const struct queue_item *item = queue_first(&queue);
 
-        cr_assert_not_null(record, "record %lu", (unsigned long)number);
-        cr_expect_eq(record->number, number, "%lu instead of %lu", (unsigned long)record->number,
+        cr_assert_not_null(item, "record %lu", (unsigned long)number);
+        cr_expect_eq(item->number, number, "%lu instead of %lu", (unsigned long)item->number,
                      (unsigned long)number);
-        cr_expect_eq(record->record.connection, connection);
-        cr_expect_eq(record->record.kind, payload ? FRAME_REQUEST : FRAME_DISCONNECTED);
+        cr_assert_eq(item->kind, payload ? QUEUE_REQUEST : QUEUE_DISCONNECT);
+        cr_expect_eq(payload ? item->request.connection : item->disconnect.connection, connection);
         if (payload)
-                cr_expect(slice_equal_string(record->record.request.payload, payload));
-        frames_in_drop(&frames_in);
+                cr_expect(slice_equal_string(item->request.payload, payload));
+        queue_drop(&queue);
 }
 
 static void expect_no_record(void) {
-        cr_expect_null(frames_in_first(&frames_in));
+        cr_expect_null(queue_first(&queue));
 }
 
 static void add_reply(uint64_t number, const char *payload) {
@@ -226,8 +227,8 @@ static void end_up_to(uint64_t number) {
 }
 
 static void drop_records(void) {
-        while (frames_in_first(&frames_in))
-                frames_in_drop(&frames_in);
+        while (queue_first(&queue))
+                queue_drop(&queue);
 }
 
 /* Request 1 of connection 7 has ended, and the connection is tracked. */
@@ -258,22 +259,22 @@ static void notify(uint64_t sequence, uint32_t index, bool is_last, size_t n, co
 
 Test(model_plugin, a_record_is_sent_at_once_if_nothing_is_outstanding) {
         request("a", 7, "1");
-        expect_frames(1, FRAMES_IN_TAKEN);
-        cr_expect(slice_equal(frames_in_first(&frames_in)->record.client_id, S("a")));
-        cr_expect(slice_equal(frames_in_first(&frames_in)->record.request.username, S("user")));
+        expect_frames(1, QUEUE_FRAME_ADDED);
+        cr_expect(slice_equal(queue_first(&queue)->request.client_id, S("a")));
+        cr_expect(slice_equal(queue_first(&queue)->request.username, S("user")));
         expect_record(1, 7, "1");
         request("a", 7, "2");
         request("b", 8, "3");
-        expect_frames(0, FRAMES_IN_TAKEN);
+        expect_frames(0, QUEUE_FRAME_ADDED);
 
         add_reply(1, "done");
         end_up_to(1);
         expect_said("reply clients/x done\n");
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
         end_up_to(3);
-        expect_frames(0, FRAMES_IN_TAKEN);
+        expect_frames(0, QUEUE_FRAME_ADDED);
         cr_expect_eq(plugin.n_unreplied, 2);
 }
 
@@ -298,12 +299,12 @@ Test(model_plugin, outstanding_frames_and_their_records_are_limited) {
         for (int i = 0; i < 200; i++)
                 request("a", 7, "x");
         end_up_to(1);
-        expect_frames(3, FRAMES_IN_TAKEN);
+        expect_frames(3, QUEUE_FRAME_ADDED);
         cr_expect_eq(plugin.last_number, 1 + 2 * COMPANION_FRAME_RECORDS_MAX);
         end_up_to(2); /* a frame has ended when its last record has */
-        expect_frames(0, FRAMES_IN_TAKEN);
+        expect_frames(0, QUEUE_FRAME_ADDED);
         end_up_to(1 + COMPANION_FRAME_RECORDS_MAX);
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         cr_expect_eq(plugin.last_number, 1 + 3 * COMPANION_FRAME_RECORDS_MAX);
 }
 
@@ -315,10 +316,10 @@ Test(model_plugin, frame_is_limited_in_bytes_but_takes_one_large_request) {
         request_at("a", 7, (struct slice){ bytes, sizeof(bytes) / 2 }, 1);
         request_at("a", 7, (struct slice){ bytes, sizeof(bytes) }, 1);
         end_up_to(1);
-        expect_frames(3, FRAMES_IN_TAKEN);
+        expect_frames(3, QUEUE_FRAME_ADDED);
         cr_expect_eq(plugin.last_number, 3);
         end_up_to(2);
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         cr_expect_eq(plugin.last_number, 4);
 }
 
@@ -335,8 +336,8 @@ Test(model_plugin, frame_is_limited_in_work) {
 
 Test(model_plugin, request_at_another_qos_has_no_content) {
         request_at("a", 7, S("1"), 2);
-        cr_expect_eq(frames_in_first(&frames_in)->record.request.qos, 2);
-        cr_expect(slice_equal(frames_in_first(&frames_in)->record.request.response_topic, S("clients/x")));
+        cr_expect_eq(queue_first(&queue)->request.qos, 2);
+        cr_expect(slice_equal(queue_first(&queue)->request.response_topic, S("clients/x")));
         expect_record(1, 7, "");
 }
 
@@ -363,7 +364,7 @@ Test(model_plugin, request_beyond_its_share_is_refused) {
         request("b", 8, "other");
         cr_expect_eq(plugin.counters.n_too_many, 1);
         frames_out_ask(&frames_out);
-        cr_expect_eq(frames_in.counters.n_too_many, 1);
+        cr_expect_eq(queue.counters.n_too_many, 1);
 }
 
 Test(model_plugin, request_that_was_not_sent_in_time_is_refused) {
@@ -395,11 +396,11 @@ Test(model_plugin, no_frame_is_outstanding_after_hello) {
         drop_records();
         n_frames = 0;
         say_hello();
-        expect_frames(2, FRAMES_IN_TAKEN);
+        expect_frames(2, QUEUE_FRAME_ADDED);
         for (uint64_t number = 2; number <= 17; number++)
                 expect_record(number, 7, "x");
         end_up_to(17);
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
 }
 
 Test(model_plugin, kept_records_are_sent_again_before_new_ones) {
@@ -415,7 +416,7 @@ Test(model_plugin, kept_records_are_sent_again_before_new_ones) {
         request("a", 7, "6");
         n_frames = 0;
         say_hello();
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
         expect_record(4, 9, "4");
@@ -432,10 +433,10 @@ Test(model_plugin, lost_frame_is_noticed_by_the_next_one) {
         now_ns += COMPANION_FRAME_TIMEOUT_NS;
         model_plugin_tick(&plugin, now_ns);
         deliver();
-        expect_frames(2, FRAMES_IN_MISSING);
+        expect_frames(2, QUEUE_FRAME_MISSING);
         cr_expect_eq(model_plugin_deadline(&plugin), 1000 + plugin.wait_ns);
         say_hello();
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(1, 7, "1");
 }
 
@@ -445,7 +446,7 @@ Test(model_plugin, nothing_is_sent_or_accepted_without_hello) {
         add_reply(1, "done");
         end_up_to(1);
         frames_out_ask(&frames_out);
-        expect_frames(0, FRAMES_IN_TAKEN);
+        expect_frames(0, QUEUE_FRAME_ADDED);
         expect_said("");
         say_hello();
         expect_record(1, 7, "1");
@@ -455,7 +456,7 @@ Test(model_plugin, frame_without_records_is_answered) {
         request("a", 7, "1");
         n_frames = 0;
         frames_out_ask(&frames_out);
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(1, 7, "1");
         expect_no_record();
 }
@@ -486,7 +487,7 @@ Test(model_plugin, only_tracked_connections_without_requests_have_an_end) {
         end_up_to(2);
         n_frames = 0;
         disconnect(8);
-        expect_frames(0, FRAMES_IN_TAKEN);
+        expect_frames(0, QUEUE_FRAME_ADDED);
         drop_records();
         request("a", 7, "3");
         set_tracked(3, true);
@@ -528,20 +529,20 @@ Test(model_plugin, each_recipient_is_notified_once) {
         n_frames = 0;
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
         expect_said("notify (notify topic) v\n");
-        expect_frames(1, FRAMES_IN_TAKEN);
-        cr_expect_lt(frames_in.delivered, 3);
+        expect_frames(1, QUEUE_FRAME_ADDED);
+        cr_expect_lt(queue.delivered, 3);
         say_hello();
         buf_reset(&said);
         notify(2, 2, true, 1, (uint64_t[]){ 8 });
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
         notify(3, 2, true, 2, (uint64_t[]){ 7, 8 });
         expect_said("notify 7 (notify topic) v\nnotify (notify topic) v\n");
-        cr_expect_eq(frames_in.delivered, 3);
+        cr_expect_eq(queue.delivered, 3);
         notify(3, 0, true, 4, (uint64_t[]){ 8, 70, 7, 8 });
         disconnect(7);
         notify(4, 0, true, 1, (uint64_t[]){ 7 });
         expect_said("");
-        cr_expect_eq(frames_in.delivered, 4);
+        cr_expect_eq(queue.delivered, 4);
         say_hello();
         expect_said("welcome 42, delivered 4: 8 pending\n");
 }
@@ -560,7 +561,7 @@ Test(model_plugin, repeated_hello_is_ignored) {
         n_hellos--;
         say_hello();
         expect_said("");
-        expect_frames(1, FRAMES_IN_TAKEN);
+        expect_frames(1, QUEUE_FRAME_ADDED);
         say_hello();
         expect_said("welcome 42, delivered 0: 7 pending\n");
         expect_record(1, 7, "1");

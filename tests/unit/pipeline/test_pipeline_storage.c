@@ -129,6 +129,7 @@ Test(storage, on_a_full_disk_each_request_is_committed_alone) {
         send_words("DEL", "k", NULL);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+        broker_flush(&broker);
         broker_committed(&broker, -ENOSPC);
         cr_expect(is_disk_full());
         broker_committed(&broker, STORAGE_FULL);

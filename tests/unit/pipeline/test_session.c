@@ -22,7 +22,8 @@
 
 static struct counters counters;
 static struct publisher publisher;
-static struct frames_in frames_in;
+static const struct decoder decoder;
+static struct queue queue;
 static struct frames_out frames_out;
 static struct session session;
 static struct session_event event;
@@ -58,9 +59,10 @@ static void setup(void) {
         cr_assert_eq(companion_box_init(), 0);
         publisher = (struct publisher){ .transport = &transport, .counters = &counters };
         frames_out.publisher = &publisher;
+        queue.decoder = &decoder;
         now.mono_ns = NS_PER_S;
         session = (struct session){ .publisher = &publisher,
-                                    .frames_in = &frames_in,
+                                    .queue = &queue,
                                     .frames_out = &frames_out,
                                     .deadline_ns = INT64_MAX,
                                     .run = RUN,
@@ -70,7 +72,7 @@ static void setup(void) {
 
 static void teardown(void) {
         session_event_deinit(&event);
-        frames_in_deinit(&frames_in);
+        queue_deinit(&queue);
         frames_out_deinit(&frames_out);
 }
 
@@ -182,9 +184,9 @@ Test(session, drops_the_frames_of_the_former_hello_with_the_next_one) {
         cr_assert_eq(frames_out_reply(&frames_out, &(struct frame_reply){ .number = 1 }, &message), 0);
         frames_out_fail(&frames_out);
         session_restart(&session);
-        cr_expect_not_null(frames_in_first(&frames_in), "HELLO is sent later");
+        cr_expect_not_null(queue_first(&queue), "HELLO is sent later");
         cr_assert_not(session_identify(&session, now));
-        cr_expect_null(frames_in_first(&frames_in));
+        cr_expect_null(queue_first(&queue));
         cr_expect_not(frames_out.has_failed);
         cr_expect_eq(frames_out.frame.length, 0);
 
@@ -340,13 +342,13 @@ Test(session, repeats_hello_without_welcome) {
 Test(session, takes_frames_after_welcome_only) {
         say_hello();
         cr_expect_eq(receive_frame(1, 1, 1), SESSION_EVENT_NONE);
-        cr_expect_null(frames_in_first(&frames_in));
+        cr_expect_null(queue_first(&queue));
         serve();
         cr_expect_eq(receive_frame(1, 1, 1), SESSION_EVENT_FRAME);
         cr_expect_eq(receive_frame(2, 2, 1), SESSION_EVENT_FRAME);
         cr_expect_eq(receive_frame(2, 2, 1), SESSION_EVENT_NONE, "the same one again");
         cr_expect_eq(receive(COMPANION_FRAME_TO_STORE, S("forged")), SESSION_EVENT_NONE);
-        cr_expect_eq(frames_in_first(&frames_in)->arrived_ns, now.mono_ns);
+        cr_expect_eq(queue_first(&queue)->arrived_ns, now.mono_ns);
 
         session_restart(&session);
         cr_expect_eq(receive_frame(3, 3, 1), SESSION_EVENT_NONE);

@@ -36,17 +36,20 @@ struct broker_variant {
         jmp_buf fatal;  /* where the test continues then */
 };
 
+/*
+ * The line of the batch to which a reply with this Correlation Data belongs. The second line is the
+ * only one without it.
+ */
+static size_t line_of(struct slice correlation_data) {
+        return correlation_data.data ? (size_t)correlation_data.data[0] - '0' : 1;
+}
+
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         bool before = memory_pause();
         struct broker_variant *side = userdata;
 
         if (slice_equal(message->topic, S("replies"))) {
-                /*
-                 * a reply without Correlation Data belongs to the second line of its batch, the
-                 * only one without it
-                 */
-                size_t i =
-                        message->correlation_data.data ? (size_t)message->correlation_data.data[0] - '0' : 1;
+                size_t i = line_of(message->correlation_data);
 
                 cr_assert(i < BATCH_MAX && !side->has_reply[i], "a second reply to one request");
                 side->has_reply[i] = true;
@@ -99,6 +102,7 @@ static void side_init(struct broker_variant *side, const struct script *script, 
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,
                                                .run_worker = stub_run_worker,
+                                               .clock_ns = stub_clock_ns,
                                                .userdata = side };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
@@ -174,17 +178,24 @@ static bool is_part(const struct buf *part, const struct buf *whole) {
         return true;
 }
 
+/* A line of the batch at the starved pipeline. */
+enum line_fate {
+        LINE_NOT_QUEUED, /* a tick, or memory was short on arrival */
+        LINE_QUEUED,
+        LINE_EXECUTED,
+};
+
 /* Compare both sides after the batch and the expiry notifications. */
 static void compare(const struct broker_variant *starved, const struct broker_variant *fed,
-                    const bool *is_executed, size_t n_lines, uint64_t n_dropped, bool is_tick,
+                    const enum line_fate *fates, size_t n_lines, uint64_t n_dropped, bool is_tick,
                     const char *where) {
         uint64_t n_without_reply = 0;
 
         for (size_t i = 0; i < n_lines; i++) {
-                if (!is_executed[i])
+                n_without_reply += fates[i] != LINE_NOT_QUEUED && !starved->has_reply[i];
+                if (fates[i] != LINE_EXECUTED)
                         continue;
                 cr_assert(fed->has_reply[i], "%s", where);
-                n_without_reply += !starved->has_reply[i];
                 if (starved->has_reply[i])
                         cr_assert(slice_equal(buf_slice(&starved->replies[i]), buf_slice(&fed->replies[i])),
                                   "%s, request %zu: %.*s", where, i, (int)starved->replies[i].length,
@@ -204,10 +215,30 @@ static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
         return side->has_reply[i] && slice_equal(buf_slice(&side->replies[i]), S("-ERR out of memory\r\n"));
 }
 
+/*
+ * Which lines were executed. Those of a commit in flight have replies in the batch. Otherwise nothing
+ * was changed, and a line without a reply may count as not executed.
+ */
+static void set_executed(const struct broker_variant *side, enum line_fate *fates, size_t n_lines) {
+        const struct batch *batch = &side->pipeline->cycle.batch;
+
+        for (size_t i = 0; i < n_lines && !side->worker.work; i++)
+                if (fates[i] == LINE_QUEUED && side->has_reply[i])
+                        fates[i] = LINE_EXECUTED;
+        for (size_t i = 0; i < batch->n_replies && side->worker.work; i++) {
+                struct slice correlation_data = batch->replies[i].correlation_data;
+
+                if (correlation_data.data) /* behind the Response Topic */
+                        correlation_data.data = batch->texts.data + batch->replies[i].text_offset +
+                                                batch->replies[i].response_topic.length + 1;
+                fates[line_of(correlation_data)] = LINE_EXECUTED;
+        }
+}
+
 /* Returns the number of lines up to the end of the batch. */
 static size_t run_batch(struct broker_variant *starved, struct broker_variant *fed,
                         const struct script *script, size_t first, struct now *now, const char *where) {
-        bool is_executed[BATCH_MAX] = { false };
+        enum line_fate fates[BATCH_MAX] = { LINE_NOT_QUEUED };
         uint64_t before_flush, dropped_before;
         uint64_t failed_before = pipeline_counters(starved->pipeline)->n_failed_commits;
         size_t n = 0;
@@ -224,7 +255,8 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 is_tick = !line->words;
                 if (!is_tick)
                         receive(starved, line, first + n, n, *now, true);
-                is_executed[n] = !is_tick && n_dropped(starved) == dropped_before;
+                if (!is_tick && n_dropped(starved) == dropped_before)
+                        fates[n] = LINE_QUEUED;
         } while (!script->lines[first + n++].ends_batch);
 
         before_flush = n_dropped(starved);
@@ -233,12 +265,16 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 pipeline_tick(starved->pipeline, *now);
         else
                 pipeline_wakeup_ended(starved->pipeline, *now);
+        memory_pause();
+        set_executed(starved, fates, n);
+        memory_resume(true);
         finish_work(starved, *now);
         memory_pause();
 
         for (size_t i = 0; i < n; i++) {
-                is_executed[i] = is_executed[i] && !is_out_of_memory(starved, i);
-                if (is_executed[i])
+                if (fates[i] == LINE_EXECUTED && is_out_of_memory(starved, i))
+                        fates[i] = LINE_QUEUED;
+                if (fates[i] == LINE_EXECUTED)
                         receive(fed, &script->lines[first + i], first + i, i, *now, false);
         }
         pipeline_wakeup_ended(fed->pipeline, *now);
@@ -252,7 +288,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
         finish_work(starved, *now);
         pipeline_tick(fed->pipeline, *now);
         finish_work(fed, *now);
-        compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
+        compare(starved, fed, fates, n, dropped_before, is_tick, where);
         return n;
 }
 

@@ -16,8 +16,10 @@
 #include "engine/registrations.h"
 #include "engine/scan.h"
 #include "pipeline/batch.h"
-#include "pipeline/inbox.h"
+#include "pipeline/queue.h"
+#include "protocol/companion_box.h"
 #include "protocol/message.h"
+#include "protocol/topics.h"
 #include "unit/support/memory.h"
 #include "unit/support/secrets.h"
 
@@ -179,55 +181,67 @@ Test(starved, scan_returns_a_whole_page_or_fails) {
         keyspace_deinit(&keyspace);
 }
 
-Test(starved, inbox_keeps_its_messages) {
-        struct message message = { .topic = S("t"), .payload = S("payload") };
-        struct inbox inbox = { 0 };
-        int64_t arrived_ns;
+static const struct decoder decoder;
 
-        cr_assert_eq(inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX), 0);
-        for (uint64_t n = 1;; n++) {
-                size_t before = inbox.queues.n_bytes;
-                int r;
+/* Add a request of this client. */
+static int add_to_queue(struct queue *queue, struct slice client, int64_t arrived_ns) {
+        const struct message message = { .topic = S(TOPIC_INVOKE),
+                                         .payload = S("payload"),
+                                         .user_properties = { { S("__srcId"), client } },
+                                         .n_user_properties = 1 };
+        struct queue_item item;
 
-                memory_starve(n, 1);
-                r = inbox_add(&inbox, S("other"), &message, 2, SIZE_MAX);
-                if (memory_stop_failing() == 0)
-                        break;
-                cr_assert_eq(r, -ENOMEM);
-                cr_expect_eq(inbox.queues.n_bytes, before);
-        }
-        inbox_first(&inbox, &arrived_ns);
-        cr_expect_eq(arrived_ns, 1);
-        inbox_drop(&inbox);
-        inbox_first(&inbox, &arrived_ns);
-        cr_expect_eq(arrived_ns, 2);
-        inbox_deinit(&inbox);
+        cr_assert(queue_read_message(queue, &message, arrived_ns, &item));
+        return queue_add(queue, &item, SIZE_MAX);
 }
 
-Test(starved, failed_addition_leaves_the_inbox_empty) {
-        struct message message = { .topic = S("t"), .payload = S("payload") };
-        struct inbox inbox = { 0 };
+static void expect_arrival(struct queue *queue, int64_t arrived_ns) {
+        cr_assert_not_null(queue_first(queue));
+        cr_expect_eq(queue_first(queue)->arrived_ns, arrived_ns);
+        queue_drop(queue);
+}
+
+Test(starved, queue_keeps_its_messages) {
+        struct queue queue = { .decoder = &decoder };
+
+        cr_assert_eq(add_to_queue(&queue, S("client"), 1), 0);
+        for (uint64_t n = 1;; n++) {
+                size_t before = queue_n_bytes(&queue);
+                int r;
+
+                memory_starve(n, 1);
+                r = add_to_queue(&queue, S("other"), 2);
+                if (memory_stop_failing() == 0)
+                        break;
+                cr_assert_eq(r, -ENOMEM);
+                cr_expect_eq(queue_n_bytes(&queue), before);
+        }
+        expect_arrival(&queue, 1);
+        expect_arrival(&queue, 2);
+        queue_deinit(&queue);
+}
+
+Test(starved, failed_addition_leaves_the_queue_empty) {
+        struct queue queue = { .decoder = &decoder };
 
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, 1);
-                r = inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX);
+                r = add_to_queue(&queue, S("client"), 1);
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
-                cr_expect(inbox_is_empty(&inbox));
-                cr_expect_eq(inbox.queues.n_bytes, 0);
+                cr_expect_null(queue_first(&queue));
+                cr_expect_eq(queue_n_bytes(&queue), 0);
         }
-        inbox_deinit(&inbox);
+        queue_deinit(&queue);
 }
 
 /* Allocations fail while the table of queues grows. */
-Test(starved, inbox_of_many_clients_keeps_its_messages) {
-        struct message message = { .topic = S("t"), .payload = S("payload") };
-        struct inbox inbox = { 0 };
+Test(starved, queue_of_many_clients_keeps_its_messages) {
+        struct queue queue = { .decoder = &decoder };
         char name[16];
-        size_t n_added = 0;
 
         for (int i = 0; i < 1000; i++) {
                 snprintf(name, sizeof(name), "client-%d", i);
@@ -235,21 +249,52 @@ Test(starved, inbox_of_many_clients_keeps_its_messages) {
                         int r;
 
                         memory_starve(n, 1);
-                        r = inbox_add(&inbox, slice_from_string(name), &message, i, SIZE_MAX);
+                        r = add_to_queue(&queue, slice_from_string(name), i);
                         if (memory_stop_failing() == 0)
                                 break;
                         cr_assert_eq(r, -ENOMEM);
                 }
-                n_added++;
         }
-        for (size_t i = 0; i < n_added; i++) {
-                int64_t arrived_ns;
+        for (int i = 0; i < 1000; i++)
+                expect_arrival(&queue, i);
+        cr_expect_null(queue_first(&queue));
+        queue_deinit(&queue);
+}
 
-                inbox_first(&inbox, &arrived_ns);
-                cr_expect_eq(arrived_ns, (int64_t)i);
-                inbox_drop(&inbox);
+/* A frame that memory was short for counts as missing: it is taken when it arrives again. */
+Test(starved, queue_takes_a_whole_frame_or_none) {
+        const struct frame_to_store header = { .number = 1, .first = 1 };
+        const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 7 };
+        uint8_t hello_key[COMPANION_KEY_SIZE] = { 1 }, key[COMPANION_KEY_SIZE], box[256];
+        struct queue queue = { .decoder = &decoder };
+        struct buf text = { 0 };
+        uint64_t n_failed = 0;
+
+        cr_assert_eq(companion_box_init(), 0);
+        frame_to_store_append(&text, &header);
+        for (int i = 0; i < 3; i++)
+                frame_to_store_append_record(&text, &record);
+        cr_assert_leq(text.length + COMPANION_BOX_EXTRA, sizeof(box));
+        companion_frame_key(hello_key, key);
+        companion_box_seal(buf_slice(&text), key, box);
+        queue_expect_frames(&queue, hello_key);
+        for (uint64_t n = 1;; n++) {
+                int r;
+
+                memory_starve(n, 1);
+                r = queue_add_frame(&queue, (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, 1);
+                if (memory_stop_failing() == 0)
+                        break;
+                n_failed++;
+                cr_assert_eq(r, -ENOMEM);
+                cr_expect_null(queue_first(&queue));
         }
-        cr_expect(inbox_is_empty(&inbox));
+        cr_expect_eq(n_failed, 2);
+        for (int i = 0; i < 3; i++)
+                expect_arrival(&queue, 1);
+        cr_expect_null(queue_first(&queue));
+        queue_deinit(&queue);
+        buf_deinit(&text);
 }
 
 /* Each reply is tried with each of its allocations failing. */
@@ -257,7 +302,6 @@ Test(starved, batch_adds_a_whole_reply_or_none) {
         const struct invocation invocation = {
                 .request = { .response_topic = S("clients/c/replies"), .correlation_data = S("12345678") },
         };
-        const struct pending_reply address = pending_reply_to(&invocation, 0);
         const struct pending_reply *reply;
         struct batch batch = { 0 };
         uint64_t n_failed = 0;
@@ -268,7 +312,7 @@ Test(starved, batch_adds_a_whole_reply_or_none) {
                         const struct pending_reply *added;
 
                         memory_starve(n, 1);
-                        added = batch_add_reply(&batch, &address);
+                        added = batch_add_reply(&batch, &invocation, 0);
                         if (memory_stop_failing() == 0) {
                                 cr_assert_not_null(added);
                                 break;

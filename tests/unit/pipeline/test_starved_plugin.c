@@ -187,6 +187,7 @@ static void side_init(struct side *side, const struct script *script, struct now
         config.transport = (struct transport){ .publish = publish,
                                                .has_room = stub_has_room,
                                                .run_worker = stub_run_worker,
+                                               .clock_ns = stub_clock_ns,
                                                .userdata = side };
         config.callbacks =
                 (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };

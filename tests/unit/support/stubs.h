@@ -10,6 +10,12 @@ static inline bool stub_has_room(void *userdata) {
         return true;
 }
 
+/* The work takes no time. */
+static inline int64_t stub_clock_ns(void *userdata) {
+        (void)userdata;
+        return 0;
+}
+
 /*
  * The work in flight. Must be the first member of the userdata of a transport with
  * stub_run_worker().

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "codec/invocation.h"
+#include "fair_queue/fair_queue.h"
+#include "protocol/frame.h"
+
+/*
+ * What waits to be served. A message of a broker without the plugin and a record in a frame of the
+ * plugin become the same item when they arrive: serving does not ask where an item came from.
+ *
+ *     message ── queue_read_message() ──► item on the stack ── queue_add() ──► waits by client
+ *     frame ──── queue_add_frame() ──► its records as items ──────────────► wait in their order
+ *                                                          queue_first(), queue_drop() ◄── serving
+ *
+ * Messages wait by client (fair_queue/fair_queue.h defines the order and the limits). The plugin has
+ * already taken its clients in turn: its records are served in the order of their numbers, and it
+ * limits how many of them wait (COMPANION_FRAMES_MAX frames have records without an end). Messages
+ * are served before records: with the plugin, only messages of test control are served.
+ *
+ * Frames are decrypted here, and a missing one is noticed (COMPANION_FRAME_TO_STORE in
+ * common/protocol/companion.h).
+ *
+ * No I/O, no clock; the order depends only on the calls. Not thread-safe.
+ */
+
+enum queue_kind {
+        QUEUE_REQUEST,
+        QUEUE_DISCONNECT, /* a client has disconnected */
+        QUEUE_CONTROL,    /* a message of test control */
+};
+
+/* The end of one connection; or, with connection 0, of all connections of the client. */
+struct queued_disconnect {
+        struct slice client_id;
+        uint64_t connection;
+        bool is_slow_watcher; /* the plugin has disconnected the client */
+};
+
+struct queue_item {
+        struct fair_item waiting; /* of a message. First: a pointer to it is a pointer to the item */
+        enum queue_kind kind;
+        int64_t arrived_ns;            /* monotonic */
+        size_t n_bytes;                /* of the message or the record */
+        uint64_t number;               /* of a record: see companion.h; 0: a message */
+        const struct message *message; /* NULL: a record. The slices below borrow from it */
+        union {
+                struct raw_request request;
+                struct queued_disconnect disconnect;
+        };
+};
+
+struct queue_frame;
+
+struct queue {
+        const struct decoder *decoder; /* borrowed */
+        const char *presence_topic;    /* borrowed: of struct pipeline_config */
+        bool takes_control;            /* messages of test control are served */
+
+        struct fair_queues messages;
+
+        uint8_t frame_key[COMPANION_KEY_SIZE]; /* of the frames after the last HELLO */
+        uint64_t n_frames;                     /* since the last HELLO: the number of the last one */
+        uint64_t next_number; /* of the record after the last one that arrived; 0: none arrived */
+        struct queue_frame *oldest, *last; /* the frames with waiting records; owned */
+        size_t n_frame_bytes;              /* of these frames */
+        /* Of the last frame. */
+        uint64_t delivered;
+        struct frame_counters counters;
+};
+
+/* Free all items. */
+void queue_deinit(struct queue *queue);
+
+/* The bytes of the messages, with their overhead, and of the frames that wait. */
+size_t queue_n_bytes(const struct queue *queue);
+
+/* 1. Messages */
+
+/*
+ * Make an item of a message. It borrows from the message, and does not wait. Returns false for a
+ * message that the store does not serve: *ret_item is not set.
+ */
+bool queue_read_message(const struct queue *queue, const struct message *message, int64_t arrived_ns,
+                        struct queue_item *ret_item);
+
+/*
+ * Append a copy of the item of a message, and of its message, to the queue of its client. All items
+ * share one queue if test control is served: it takes effect in the order of arrival. Returns 0,
+ * -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an error the
+ * queue is unchanged.
+ */
+int queue_add(struct queue *queue, const struct queue_item *item, size_t n_bytes_max);
+
+/* 2. Frames */
+
+/* Drop the records that wait: the plugin sends them again. `delivered` and the counters stay. */
+void queue_drop_frames(struct queue *queue);
+
+/* HELLO is sent with this key: queue_drop_frames(), and expect frame 1. */
+void queue_expect_frames(struct queue *queue, const uint8_t hello_key[COMPANION_KEY_SIZE]);
+
+/*
+ * A frame is ignored if it was received before, or was not made with the key: then it belongs to an
+ * earlier HELLO, or a client has forged it.
+ */
+enum queue_frame_result {
+        QUEUE_FRAME_ADDED = 0,
+        QUEUE_FRAME_IGNORED,
+        QUEUE_FRAME_MISSING,   /* an earlier frame is missing: send HELLO */
+        QUEUE_FRAME_MALFORMED, /* a defect of the plugin; it counts as missing: send HELLO */
+};
+
+/*
+ * Append the records of a frame. box: the payload of the message; borrowed for the call. Returns a
+ * queue_frame_result, or -ENOMEM: this frame then counts as missing.
+ */
+int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns);
+
+/* 3. Serving */
+
+/* Return the item that is served next, valid until queue_drop(); NULL if none waits. */
+const struct queue_item *queue_first(const struct queue *queue);
+
+/* Free the item that queue_first() returns. */
+void queue_drop(struct queue *queue);

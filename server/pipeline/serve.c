@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Serve the items of the queue: decode a request, let the engine execute it, and put its reply into
+ * the batch. An item is served only in an open batch.
+ */
+
+#include "pipeline/hooks.h"
+#include "pipeline/internal.h"
+
+/* Update the largest skew of a request's timestamp, ahead of the wall clock or behind it. */
+static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
+        uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
+        uint64_t skew_ms = timestamp_ms > wall_ms ? (uint64_t)timestamp_ms - (uint64_t)wall_ms
+                                                  : (uint64_t)wall_ms - (uint64_t)timestamp_ms;
+
+        if (skew_ms > *max)
+                *max = skew_ms;
+}
+
+/* 1. A request */
+
+/* Reply with the fault or the error that decoding has found. */
+static void refuse_request(struct pipeline *pipeline, const struct invocation *invocation,
+                           struct pending_reply *pending, struct now now) {
+        struct counters *counters = &pipeline->counters;
+        const struct request *request = &invocation->request;
+
+        counters->n_refused++;
+        if (invocation->result == INVOCATION_FAULTY) {
+                counters->n_faults[invocation->fault]++;
+                client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
+                return;
+        }
+        pending->reply.result.outcome = invocation->outcome;
+        counters->n_refusals[request->verb][invocation->outcome]++;
+        client_log_refusal(&pipeline->client_log, pipeline->state->engine, request, invocation->outcome,
+                           now);
+}
+
+static void execute_request(struct pipeline *pipeline, const struct request *request,
+                            struct pending_reply *pending, struct now now) {
+        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
+
+        engine_step(pipeline->state->engine, &event, now, &pipeline->cycle.batch.effects);
+        if (outcome_is_error(pending->reply.result.outcome))
+                client_log_refusal(&pipeline->client_log, pipeline->state->engine, request,
+                                   pending->reply.result.outcome, now);
+}
+
+/*
+ * Make room for the reply first: without memory for it nothing is executed. The plugin sends a
+ * request in a frame again, after the next HELLO.
+ */
+static void reply_to_request(struct pipeline *pipeline, const struct invocation *invocation,
+                             int64_t arrived_ns, uint64_t hook_number, struct now now) {
+        struct batch *batch = &pipeline->cycle.batch;
+        struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
+
+        if (!pending && invocation->request.id.number > 0) {
+                frames_out_fail(&pipeline->frames_out);
+                return;
+        }
+        if (!pending) {
+                publisher_count_out_of_memory(&pipeline->publisher);
+                return;
+        }
+        pending->hook_number = hook_number;
+        if (invocation->result == INVOCATION_REQUEST)
+                execute_request(pipeline, &invocation->request, pending, now);
+        else
+                refuse_request(pipeline, invocation, pending, now);
+        pending->n_preceding_changes = batch->effects.n_changes;
+}
+
+/* Returns false if the request was dropped: there is no topic for a reply. */
+static bool serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+        const struct hooks *hooks = pipeline->hooks;
+        struct invocation invocation;
+        uint64_t hook_number = 0;
+
+        invocation_decode(&pipeline->decoder, &item->request, &invocation);
+        invocation.request.id = (struct request_id){ pipeline->session.broker_run, item->number };
+        if (hooks)
+                hook_number = hooks->request(hooks->userdata, &invocation, now);
+        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
+            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
+                pipeline->counters.n_invalid_response_topics++;
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
+                                                  &invocation.request);
+                return false;
+        }
+        if (invocation.result == INVOCATION_REQUEST && invocation.request.has_timestamp)
+                count_skew(&pipeline->counters, invocation.request.timestamp.wall_ms, now.wall_ms);
+
+        if (expiry_rest_s(item->request.has_expiry, item->request.expiry_s,
+                          now.mono_ns - item->arrived_ns) == 0)
+                pipeline->counters.n_expired++;
+        else
+                reply_to_request(pipeline, &invocation, item->arrived_ns, hook_number, now);
+        return true;
+}
+
+/* 2. An item */
+
+static void serve_disconnect(struct pipeline *pipeline, const struct queued_disconnect *disconnect,
+                             struct now now) {
+        const struct event ended = { .type = disconnect->connection > 0 ? EVENT_CONNECTION_CLOSED
+                                                                        : EVENT_CLIENT_DISCONNECTED,
+                                     .client = disconnect->client_id,
+                                     .connection = disconnect->connection };
+
+        cycle_step(pipeline, &ended, now);
+        if (!disconnect->is_slow_watcher)
+                return;
+        pipeline->counters.n_slow_watchers++;
+        client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, disconnect->client_id);
+}
+
+/* Serve the item, and count its cost towards the limits of the batch and of the quantum. */
+static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+        struct histogram *latencies = pipeline->counters.latencies;
+        struct batch *batch = &pipeline->cycle.batch;
+        int64_t start_ns = pipeline->quantum.read_ns;
+        bool has_latency = false;
+
+        batch_add_item(batch, item->n_bytes, item->number);
+        switch (item->kind) {
+        case QUEUE_REQUEST:
+                has_latency = serve_request(pipeline, item, now);
+                break;
+        case QUEUE_DISCONNECT:
+                serve_disconnect(pipeline, &item->disconnect, now);
+                break;
+        case QUEUE_CONTROL:
+                pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
+                break;
+        }
+        batch_add_cost(batch);
+        pipeline->cycle.n_done++;
+        cycle_charge(pipeline); /* the end of this work is the start of the next: the clock is read once */
+        if (has_latency) {
+                histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
+                histogram_add(&latencies[STAGE_ENGINE], pipeline->quantum.read_ns - start_ns);
+        }
+}
+
+/* 3. Waiting items */
+
+/* If the broker does not keep up, replies would only need memory. */
+bool serve_can_begin(const struct pipeline *pipeline) {
+        return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
+               pipeline->cycle.state == CYCLE_OPEN && publisher_has_room(&pipeline->publisher) &&
+               !cycle_have_frames_failed(pipeline) && !cycle_batch_is_full(pipeline) &&
+               !delivery_is_full(&pipeline->delivery);
+}
+
+bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item) {
+        bool is_in_frame = item->number > 0;
+
+        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || is_in_frame ||
+            item->kind == QUEUE_CONTROL)
+                return true;
+        if (item->kind == QUEUE_REQUEST) {
+                pipeline->counters.n_drops[DROP_OUTSIDE_FRAME]++;
+                log_limited(&pipeline->outside_frame_limit, LOG_WARNING,
+                            "request dropped: it was not in a frame of the plugin; it waited while broker "
+                            "and store restarted, or the plugin is not loaded in each listener");
+        }
+        return false;
+}
+
+/*
+ * Test control is served only in an empty batch: it may change state that the requests of a batch
+ * have used.
+ */
+static bool can_serve(const struct pipeline *pipeline, const struct queue_item *item) {
+        return serve_can_begin(pipeline) &&
+               (item->kind != QUEUE_CONTROL || batch_is_empty(&pipeline->cycle.batch));
+}
+
+/* Serve the first item. Returns false if nothing more can be served now. */
+static bool serve_next(struct pipeline *pipeline, struct now now) {
+        const struct queue_item *item = queue_first(&pipeline->queue);
+        bool may_continue;
+
+        if (!item || !can_serve(pipeline, item))
+                return false;
+
+        may_continue = item->kind != QUEUE_CONTROL; /* it may have changed the test clock: `now` is old */
+        if (serve_accepts(pipeline, item))          /* else it arrived before the broker kind was known */
+                serve_item(pipeline, item, now);
+        queue_drop(&pipeline->queue);
+        return may_continue;
+}
+
+void serve_waiting(struct pipeline *pipeline, struct now now) {
+        while (!quantum_is_over(&pipeline->quantum) && serve_next(pipeline, now))
+                ;
+}
