@@ -6,7 +6,7 @@
 
 /*
  * One batch: the effects of the requests that are executed together, and their replies with the
- * reply addresses. publish_batch() publishes the batch after its commit. All zeros is an empty
+ * reply addresses. outbox_publish() publishes the batch after its commit. All zeros is an empty
  * batch.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is

@@ -10,11 +10,11 @@
 void pipeline_send(struct pipeline *pipeline, const struct message *message) {
         uint16_t id;
 
-        publisher_send(&pipeline->publisher, message, &id);
+        outbox_send(&pipeline->outbox, message, &id);
 }
 
 void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
-        frames_out_kick(&pipeline->frames_out, connection);
+        outbox_frames_kick(&pipeline->frames, connection);
 }
 
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
@@ -45,7 +45,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         if (invocation.result != INVOCATION_FAULTY)
                 return true;
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
-                publisher_count_out_of_memory(&pipeline->publisher);
+                drops_out_of_memory(&pipeline->drops);
         else
                 reply_to(pipeline, message, reply);
         return false;
@@ -53,7 +53,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
 
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason) {
         if (reason == DROP_OUT_OF_MEMORY)
-                publisher_count_out_of_memory(&pipeline->publisher);
+                drops_out_of_memory(&pipeline->drops);
         else
                 pipeline->counters.n_drops[reason]++;
 }
@@ -86,7 +86,7 @@ int pipeline_reset(struct pipeline *pipeline) {
         if (r < 0)
                 return r;
 
-        delivery_deinit(&pipeline->delivery);
+        outbox_messages_deinit(&pipeline->messages);
         engine_free(pipeline->state->engine);
         pipeline->state->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };

@@ -218,7 +218,7 @@ static int stage_notifications(struct pipeline *pipeline) {
                 return r;
 
         for (size_t i = 0; i < batch->effects.n_notifications; i++)
-                publisher_count_out_of_memory(&pipeline->publisher);
+                drops_out_of_memory(&pipeline->drops);
         return 0;
 }
 
@@ -282,7 +282,12 @@ static void apply_policy(struct pipeline *pipeline, struct now now) {
 
 /* The session is with this kind of broker from now on. */
 static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
-        delivery_serve(&pipeline->delivery, broker_kind);
+        if (broker_kind == BROKER_WITH_PLUGIN) {
+                outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
+        } else {
+                outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
+                outbox_messages_opened(&pipeline->messages);
+        }
         pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
 }
 
@@ -312,8 +317,8 @@ static void kick_stale(struct pipeline *pipeline, struct slice connections) {
         while (handshake_next_connection(&connections, &connection))
                 if (connection.is_idle &&
                     !engine_registration_of_connection(pipeline->state->engine, connection.number))
-                        frames_out_kick(&pipeline->frames_out, connection.number);
-        frames_out_flush(&pipeline->frames_out);
+                        outbox_frames_kick(&pipeline->frames, connection.number);
+        outbox_frames_flush(&pipeline->frames);
 }
 
 /* Append the numbers of the connections, in ascending order. */
@@ -332,29 +337,23 @@ void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcom
 
         append_sorted(&numbers, welcome->connections);
         if (buf_failed(&numbers)) {
-                publisher_count_out_of_memory(&pipeline->publisher);
+                drops_out_of_memory(&pipeline->drops);
                 session_restart_later(&pipeline->session, now);
                 return;
         }
 
         retained.connections = (const uint64_t *)numbers.data;
         retained.n_connections = numbers.length / sizeof(uint64_t);
-        delivery_skip_to(&pipeline->delivery, welcome->delivered);
+        outbox_skip_to(&pipeline->outbox, welcome->delivered);
         cycle_step(pipeline, &retained, now);
-        kick_stale(pipeline, welcome->connections);
         session_serve_plugin(&pipeline->session, welcome);
         serve(pipeline, BROKER_WITH_PLUGIN);
-}
-
-bool cycle_have_frames_failed(const struct pipeline *pipeline) {
-        return session_broker_kind(&pipeline->session) == BROKER_WITH_PLUGIN &&
-               pipeline->frames_out.has_failed;
+        kick_stale(pipeline, welcome->connections);
 }
 
 void cycle_restart_session(struct pipeline *pipeline) {
         queue_drop_frames(&pipeline->queue);
-        delivery_pause(&pipeline->delivery);
-        frames_out_stop(&pipeline->frames_out);
+        outbox_close(&pipeline->outbox);
         session_restart(&pipeline->session);
 }
 
@@ -366,16 +365,16 @@ static bool must_end_batch(const struct pipeline *pipeline) {
         const struct cycle *cycle = &pipeline->cycle;
 
         return cycle->batch.n_messages > 0 || !batch_is_empty(&cycle->batch) || cycle->must_commit ||
-               delivery_is_waiting(&pipeline->delivery);
+               outbox_is_waiting(&pipeline->outbox);
 }
 
 /* After a failure the plugin drops the frames that follow, until another HELLO. */
 static void notice_failed_frames(struct pipeline *pipeline, struct now now) {
-        if (!cycle_have_frames_failed(pipeline))
+        if (!pipeline->outbox.has_failed)
                 return;
 
         queue_drop_frames(&pipeline->queue);
-        delivery_pause(&pipeline->delivery);
+        outbox_close(&pipeline->outbox);
         session_restart_later(&pipeline->session, now);
 }
 
@@ -390,7 +389,7 @@ static bool finish_batch(struct pipeline *pipeline, struct now now) {
         if (cycle->state == CYCLE_OPEN && must_end_batch(pipeline))
                 end_batch(pipeline, now);
         if (cycle->state == CYCLE_PUBLISHING) {
-                if (publish_batch(pipeline, now))
+                if (outbox_publish(&pipeline->outbox, &cycle->batch, now))
                         cycle->state = CYCLE_OPEN;
                 cycle_charge(pipeline);
         }
@@ -433,7 +432,7 @@ void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
 /* Keys expire only while a broker is served: its kind determines how to notify the clients. */
 static bool can_tick(const struct pipeline *pipeline) {
         return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
-               pipeline->cycle.state == CYCLE_OPEN && !delivery_is_full(&pipeline->delivery);
+               pipeline->cycle.state == CYCLE_OPEN && !outbox_is_full(&pipeline->outbox);
 }
 
 /*
@@ -456,7 +455,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
         session_tick(&pipeline->session, now);
-        delivery_tick(&pipeline->delivery, now);
+        outbox_frames_tick(&pipeline->frames, now);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (can_tick(pipeline) && now.mono_ns >= pipeline->cycle.next_tick_ns)
@@ -479,7 +478,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
                 deadline_ns = pipeline->cycle.next_tick_ns;
         if (hooks)
                 deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
-        deadline_ns = earlier(deadline_ns, pipeline->delivery.deadline_ns);
+        deadline_ns = earlier(deadline_ns, pipeline->frames.deadline_ns);
         return earlier(deadline_ns, pipeline->session.deadline_ns);
 }
 
@@ -533,7 +532,7 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
         else
                 cycle->had_work_at_check = !pipeline_is_idle(pipeline) &&
                                            session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
-                                           publisher_has_room(&pipeline->publisher) &&
-                                           !delivery_is_full(&pipeline->delivery);
+                                           outbox_has_room(&pipeline->outbox) &&
+                                           !outbox_is_full(&pipeline->outbox);
         return !had_work || !cycle->had_work_at_check || cycle->n_done != n_done_before;
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * Shared by the files of this directory. The pipeline has three parts: the cycle of a batch, the
- * session with the broker (pipeline/session.h), and the delivery of notifications
- * (pipeline/delivery.h). The latter two do not know the pipeline.
- */
+/* Shared by the files of this directory. */
 
 #include "base/time_units.h"
 #include "codec/invocation.h"
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
-#include "pipeline/delivery.h"
-#include "pipeline/frames_out.h"
+#include "pipeline/outbox_frames.h"
+#include "pipeline/outbox_messages.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/publisher.h"
 #include "pipeline/quantum.h"
 #include "pipeline/queue.h"
 #include "pipeline/session.h"
@@ -73,20 +68,20 @@ struct pipeline {
 
         struct cycle cycle;
         struct session session;
-        struct delivery delivery;
-        struct publisher publisher;
         struct queue queue;
+        struct outbox outbox;
+        struct outbox_messages messages; /* backends of the outbox */
+        struct outbox_frames frames;
         struct quantum quantum;
-        struct frames_out frames_out; /* to the plugin */
 
         struct policy *policy;      /* owned; the engine borrows it */
         struct policy *next_policy; /* owned; if has_next_policy, applied in OPEN when a broker is served */
         bool has_next_policy;
 
         struct counters counters;
+        struct drops drops;
         struct client_log client_log;
-        /* Rate limits of log lines. */
-        struct log_limit waiting_limit, storage_limit, outside_frame_limit;
+        struct log_limit storage_limit; /* of log lines */
 };
 
 /* cycle.c */
@@ -100,9 +95,6 @@ void cycle_advance(struct pipeline *pipeline, struct now now);
 
 /* Serve a broker with the plugin, which has sent this WELCOME. In OPEN. */
 void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now);
-
-/* Return true if the plugin does not get the records of this batch: it must send its requests again. */
-bool cycle_have_frames_failed(const struct pipeline *pipeline);
 
 /*
  * Execute nothing until the plugin has replied to another HELLO, and sends its requests again. The
@@ -142,11 +134,3 @@ bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item);
 
 /* Serve the items that wait, by turns, until the quantum is over or the batch must end. */
 void serve_waiting(struct pipeline *pipeline, struct now now);
-
-/* publish.c */
-
-/*
- * Publish the batch until the transport has no room. Return true if the whole batch is published;
- * it is then empty. If not, call this function again when the transport has room.
- */
-bool publish_batch(struct pipeline *pipeline, struct now now);

@@ -26,22 +26,23 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .decoder = { .persistence_name = config->persistence_name,
                              .persistence_value = slice_from_string(config->persistence_value) },
                 .cycle.commit_error = config->is_disk_full ? -ENOSPC : 0,
-                .publisher = { .transport = &pipeline->transport, .counters = &pipeline->counters },
+                .drops.counters = &pipeline->counters,
                 .queue = { .decoder = &pipeline->decoder, .presence_topic = config->presence_topic },
                 .quantum = { .transport = &pipeline->transport, .limit_ns = QUANTUM_NS },
-                .frames_out = { .publisher = &pipeline->publisher },
-                .session = { .publisher = &pipeline->publisher,
+                .outbox = { .state = state,
+                            .transport = &pipeline->transport,
+                            .drops = &pipeline->drops,
+                            .encoder = &pipeline->encoder,
+                            .quantum = &pipeline->quantum },
+                .messages.outbox = &pipeline->outbox,
+                .frames = { .outbox = &pipeline->outbox, .deadline_ns = INT64_MAX },
+                .session = { .outbox = &pipeline->outbox,
                              .queue = &pipeline->queue,
-                             .frames_out = &pipeline->frames_out,
+                             .frames = &pipeline->frames,
                              .deadline_ns = INT64_MAX,
                              .requires_plugin = config->requires_plugin,
                              .run = config->run,
                              .instance_id = slice_from_string(state->header.instance_id) },
-                .delivery = { .state = state,
-                              .publisher = &pipeline->publisher,
-                              .frames_out = &pipeline->frames_out,
-                              .encoder = &pipeline->encoder,
-                              .deadline_ns = INT64_MAX },
         };
         memcpy(pipeline->session.secret, config->companion_secret, sizeof(config->companion_secret));
         pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
@@ -53,9 +54,9 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         if (!pipeline)
                 return NULL;
 
-        delivery_deinit(&pipeline->delivery);
+        outbox_messages_deinit(&pipeline->messages);
+        outbox_frames_deinit(&pipeline->frames);
         queue_deinit(&pipeline->queue);
-        frames_out_deinit(&pipeline->frames_out);
         batch_deinit(&pipeline->cycle.batch);
         state_free(pipeline->state);
         policy_free(pipeline->policy);
@@ -80,8 +81,7 @@ void pipeline_connected(struct pipeline *pipeline, bool session_present, struct 
 
 void pipeline_disconnected(struct pipeline *pipeline) {
         session_disconnected(&pipeline->session);
-        delivery_pause(&pipeline->delivery);
-        frames_out_stop(&pipeline->frames_out);
+        outbox_close(&pipeline->outbox);
 }
 
 /*
@@ -91,16 +91,14 @@ void pipeline_disconnected(struct pipeline *pipeline) {
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 
-        pipeline->publisher.n_acknowledged++;
-        notified.registration = delivery_acknowledged(&pipeline->delivery, id);
-        if (notified.registration && pipeline->session.state == SESSION_PLAIN &&
-            pipeline->cycle.state == CYCLE_OPEN)
+        notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
+        if (notified.registration && pipeline->cycle.state == CYCLE_OPEN)
                 cycle_step(pipeline, &notified, now);
         registration_unref(notified.registration);
 }
 
 void pipeline_count_out_of_memory(struct pipeline *pipeline) {
-        publisher_count_out_of_memory(&pipeline->publisher);
+        drops_out_of_memory(&pipeline->drops);
 }
 
 /* A message of the plugin. Returns false for another message. */
@@ -120,7 +118,7 @@ static bool receive_of_plugin(struct pipeline *pipeline, const struct message *m
                         cycle_restart_session(pipeline);
                 break;
         case SESSION_EVENT_FRAME:
-                delivery_delivered(&pipeline->delivery, pipeline->queue.delivered);
+                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.delivered);
                 break;
         case SESSION_EVENT_FRAME_MISSING:
                 cycle_restart_session(pipeline);
@@ -128,20 +126,6 @@ static bool receive_of_plugin(struct pipeline *pipeline, const struct message *m
         }
         session_event_deinit(&event);
         return true;
-}
-
-static void count_refused_by_queue(struct pipeline *pipeline, const struct queue_item *item, int error) {
-        if (error != -ENOBUFS) {
-                publisher_count_out_of_memory(&pipeline->publisher);
-                return;
-        }
-        pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
-        log_limited_fields(
-                &pipeline->waiting_limit, LOG_ERROR, "request dropped: too many requests wait",
-                (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", item->message->payload.length),
-                                      LOG_FIELD_NUMBER("waiting_bytes", pipeline_n_waiting_bytes(pipeline)),
-                                      LOG_FIELD_NUMBER("max_waiting_bytes", PIPELINE_WAITING_MAX),
-                                      { 0 } });
 }
 
 static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -153,8 +137,11 @@ static void receive_message(struct pipeline *pipeline, const struct message *mes
                 return;
 
         r = queue_add(&pipeline->queue, &item, PIPELINE_WAITING_MAX);
-        if (r < 0)
-                count_refused_by_queue(pipeline, &item, r);
+        if (r == -ENOBUFS)
+                drops_beyond_share(&pipeline->drops, message, queue_n_bytes(&pipeline->queue),
+                                   PIPELINE_WAITING_MAX);
+        else if (r < 0)
+                drops_out_of_memory(&pipeline->drops);
 }
 
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -169,7 +156,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
 
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
         pipeline->hooks = hooks;
-        pipeline->delivery.hooks = hooks;
+        pipeline->outbox.hooks = hooks;
         pipeline->queue.takes_control = hooks && hooks->control;
 }
 
@@ -182,7 +169,7 @@ void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits)
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        pipeline->frames_out.packet_bytes_max = n_bytes;
+        pipeline->frames.packet_bytes_max = n_bytes;
         engine_set_packet_limits(pipeline->state->engine,
                                  encoder_packet_limits(&pipeline->encoder, n_bytes));
 }

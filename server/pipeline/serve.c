@@ -48,21 +48,14 @@ static void execute_request(struct pipeline *pipeline, const struct request *req
                                    pending->reply.result.outcome, now);
 }
 
-/*
- * Make room for the reply first: without memory for it nothing is executed. The plugin sends a
- * request in a frame again, after the next HELLO.
- */
+/* Make room for the reply first: without memory for it nothing is executed. */
 static void reply_to_request(struct pipeline *pipeline, const struct invocation *invocation,
                              int64_t arrived_ns, uint64_t hook_number, struct now now) {
         struct batch *batch = &pipeline->cycle.batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
 
-        if (!pending && invocation->request.id.number > 0) {
-                frames_out_fail(&pipeline->frames_out);
-                return;
-        }
         if (!pending) {
-                publisher_count_out_of_memory(&pipeline->publisher);
+                outbox_lose_reply(&pipeline->outbox);
                 return;
         }
         pending->hook_number = hook_number;
@@ -149,10 +142,9 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
 
 /* If the broker does not keep up, replies would only need memory. */
 bool serve_can_begin(const struct pipeline *pipeline) {
-        return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
-               pipeline->cycle.state == CYCLE_OPEN && publisher_has_room(&pipeline->publisher) &&
-               !cycle_have_frames_failed(pipeline) && !cycle_batch_is_full(pipeline) &&
-               !delivery_is_full(&pipeline->delivery);
+        return pipeline->outbox.is_open && pipeline->cycle.state == CYCLE_OPEN &&
+               outbox_has_room(&pipeline->outbox) && !cycle_batch_is_full(pipeline) &&
+               !outbox_is_full(&pipeline->outbox);
 }
 
 bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item) {
@@ -161,12 +153,8 @@ bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item) {
         if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || is_in_frame ||
             item->kind == QUEUE_CONTROL)
                 return true;
-        if (item->kind == QUEUE_REQUEST) {
-                pipeline->counters.n_drops[DROP_OUTSIDE_FRAME]++;
-                log_limited(&pipeline->outside_frame_limit, LOG_WARNING,
-                            "request dropped: it was not in a frame of the plugin; it waited while broker "
-                            "and store restarted, or the plugin is not loaded in each listener");
-        }
+        if (item->kind == QUEUE_REQUEST)
+                drops_outside_frame(&pipeline->drops);
         return false;
 }
 

@@ -97,10 +97,10 @@ static void send_hello(struct session *session, struct now now) {
         companion_hello_key(session->secret, hello.number, hello.key);
         memcpy(session->hello_key, hello.key, sizeof(hello.key));
         queue_expect_frames(session->queue, hello.key);
-        frames_out_start(session->frames_out);
+        outbox_frames_start(session->frames);
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
-        if (!buf_failed(&payload) && publisher_send(session->publisher, &message, &id) == 0)
+        if (!buf_failed(&payload) && outbox_send(session->outbox, &message, &id) == 0)
                 enter(session, SESSION_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
         else
                 session_restart_later(session, now);
@@ -154,7 +154,7 @@ static void receive_welcome(struct session *session, const struct message *messa
                 return;
         event->text = malloc(box.length + 1);
         if (!event->text) {
-                publisher_count_out_of_memory(session->publisher); /* HELLO is repeated after the timeout */
+                drops_out_of_memory(session->outbox->drops); /* HELLO is repeated after the timeout */
                 return;
         }
         if (companion_box_open(box, session->hello_key, event->text, &length) < 0 ||
@@ -184,7 +184,7 @@ static void receive_frame(struct session *session, const struct message *message
         case QUEUE_FRAME_IGNORED:
                 return;
         case -ENOMEM:
-                publisher_count_out_of_memory(session->publisher);
+                drops_out_of_memory(session->outbox->drops);
                 break;
         default:
                 log_limited(&session->frame_limit, LOG_WARNING,

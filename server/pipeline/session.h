@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "pipeline/frames_out.h"
-#include "pipeline/publisher.h"
+#include "pipeline/outbox_frames.h"
 #include "pipeline/queue.h"
 #include "protocol/handshake.h"
 
@@ -36,9 +35,9 @@ enum session_state {
 };
 
 struct session {
-        struct publisher *publisher; /* borrowed, as are the following */
+        struct outbox *outbox; /* borrowed, as are the following */
         struct queue *queue;
-        struct frames_out *frames_out;
+        struct outbox_frames *frames;
         enum session_state state;
         int64_t deadline_ns;     /* of the present state; INT64_MAX: none */
         bool is_session_present; /* of the MQTT session, at the last CONNACK */

@@ -122,6 +122,6 @@ def test_a_frame_has_a_limited_number_of_copies(make_site, proxy_of):
 
     notifications = [record for frame in published_frames(proxy.recorded) for record in companion.read_frame_to_plugin(frame)
                      if isinstance(record, companion.Notification) and record.key == key.encode()]
-    # 4 MiB of copies: FRAMES_OUT_BROKER_BYTES_MAX in server/pipeline/frames_out.h
+    # 4 MiB of copies: OUTBOX_FRAMES_BROKER_BYTES_MAX in server/pipeline/outbox_frames.h
     assert [len(each.recipients) for each in notifications] == [68, 32]
     assert [(each.index, each.is_last) for each in notifications] == [(0, False), (68, True)]

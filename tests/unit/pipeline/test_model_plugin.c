@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The model of the plugin with the store's half: pipeline/queue.h and pipeline/frames_out.h. */
+/* The model of the plugin with the store's half: pipeline/queue.h and pipeline/outbox_frames.h. */
 
 #include "support/model_plugin.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "pipeline/frames_out.h"
+#include "pipeline/outbox_frames.h"
 #include "pipeline/queue.h"
 #include "protocol/companion_box.h"
 #include "protocol/handshake.h"
@@ -23,9 +23,11 @@ static int64_t now_ns;
 
 static const struct decoder decoder;
 static struct queue queue;
-static struct frames_out frames_out;
 static struct counters counters;
-static struct publisher publisher;
+static struct drops drops = { .counters = &counters };
+static struct state state; /* without pending notifications */
+static struct outbox outbox;
+static struct outbox_frames frames;
 
 static const char *instance_id;
 static uint64_t run, n_hellos;
@@ -105,6 +107,18 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
+/* Send a frame without records. */
+static void ask_plugin(void) {
+        struct message message = { .topic = S(COMPANION_FRAME_TO_PLUGIN) };
+        struct buf frame = { 0 };
+        uint16_t id;
+
+        frame_to_plugin_append(&frame);
+        message.payload = buf_slice(&frame);
+        publish(NULL, &message, &id);
+        buf_deinit(&frame);
+}
+
 /* Connect, and exchange HELLO and WELCOME. */
 static void say_hello(void) {
         struct handshake_hello hello = { .run = run,
@@ -119,7 +133,8 @@ static void say_hello(void) {
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
         queue_expect_frames(&queue, hello_key);
-        frames_out_start(&frames_out);
+        outbox_frames_start(&frames);
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
         publish(NULL, &message, &id);
         buf_deinit(&payload);
 }
@@ -130,8 +145,8 @@ static void setup(void) {
         cr_assert_eq(companion_box_init(), 0);
         model_plugin_init(&plugin, 42);
         now_ns = 1000;
-        publisher = (struct publisher){ .transport = &transport, .counters = &counters };
-        frames_out = (struct frames_out){ .publisher = &publisher };
+        outbox = (struct outbox){ .state = &state, .transport = &transport, .drops = &drops };
+        frames = (struct outbox_frames){ .outbox = &outbox };
         queue = (struct queue){ .decoder = &decoder };
         instance_id = "instance-1";
         run = 1;
@@ -145,7 +160,7 @@ static void setup(void) {
 
 static void teardown(void) {
         queue_deinit(&queue);
-        frames_out_deinit(&frames_out);
+        outbox_frames_deinit(&frames);
         model_plugin_deinit(&plugin);
         buf_deinit(&said);
 }
@@ -210,7 +225,7 @@ static void add_reply(uint64_t number, const char *payload) {
         const struct frame_reply reply = { .number = number };
         const struct message message = { .payload = slice_from_string(payload) };
 
-        cr_assert_eq(frames_out_reply(&frames_out, &reply, &message), 0);
+        cr_assert_eq(outbox_frames_reply(&frames, &reply, &message), 0);
 }
 
 /* The reply says whether the connection is tracked. */
@@ -218,12 +233,12 @@ static void set_tracked(uint64_t number, bool is_tracked) {
         const struct frame_reply reply = { .number = number,
                                            .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED };
 
-        cr_assert_eq(frames_out_reply(&frames_out, &reply, NULL), 0);
+        cr_assert_eq(outbox_frames_reply(&frames, &reply, NULL), 0);
 }
 
 static void end_up_to(uint64_t number) {
-        frames_out_end(&frames_out, number, 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_end(&frames, number, 0);
+        outbox_frames_flush(&frames);
 }
 
 static void drop_records(void) {
@@ -250,8 +265,8 @@ static void notify(uint64_t sequence, uint32_t index, bool is_last, size_t n, co
         for (size_t i = 0; i < n; i++)
                 frame_recipient_append(&numbers, recipients[i]);
         notification.recipients = buf_slice(&numbers);
-        cr_assert_eq(frames_out_notification(&frames_out, &notification, &message, 0), 0);
-        frames_out_flush(&frames_out);
+        cr_assert_eq(outbox_frames_notification(&frames, &notification, &message, 0), 0);
+        outbox_frames_flush(&frames);
         buf_deinit(&numbers);
 }
 
@@ -326,11 +341,11 @@ Test(model_plugin, frame_is_limited_in_bytes_but_takes_one_large_request) {
 Test(model_plugin, frame_is_limited_in_work) {
         for (int i = 0; i < 20; i++)
                 request("a", 7, "x");
-        frames_out_end(&frames_out, 1, COMPANION_FRAME_WORK_NS / 3);
-        frames_out_flush(&frames_out);
+        outbox_frames_end(&frames, 1, COMPANION_FRAME_WORK_NS / 3);
+        outbox_frames_flush(&frames);
         cr_expect_eq(plugin.last_number, 1 + 2 * 3);
-        frames_out_end(&frames_out, 4, 100 * COMPANION_FRAME_WORK_NS);
-        frames_out_flush(&frames_out);
+        outbox_frames_end(&frames, 4, 100 * COMPANION_FRAME_WORK_NS);
+        outbox_frames_flush(&frames);
         cr_expect_eq(plugin.last_number, 1 + 2 * 3 + 1);
 }
 
@@ -346,12 +361,12 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         add_reply(1, "first");
         add_reply(1, "second");
         add_reply(2, "unknown");
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         say_hello();
         add_reply(1, "repeated");
         end_up_to(1);
         add_reply(1, "ended");
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         expect_said("reply clients/x first\nwelcome 42, delivered 0:\n");
 }
 
@@ -363,7 +378,7 @@ Test(model_plugin, request_beyond_its_share_is_refused) {
         expect_said("reply clients/x -ERR too many requests are waiting\r\n\n");
         request("b", 8, "other");
         cr_expect_eq(plugin.counters.n_too_many, 1);
-        frames_out_ask(&frames_out);
+        ask_plugin();
         cr_expect_eq(queue.counters.n_too_many, 1);
 }
 
@@ -445,7 +460,7 @@ Test(model_plugin, nothing_is_sent_or_accepted_without_hello) {
         request("a", 7, "1");
         add_reply(1, "done");
         end_up_to(1);
-        frames_out_ask(&frames_out);
+        ask_plugin();
         expect_frames(0, QUEUE_FRAME_ADDED);
         expect_said("");
         say_hello();
@@ -455,7 +470,7 @@ Test(model_plugin, nothing_is_sent_or_accepted_without_hello) {
 Test(model_plugin, frame_without_records_is_answered) {
         request("a", 7, "1");
         n_frames = 0;
-        frames_out_ask(&frames_out);
+        ask_plugin();
         expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(1, 7, "1");
         expect_no_record();
@@ -549,9 +564,9 @@ Test(model_plugin, each_recipient_is_notified_once) {
 
 Test(model_plugin, kick_disconnects_an_open_connection) {
         track_7();
-        frames_out_kick(&frames_out, 8);
-        frames_out_kick(&frames_out, 7);
-        frames_out_flush(&frames_out);
+        outbox_frames_kick(&frames, 8);
+        outbox_frames_kick(&frames, 7);
+        outbox_frames_flush(&frames);
         expect_said("kick 7\n");
 }
 

@@ -50,7 +50,7 @@ static uint64_t n_pending(void) {
 }
 
 static void acknowledge_all(void) {
-        while (broker.pipeline->publisher.n_acknowledged < broker.pipeline->publisher.n_sent)
+        while (broker.pipeline->outbox.n_acknowledged < broker.pipeline->outbox.n_sent)
                 pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
 }
 
@@ -121,14 +121,14 @@ Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
 
 Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_limit) {
         broker.room = SIZE_MAX;
-        for (size_t i = 0; i < DELIVERY_PENDING_MAX; i++)
+        for (size_t i = 0; i < OUTBOX_PENDING_MAX; i++)
                 broker_notified_after_set(&broker);
-        cr_expect_eq(n_pending(), DELIVERY_PENDING_MAX);
+        cr_expect_eq(n_pending(), OUTBOX_PENDING_MAX);
         cr_expect_str_eq(broker_notified_after_set(&broker), "");
         broker_tick(&broker);
         cr_expect(pipeline_check_progress(broker.pipeline));
         cr_expect(pipeline_check_progress(broker.pipeline), "waiting for the broker is not a hang");
-        cr_expect_eq(n_pending(), DELIVERY_PENDING_MAX);
+        cr_expect_eq(n_pending(), OUTBOX_PENDING_MAX);
 
         acknowledge_all();
         broker_flush(&broker);
@@ -148,7 +148,7 @@ Test(notifications, on_a_plain_broker_are_not_published_again_after_a_break) {
 
 /* Otherwise they would never be removed: no PUBACK follows, and a full queue executes no request. */
 Test(notifications, that_are_acknowledged_before_the_broker_is_served_are_removed) {
-        for (size_t i = 0; i < DELIVERY_PENDING_MAX; i++)
+        for (size_t i = 0; i < OUTBOX_PENDING_MAX; i++)
                 broker_notified_after_set(&broker);
         cr_expect_str_eq(broker_notified_after_set(&broker), "");
 

@@ -761,7 +761,7 @@ Test(with_plugin, store_asks_for_a_frame_if_delivered_does_not_arrive) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
         broker_welcome(&broker);
         broker_flush(&broker);
-        cr_expect_eq(broker.pipeline->delivery.deadline_ns, INT64_MAX);
+        cr_expect_eq(broker.pipeline->frames.deadline_ns, INT64_MAX);
 }
 
 /* The store was restored from an older copy of its data. */
@@ -1048,7 +1048,7 @@ Test(with_plugin, next_broker_without_the_plugin_ends_all_registrations) {
 Test(with_plugin, plain_broker_after_a_restart_ends_the_registrations_of_connections) {
         send("KEYNOTIFY", "k", NULL);
         broker_disconnect(&broker);
-        broker.pipeline->delivery.broker_kind = BROKER_UNKNOWN; /* as after a restart */
+        broker.pipeline->outbox.backend = NULL; /* as after a restart */
         broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_registrations, 0);

@@ -21,10 +21,12 @@
 #define WELCOME_TIMEOUT (10 * NS_PER_S)
 
 static struct counters counters;
-static struct publisher publisher;
+static struct drops drops;
+static struct state state; /* without pending notifications */
+static struct outbox outbox;
 static const struct decoder decoder;
 static struct queue queue;
-static struct frames_out frames_out;
+static struct outbox_frames frames;
 static struct session session;
 static struct session_event event;
 static struct now now;
@@ -57,13 +59,14 @@ static const struct transport transport = { .publish = send_message };
 
 static void setup(void) {
         cr_assert_eq(companion_box_init(), 0);
-        publisher = (struct publisher){ .transport = &transport, .counters = &counters };
-        frames_out.publisher = &publisher;
+        drops.counters = &counters;
+        outbox = (struct outbox){ .state = &state, .transport = &transport, .drops = &drops };
+        frames.outbox = &outbox;
         queue.decoder = &decoder;
         now.mono_ns = NS_PER_S;
-        session = (struct session){ .publisher = &publisher,
+        session = (struct session){ .outbox = &outbox,
                                     .queue = &queue,
-                                    .frames_out = &frames_out,
+                                    .frames = &frames,
                                     .deadline_ns = INT64_MAX,
                                     .run = RUN,
                                     .secret = { 1, 2, 3 },
@@ -73,7 +76,7 @@ static void setup(void) {
 static void teardown(void) {
         session_event_deinit(&event);
         queue_deinit(&queue);
-        frames_out_deinit(&frames_out);
+        outbox_frames_deinit(&frames);
 }
 
 TestSuite(session, .init = setup, .fini = teardown);
@@ -181,14 +184,13 @@ Test(session, drops_the_frames_of_the_former_hello_with_the_next_one) {
 
         serve();
         cr_assert_eq(receive_frame(1, 1, 2), SESSION_EVENT_FRAME);
-        cr_assert_eq(frames_out_reply(&frames_out, &(struct frame_reply){ .number = 1 }, &message), 0);
-        frames_out_fail(&frames_out);
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        cr_assert_eq(outbox_frames_reply(&frames, &(struct frame_reply){ .number = 1 }, &message), 0);
         session_restart(&session);
         cr_expect_not_null(queue_first(&queue), "HELLO is sent later");
         cr_assert_not(session_identify(&session, now));
         cr_expect_null(queue_first(&queue));
-        cr_expect_not(frames_out.has_failed);
-        cr_expect_eq(frames_out.frame.length, 0);
+        cr_expect_eq(frames.frame.length, 0);
 
         cr_assert_eq(receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN }),
                      SESSION_EVENT_WELCOME);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The delivery of pending notifications, without a pipeline. */
+/* Pending notifications, without a pipeline. */
 
 #include <criterion/criterion.h>
 
 #include "engine/internal.h"
-#include "pipeline/delivery.h"
+#include "pipeline/outbox_frames.h"
+#include "pipeline/outbox_messages.h"
 #include "unit/support/watched_changes.h"
 
 #define S SLICE_LITERAL
@@ -16,9 +17,11 @@ static struct state state; /* only its pending notifications are used */
 static struct engine *engine;
 static struct counters counters;
 static struct encoder encoder;
-static struct publisher publisher;
-static struct frames_out frames_out;
-static struct delivery delivery;
+static struct drops drops;
+static struct quantum quantum;
+static struct outbox outbox;
+static struct outbox_messages messages;
+static struct outbox_frames frames;
 static uint16_t n_sent;  /* messages, and records of frames */
 static uint16_t n_asked; /* frames without records */
 
@@ -53,19 +56,20 @@ static void setup(void) {
         registrations_init(&table, HASH_KEY(1));
         encoder.node_id = S("StateStore");
         state.engine = engine;
-        publisher = (struct publisher){ .transport = &transport, .counters = &counters };
-        frames_out = (struct frames_out){ .publisher = &publisher };
-        delivery = (struct delivery){ .state = &state,
-                                      .publisher = &publisher,
-                                      .encoder = &encoder,
-                                      .frames_out = &frames_out,
-                                      .deadline_ns = INT64_MAX };
-        delivery_serve(&delivery, BROKER_WITH_PLUGIN);
+        drops.counters = &counters;
+        outbox = (struct outbox){ .state = &state,
+                                  .transport = &transport,
+                                  .drops = &drops,
+                                  .encoder = &encoder,
+                                  .quantum = &quantum };
+        messages.outbox = &outbox;
+        frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
 }
 
 static void teardown(void) {
-        delivery_deinit(&delivery);
-        frames_out_deinit(&frames_out);
+        outbox_messages_deinit(&messages);
+        outbox_frames_deinit(&frames);
         encoder_deinit(&encoder);
         notification_queue_deinit(&state.notifications);
         effects_deinit(&effects);
@@ -73,7 +77,7 @@ static void teardown(void) {
         engine_free(engine);
 }
 
-TestSuite(delivery, .init = setup, .fini = teardown);
+TestSuite(outbox, .init = setup, .fini = teardown);
 
 static void commit(void) {
         cr_assert_eq(state_stage(&state, &effects), 0);
@@ -89,102 +93,102 @@ static void commit_changes(size_t n) {
 
 /* Publish up to this sequence. */
 static void publish(uint64_t sequence) {
-        cr_expect(delivery_publish(&delivery, sequence, 0));
-        frames_out_flush(&frames_out);
+        cr_expect(outbox_publish_notifications(&outbox, sequence));
+        outbox_frames_flush(&frames);
 }
 
-Test(delivery, keeps_published_changes_until_they_are_delivered) {
+Test(outbox, keeps_published_changes_until_they_are_delivered) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(3);
         publish(2);
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 3);
-        delivery_delivered(&delivery, 1);
+        outbox_frames_acknowledged(&frames, 1);
         cr_expect_eq(state.notifications.n_pending, 2);
         cr_expect_eq(state.delivered, 1);
-        delivery_delivered(&delivery, 3);
+        outbox_frames_acknowledged(&frames, 3);
         cr_expect_eq(state.delivered, 1, "the third one is not published");
 
-        delivery_pause(&delivery);
-        cr_expect_not(delivery_is_waiting(&delivery));
-        delivery_serve(&delivery, BROKER_WITH_PLUGIN);
+        outbox_close(&outbox);
+        cr_expect_not(outbox_is_waiting(&outbox));
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
         publish(UINT64_MAX);
         cr_expect_eq(n_sent, 4, "the second one is published again");
-        cr_expect_not(delivery_is_waiting(&delivery));
-        delivery_delivered(&delivery, 3);
+        cr_expect_not(outbox_is_waiting(&outbox));
+        outbox_frames_acknowledged(&frames, 3);
         cr_expect_eq(state.notifications.n_pending, 0);
         cr_expect_eq(state.notifications.n_bytes, 0);
 }
 
-Test(delivery, does_not_publish_again_if_no_broker_has_the_plugin) {
-        delivery_serve(&delivery, BROKER_PLAIN);
-        delivery_serve(&delivery, BROKER_PLAIN);
+Test(outbox, does_not_publish_again_if_no_broker_has_the_plugin) {
+        outbox_open(&outbox, &outbox_messages_backend, &messages);
+        outbox_open(&outbox, &outbox_messages_backend, &messages);
         add_watcher(&table, S("c"), S("k"), 0);
         commit_changes(2);
         publish(UINT64_MAX);
         cr_expect_eq(n_sent, 2);
-        delivery_pause(&delivery);
-        delivery_serve(&delivery, BROKER_PLAIN);
+        outbox_close(&outbox);
+        outbox_open(&outbox, &outbox_messages_backend, &messages);
         publish(UINT64_MAX);
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 2);
 
-        publisher.n_acknowledged = 2;
-        registration_unref(delivery_acknowledged(&delivery, 2));
+        for (uint16_t id = 1; id <= 2; id++)
+                registration_unref(outbox_messages_acknowledged(&messages, id));
         cr_expect_eq(state.notifications.n_pending, 0);
 }
 
-Test(delivery, known_from_an_earlier_process_counts_and_sequences_continue_above_it) {
+Test(outbox, known_from_an_earlier_process_counts_and_sequences_continue_above_it) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(2);
-        delivery.n_recipients_published = 1;
-        delivery_skip_to(&delivery, 1);
-        cr_expect_eq(delivery.n_recipients_published, 0);
+        outbox.recipients_offset = 1; /* the first one was published to some of its recipients */
+        outbox_skip_to(&outbox, 1);
+        cr_expect_eq(outbox.recipients_offset, 0);
         publish(UINT64_MAX);
         cr_expect_eq(n_sent, 1);
-        delivery_skip_to(&delivery, 40);
-        cr_expect_not(delivery_is_waiting(&delivery));
+        outbox_skip_to(&outbox, 40);
+        cr_expect_not(outbox_is_waiting(&outbox));
         commit_changes(1);
-        cr_expect(delivery_is_waiting(&delivery));
+        cr_expect(outbox_is_waiting(&outbox));
         publish(UINT64_MAX);
-        cr_expect_eq(delivery.published_sequence, 41);
+        cr_expect_eq(outbox.published_sequence, 41);
 
-        delivery_skip_to(&delivery, 3); /* an old message */
+        outbox_skip_to(&outbox, 3); /* an old message */
         cr_expect_eq(state.delivered, 40);
-        cr_expect_eq(delivery.published_sequence, 41);
+        cr_expect_eq(outbox.published_sequence, 41);
 }
 
-Test(delivery, requests_delivered_again_after_the_deadline) {
+Test(outbox, requests_delivered_again_after_the_deadline) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(1);
         publish(1);
-        cr_expect_neq(delivery.deadline_ns, INT64_MAX);
-        delivery_tick(&delivery, (struct now){ .mono_ns = delivery.deadline_ns - 1 });
+        cr_expect_neq(frames.deadline_ns, INT64_MAX);
+        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns - 1 });
         cr_expect_eq(n_asked, 0);
-        delivery_tick(&delivery, (struct now){ .mono_ns = delivery.deadline_ns });
+        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns });
         cr_expect_eq(n_asked, 1);
         cr_expect_eq(n_sent, 1);
-        delivery_delivered(&delivery, 1);
-        cr_expect_eq(delivery.deadline_ns, INT64_MAX);
+        outbox_frames_acknowledged(&frames, 1);
+        cr_expect_eq(frames.deadline_ns, INT64_MAX);
 }
 
-Test(delivery, is_full_by_number_or_by_bytes) {
+Test(outbox, is_full_by_number_or_by_bytes) {
         static char value[1 << 20];
         struct slice large = { (const uint8_t *)value, sizeof(value) };
 
         add_watcher(&table, S("c"), S("k"), 7);
-        commit_changes(DELIVERY_PENDING_MAX - 1);
-        cr_expect_not(delivery_is_full(&delivery));
+        commit_changes(OUTBOX_PENDING_MAX - 1);
+        cr_expect_not(outbox_is_full(&outbox));
         commit_changes(1);
-        cr_expect(delivery_is_full(&delivery));
-        delivery_skip_to(&delivery, 1);
-        cr_expect_not(delivery_is_full(&delivery));
-        delivery_skip_to(&delivery, DELIVERY_PENDING_MAX);
+        cr_expect(outbox_is_full(&outbox));
+        outbox_skip_to(&outbox, 1);
+        cr_expect_not(outbox_is_full(&outbox));
+        outbox_skip_to(&outbox, OUTBOX_PENDING_MAX);
 
-        for (size_t i = 0; i < DELIVERY_PENDING_BYTES_MAX / sizeof(value); i++) {
-                cr_expect_not(delivery_is_full(&delivery));
+        for (size_t i = 0; i < OUTBOX_PENDING_BYTES_MAX / sizeof(value); i++) {
+                cr_expect_not(outbox_is_full(&outbox));
                 change_key(&effects, &table, S("k"), large);
                 commit();
         }
-        cr_expect(delivery_is_full(&delivery));
+        cr_expect(outbox_is_full(&outbox));
 }

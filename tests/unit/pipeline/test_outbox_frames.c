@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "pipeline/frames_out.h"
+#include "pipeline/outbox_frames.h"
 
 #define S SLICE_LITERAL
 
@@ -29,22 +29,29 @@ static int keep(void *userdata, const struct message *message, uint16_t *ret_id)
 
 static const struct transport transport = { .publish = keep };
 static struct counters counters;
-static struct publisher publisher;
-static struct frames_out frames_out;
+static struct drops drops;
+static struct quantum quantum;
+static struct state state; /* without pending notifications */
+static struct outbox outbox;
+static struct outbox_frames frames;
 
 static void setup(void) {
         publish_result = 0;
-        publisher = (struct publisher){ .transport = &transport, .counters = &counters };
-        frames_out = (struct frames_out){ .publisher = &publisher };
+        drops.counters = &counters;
+        outbox = (struct outbox){
+                .state = &state, .transport = &transport, .drops = &drops, .quantum = &quantum
+        };
+        frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
 }
 
 static void teardown(void) {
         while (n_published > 0)
                 free(published[--n_published]);
-        frames_out_deinit(&frames_out);
+        outbox_frames_deinit(&frames);
 }
 
-TestSuite(frames_out, .init = setup, .fini = teardown);
+TestSuite(outbox_frames, .init = setup, .fini = teardown);
 
 /* The records of a published frame. */
 static struct slice records_of(size_t i) {
@@ -72,7 +79,7 @@ static int reply(uint64_t number, size_t n_bytes) {
         int r;
 
         cr_assert_not_null(payload);
-        r = frames_out_reply(&frames_out, &(struct frame_reply){ .number = number }, &message);
+        r = outbox_frames_reply(&frames, &(struct frame_reply){ .number = number }, &message);
         free(payload);
         return r;
 }
@@ -86,12 +93,12 @@ static int notify(uint64_t sequence, size_t n_recipients, size_t broker_bytes) {
         for (size_t i = 1; i <= n_recipients; i++)
                 frame_recipient_append(&recipients, i);
         notification.recipients = buf_slice(&recipients);
-        r = frames_out_notification(&frames_out, &notification, &message, broker_bytes);
+        r = outbox_frames_notification(&frames, &notification, &message, broker_bytes);
         buf_deinit(&recipients);
         return r;
 }
 
-Test(frames_out, has_the_records_in_their_order) {
+Test(outbox_frames, has_the_records_in_their_order) {
         const struct message message = { .payload = S("+OK\r\n"),
                                          .user_properties = { { S("a"), S("b") }, { S("c"), S("") } },
                                          .n_user_properties = 2 };
@@ -100,15 +107,15 @@ Test(frames_out, has_the_records_in_their_order) {
         struct slice records;
 
         cr_expect_eq(notify(7, 2, 0), 0);
-        cr_expect_eq(frames_out_reply(&frames_out,
-                                      &(struct frame_reply){ .number = 3, .tracking = FRAME_TRACKED },
-                                      &message),
+        cr_expect_eq(outbox_frames_reply(&frames,
+                                         &(struct frame_reply){ .number = 3, .tracking = FRAME_TRACKED },
+                                         &message),
                      0);
-        frames_out_kick(&frames_out, 9);
-        frames_out_end(&frames_out, 3, 1000);
+        outbox_frames_kick(&frames, 9);
+        outbox_frames_end(&frames, 3, 1000);
         cr_expect_eq(n_published, 0);
-        frames_out_flush(&frames_out);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
+        outbox_frames_flush(&frames);
         cr_assert_eq(n_published, 1);
 
         records = records_of(0);
@@ -143,24 +150,24 @@ Test(frames_out, has_the_records_in_their_order) {
         cr_expect_eq(records.length, 0);
 }
 
-Test(frames_out, has_a_reply_without_a_message) {
+Test(outbox_frames, has_a_reply_without_a_message) {
         struct frame_to_plugin_record record;
         struct slice records;
 
-        frames_out_reply(&frames_out, &(struct frame_reply){ .number = 3, .tracking = FRAME_UNTRACKED },
-                         NULL);
-        frames_out_flush(&frames_out);
+        outbox_frames_reply(&frames, &(struct frame_reply){ .number = 3, .tracking = FRAME_UNTRACKED },
+                            NULL);
+        outbox_frames_flush(&frames);
         records = records_of(0);
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
         cr_expect(record.reply.tracking == FRAME_UNTRACKED && !record.reply.has_message);
 }
 
-Test(frames_out, does_not_count_on_an_acknowledgement) {
-        frames_out_kick(&frames_out, 1);
-        frames_out_flush(&frames_out);
+Test(outbox_frames, does_not_count_on_an_acknowledgement) {
+        outbox_frames_kick(&frames, 1);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 1);
-        cr_expect_eq(publisher.n_sent, 0, "QoS 0 has no PUBACK");
+        cr_expect_eq(outbox.n_sent, 0, "QoS 0 has no PUBACK");
 }
 
 /* Expect that each frame is within the limits, and that it has at least one record. */
@@ -174,9 +181,9 @@ static void expect_limits(uint64_t packet_bytes_max) {
                         if (record.kind == FRAME_NOTIFICATION)
                                 n_recipients += frame_n_recipients(&record.notification);
                 cr_expect_gt(n_records, 0);
-                cr_expect_leq(n_recipients, FRAMES_OUT_RECIPIENTS_MAX);
+                cr_expect_leq(n_recipients, OUTBOX_FRAMES_RECIPIENTS_MAX);
                 cr_expect_leq(message_packet_size(published[i]), packet_bytes_max);
-                cr_expect(n_records == 1 || published[i]->payload.length <= FRAMES_OUT_BYTES_MAX);
+                cr_expect(n_records == 1 || published[i]->payload.length <= OUTBOX_FRAMES_BYTES_MAX);
         }
 }
 
@@ -196,72 +203,73 @@ static void expect_replies(uint64_t n, size_t n_bytes) {
         cr_expect_eq(number, n);
 }
 
-Test(frames_out, has_several_frames_if_the_records_exceed_its_size) {
+Test(outbox_frames, has_several_frames_if_the_records_exceed_its_size) {
         for (uint64_t number = 1; number <= 10; number++)
                 cr_expect_eq(reply(number, 100000), 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 5);
         expect_limits(UINT64_MAX);
         expect_replies(10, 100000);
 }
 
-Test(frames_out, has_one_record_if_the_record_exceeds_its_size) {
+Test(outbox_frames, has_one_record_if_the_record_exceeds_its_size) {
         cr_expect_eq(reply(1, 1 << 20), 0);
         cr_expect_eq(reply(2, 1 << 20), 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 2);
         expect_replies(2, 1 << 20);
 }
 
-Test(frames_out, respects_the_largest_packet) {
-        frames_out.packet_bytes_max = 1000;
+Test(outbox_frames, respects_the_largest_packet) {
+        frames.packet_bytes_max = 1000;
         for (uint64_t number = 1; number <= 50; number++)
                 cr_expect_eq(reply(number, 100), 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_leq(n_published, 10);
         expect_limits(1000);
         expect_replies(50, 100);
 }
 
-Test(frames_out, refuses_a_record_above_the_largest_packet) {
+Test(outbox_frames, refuses_a_record_above_the_largest_packet) {
         size_t n_fits = 0, n_before;
 
-        frames_out.packet_bytes_max = 1000;
+        frames.packet_bytes_max = 1000;
         for (size_t n_bytes = 800; n_bytes <= 1000; n_bytes++)
                 if (reply(1, n_bytes) == 0)
                         n_fits = n_bytes;
         cr_expect(n_fits > 800 && n_fits < 1000);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         expect_limits(1000);
         cr_expect_eq(message_packet_size(published[n_published - 1]), 1000, "no byte is wasted");
         n_before = n_published;
         cr_expect_eq(reply(1, 1000), -EMSGSIZE);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, n_before, "the plugin answers each frame without records");
         cr_expect_eq(reply(2, 10), 0);
         cr_expect_eq(reply(3, 1000), -EMSGSIZE);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, n_before + 1);
         expect_limits(1000);
 }
 
-Test(frames_out, limits_the_recipients_of_a_frame) {
+Test(outbox_frames, limits_the_recipients_of_a_frame) {
         for (uint64_t sequence = 1; sequence <= 10; sequence++)
                 cr_expect_eq(notify(sequence, 30, 0), 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 4);
         expect_limits(UINT64_MAX);
 }
 
-Test(frames_out, limits_the_memory_of_the_broker) {
+Test(outbox_frames, limits_the_memory_of_the_broker) {
         for (uint64_t sequence = 1; sequence <= 4; sequence++)
-                cr_expect_eq(notify(sequence, 1, FRAMES_OUT_BROKER_BYTES_MAX / 2), 0);
-        frames_out_flush(&frames_out);
+                cr_expect_eq(notify(sequence, 1, OUTBOX_FRAMES_BROKER_BYTES_MAX / 2), 0);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 2);
-        cr_expect_eq(published[0]->broker_bytes, FRAMES_OUT_BROKER_BYTES_MAX + published[0]->payload.length);
+        cr_expect_eq(published[0]->broker_bytes,
+                     OUTBOX_FRAMES_BROKER_BYTES_MAX + published[0]->payload.length);
 }
 
-Test(frames_out, says_how_many_recipients_fit) {
+Test(outbox_frames, says_how_many_recipients_fit) {
         const struct message message = { .payload = S("changed"),
                                          .user_properties = { { S("name"), S("value") } },
                                          .n_user_properties = 1 };
@@ -269,53 +277,65 @@ Test(frames_out, says_how_many_recipients_fit) {
         struct frame_notification notification = { .sequence = 1, .key = S("key") };
         size_t n;
 
-        cr_expect_eq(frames_out_n_recipients_max(&frames_out, S("key"), &message),
-                     FRAMES_OUT_RECIPIENTS_MAX);
-        frames_out.packet_bytes_max = 300;
-        n = frames_out_n_recipients_max(&frames_out, S("key"), &message);
-        cr_expect(n > 0 && n < FRAMES_OUT_RECIPIENTS_MAX);
+        cr_expect_eq(outbox_frames_n_recipients_max(&frames, S("key"), &message),
+                     OUTBOX_FRAMES_RECIPIENTS_MAX);
+        frames.packet_bytes_max = 300;
+        n = outbox_frames_n_recipients_max(&frames, S("key"), &message);
+        cr_expect(n > 0 && n < OUTBOX_FRAMES_RECIPIENTS_MAX);
         for (size_t i = 1; i <= n; i++)
                 frame_recipient_append(&recipients, i);
         notification.recipients = buf_slice(&recipients);
-        cr_expect_eq(frames_out_notification(&frames_out, &notification, &message, 0), 0);
+        cr_expect_eq(outbox_frames_notification(&frames, &notification, &message, 0), 0);
         frame_recipient_append(&recipients, n + 1);
         notification.recipients = buf_slice(&recipients);
-        cr_expect_eq(frames_out_notification(&frames_out, &notification, &message, 0), -EMSGSIZE);
-        frames_out.packet_bytes_max = 50;
-        cr_expect_eq(frames_out_n_recipients_max(&frames_out, S("key"), &message), 0);
+        cr_expect_eq(outbox_frames_notification(&frames, &notification, &message, 0), -EMSGSIZE);
+        frames.packet_bytes_max = 50;
+        cr_expect_eq(outbox_frames_n_recipients_max(&frames, S("key"), &message), 0);
         buf_deinit(&recipients);
 }
 
-Test(frames_out, publishes_nothing_after_a_failure_until_it_starts_again) {
+Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
         cr_expect_eq(reply(1, 10), 0);
         publish_result = -EAGAIN;
-        frames_out_flush(&frames_out);
-        cr_expect(frames_out.has_failed);
+        outbox_frames_flush(&frames);
+        cr_expect(outbox.has_failed);
         publish_result = 0;
-        frames_out_end(&frames_out, 1, 0);
-        frames_out_flush(&frames_out);
-        frames_out_ask(&frames_out);
+        outbox_frames_end(&frames, 1, 0);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 0, "the reply is lost, so the request must not end");
 
-        frames_out_start(&frames_out);
-        cr_expect_not(frames_out.has_failed);
+        outbox_frames_start(&frames);
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        cr_expect_not(outbox.has_failed);
         cr_expect_eq(reply(1, 10), 0);
-        frames_out_flush(&frames_out);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 1);
         expect_replies(1, 10);
 }
 
-Test(frames_out, drops_what_is_not_published_when_it_starts_again) {
+Test(outbox_frames, drops_what_is_not_published_when_it_starts_again) {
         cr_expect_eq(reply(1, 10), 0);
-        frames_out_start(&frames_out);
-        frames_out_flush(&frames_out);
+        outbox_frames_start(&frames);
+        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 0);
 }
 
-Test(frames_out, asks_with_a_frame_without_records) {
-        frames_out_kick(&frames_out, 1);
-        frames_out_ask(&frames_out);
+/* Notifications are published, and the plugin has not acknowledged them until the deadline. */
+Test(outbox_frames, asks_with_a_frame_without_records) {
+        outbox.published_sequence = 1;
+        frames.deadline_ns = 5;
+        outbox_frames_kick(&frames, 1);
+        outbox_frames_tick(&frames, (struct now){ .mono_ns = 4 });
+        cr_assert_eq(n_published, 0);
+        outbox_frames_tick(&frames, (struct now){ .mono_ns = 5 });
         cr_assert_eq(n_published, 2);
         cr_expect_gt(records_of(0).length, 0);
         cr_expect_eq(records_of(1).length, 0);
+        cr_expect_gt(frames.deadline_ns, 5);
+
+        outbox_close(&outbox);
+        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns });
+        cr_expect_eq(n_published, 2, "no broker is served");
+        cr_expect_eq(frames.deadline_ns, INT64_MAX);
 }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/outbox.h"
+
+int outbox_send(struct outbox *outbox, const struct message *message, uint16_t *ret_id) {
+        const struct transport *transport = outbox->transport;
+        int r;
+
+        r = transport->publish(transport->userdata, message, ret_id);
+        if (r < 0)
+                drops_unpublished(outbox->drops, message, r);
+        else if (message->qos > 0)
+                outbox->n_sent++;
+        return r;
+}
+
+bool outbox_has_room(const struct outbox *outbox) {
+        return outbox->transport->has_room(outbox->transport->userdata);
+}
+
+/* 1. The broker */
+
+/* The notifications up to this one are published: continue with the first recipient of the next. */
+static void continue_after(struct outbox *outbox, uint64_t sequence) {
+        outbox->published_sequence = sequence;
+        outbox->recipients_offset = 0;
+}
+
+void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, void *backend_data) {
+        bool was_kept = !outbox->backend || outbox->backend->is_kept;
+
+        if (!was_kept || !backend->is_kept)
+                continue_after(outbox, outbox->state->delivered);
+        outbox->backend = backend;
+        outbox->backend_data = backend_data;
+        outbox->is_open = true;
+        outbox->has_failed = false;
+}
+
+void outbox_close(struct outbox *outbox) {
+        outbox->is_open = outbox->has_failed = false;
+}
+
+void outbox_fail(struct outbox *outbox) {
+        outbox->has_failed |= outbox->is_open;
+        outbox->is_open = false;
+}
+
+void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
+        state_deliver(outbox->state, sequence);
+        if (sequence > outbox->published_sequence)
+                continue_after(outbox, sequence);
+}
+
+static bool can_publish(const struct outbox *outbox) {
+        return outbox->is_open || (outbox->backend && outbox->backend->is_kept);
+}
+
+/* 2. Notifications */
+
+bool outbox_is_full(const struct outbox *outbox) {
+        const struct notification_queue *pending = &outbox->state->notifications;
+
+        return pending->n_pending >= OUTBOX_PENDING_MAX || pending->n_bytes >= OUTBOX_PENDING_BYTES_MAX;
+}
+
+static const struct pending_notification *next_notification(const struct outbox *outbox) {
+        return notification_queue_after(&outbox->state->notifications, outbox->published_sequence);
+}
+
+bool outbox_is_waiting(const struct outbox *outbox) {
+        return outbox->is_open && next_notification(outbox);
+}
+
+int outbox_n_copies(const struct outbox *outbox, const struct pending_notification *notification,
+                    const struct recipient *recipient) {
+        const struct hooks *hooks = outbox->hooks;
+        const struct registration *registration;
+
+        if (!hooks)
+                return 1;
+
+        registration = engine_registration_of_connection(outbox->state->engine, recipient->connection);
+        return hooks->notification(
+                hooks->userdata, registration ? registration->client_name : recipient->client, notification);
+}
+
+void outbox_count_notifications(struct outbox *outbox, const struct pending_notification *notification,
+                                size_t n) {
+        struct counters *counters = outbox->drops->counters;
+
+        if (notification->entry)
+                counters->n_notifications_set += n;
+        else
+                counters->n_notifications_deleted += n;
+}
+
+static void lose_notification(struct outbox *outbox, struct slice recipients) {
+        struct recipient recipient;
+        size_t n = 0;
+
+        while (recipients_next(&recipients, &recipient))
+                n++;
+        outbox->backend->lose(outbox->backend_data, n);
+}
+
+/* Publish the notification to its remaining recipients while the transport has room. */
+static void publish_notification(struct outbox *outbox, const struct pending_notification *notification) {
+        struct slice recipients = slice_skip(notification->recipients, outbox->recipients_offset);
+        struct key_change change = { .version = notification->version, .entry = notification->entry };
+        struct message message;
+
+        if (encoder_notification(outbox->encoder, &change, &message) == 0) {
+                outbox->backend->notification(outbox->backend_data, notification, &message, &recipients);
+        } else {
+                lose_notification(outbox, recipients);
+                recipients.length = 0;
+        }
+        if (recipients.length == 0)
+                continue_after(outbox, notification->sequence);
+        else
+                outbox->recipients_offset = notification->recipients.length - recipients.length;
+}
+
+bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence) {
+        const struct pending_notification *next;
+
+        while (can_publish(outbox) && (next = next_notification(outbox)) && next->sequence <= sequence) {
+                if (!outbox_has_room(outbox))
+                        return false;
+                publish_notification(outbox, next);
+        }
+        return true;
+}
+
+/* 3. Replies */
+
+static int encode_reply(struct outbox *outbox, const struct pending_reply *pending,
+                        struct message *ret_message) {
+        if (pending->fault != REQUEST_FAULT_NONE)
+                return encoder_fault(outbox->encoder, pending->fault, pending->fault_value, ret_message);
+        return encoder_reply(outbox->encoder, &pending->reply, ret_message);
+}
+
+void outbox_lose_reply(struct outbox *outbox) {
+        outbox->backend->lose(outbox->backend_data, 1);
+}
+
+static void publish_reply(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
+        uint32_t expiry_s =
+                expiry_rest_s(pending->has_expiry, pending->expiry_s, now.mono_ns - pending->arrived_ns);
+        const struct hooks *hooks = outbox->hooks;
+        struct message message;
+        bool is_published;
+
+        if (expiry_s == 0) {
+                outbox->drops->counters->n_expired++;
+                return;
+        }
+        if (encode_reply(outbox, pending, &message) < 0) {
+                outbox_lose_reply(outbox);
+                return;
+        }
+
+        message.topic = pending->response_topic;
+        message.correlation_data = pending->correlation_data;
+        message.has_expiry = pending->has_expiry;
+        message.expiry_s = pending->has_expiry ? expiry_s : 0;
+        is_published = !hooks || hooks->reply(hooks->userdata, pending->hook_number, &message, now);
+        outbox->backend->reply(outbox->backend_data, pending, is_published ? &message : NULL);
+}
+
+static bool publish_replies(struct outbox *outbox, struct batch *batch, struct now now) {
+        const struct pending_reply *pending;
+
+        while ((pending = batch_next_reply(batch)) &&
+               outbox_publish_notifications(outbox, batch->sequence_before + pending->n_preceding_changes) &&
+               outbox_has_room(outbox)) {
+                batch->n_replies_published++;
+                publish_reply(outbox, pending, now);
+        }
+        return batch->n_replies_published == batch->n_replies;
+}
+
+/* 4. The batch */
+
+/* Charge the time of publishing, and measure the replies since `first`, with one reading of the clock. */
+static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t first) {
+        struct histogram *whole = &outbox->drops->counters->latencies[STAGE_WHOLE];
+
+        batch->execution_ns += quantum_charge(outbox->quantum);
+        for (; first < batch->n_replies_published; first++)
+                histogram_add(whole, outbox->quantum->read_ns - batch->replies[first].arrived_ns);
+}
+
+bool outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
+        size_t first = batch->n_replies_published;
+        bool is_published = publish_replies(outbox, batch, now) &&
+                            (!outbox_is_waiting(outbox) || outbox_publish_notifications(outbox, UINT64_MAX));
+
+        charge_publishing(outbox, batch, first);
+        if (!is_published)
+                return false;
+
+        if (outbox->backend)
+                outbox->backend->end(outbox->backend_data, batch);
+        batch_reset(batch);
+        return true;
+}

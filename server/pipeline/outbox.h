@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "codec/encoder.h"
+#include "pipeline/batch.h"
+#include "pipeline/drops.h"
+#include "pipeline/hooks.h"
+#include "pipeline/quantum.h"
+#include "state/recipients.h"
+#include "state/state.h"
+
+/*
+ * The outbox publishes a batch after its commit, and the pending notifications of the state, in this
+ * order:
+ *
+ * 1. Replies, each after the notifications of its own change and of all earlier changes. So when a
+ *    client has its reply, the watchers are notified, even if the process is killed directly after.
+ *    After the reply to KEYNOTIFY STOP, no notification follows.
+ * 2. The remaining notifications, if a broker is served.
+ * 3. The end of the records: the plugin then sends the next ones.
+ *
+ * A notification stays in the state until it is acknowledged:
+ *
+ *     pending ──outbox_publish()──► published ──PUBACKs, frames of the plugin──► removed
+ *        ▲                              │
+ *        └────────outbox_open()─────────┘ published again, unless the transport itself repeats it
+ *
+ * How something is published depends on the broker. A backend says it: messages for a plain broker
+ * (pipeline/outbox_messages.h), frames for one with the plugin (pipeline/outbox_frames.h).
+ * outbox_open() chooses the backend, and nothing else asks which one it is.
+ *
+ *     outbox_open()    a broker is served
+ *     outbox_fail()    by the backend: what it had to publish is lost; closes the outbox
+ *     outbox_close()   no broker is served any more
+ */
+
+struct outbox_backend {
+        /*
+         * The transport keeps what is published for the next connection. So it is published also while
+         * the outbox is closed, and never again.
+         */
+        bool is_kept;
+
+        /*
+         * Publish the notification to recipients of the list while the transport has room, to one at
+         * least. Remove these from the list.
+         */
+        void (*notification)(void *backend, const struct pending_notification *notification,
+                             const struct message *message, struct slice *recipients);
+
+        /* Publish the reply. message NULL: test control publishes it. */
+        void (*reply)(void *backend, const struct pending_reply *pending, const struct message *message);
+
+        /* Memory is short for one reply, or for one notification to n_recipients. Counts and logs it. */
+        void (*lose)(void *backend, size_t n_recipients);
+
+        /* All of the batch is published. */
+        void (*end)(void *backend, const struct batch *batch);
+};
+
+struct outbox {
+        struct state *state; /* borrowed, as are the following */
+        const struct transport *transport;
+        struct drops *drops;
+        struct encoder *encoder;
+        struct quantum *quantum;
+        const struct hooks *hooks; /* NULL: none */
+
+        const struct outbox_backend *backend; /* of the last outbox_open(); NULL: none */
+        void *backend_data;
+        bool is_open;
+        bool has_failed; /* and no outbox_close() since: identify the broker again */
+
+        uint64_t published_sequence; /* of the last notification that is published to all its recipients */
+        size_t recipients_offset;    /* of the next one: publishing continues at this byte */
+
+        uint64_t n_sent;         /* messages published since the start, without those at QoS 0 */
+        uint64_t n_acknowledged; /* of these messages, in their order */
+};
+
+/*
+ * At one of these limits, no request is executed until notifications are acknowledged. The open batch
+ * may exceed the limits. A notification contains its key and value once and its recipients in encoded
+ * form, so a key or a value counts once for each change, however many clients watch it.
+ */
+#define OUTBOX_PENDING_MAX       10000
+#define OUTBOX_PENDING_BYTES_MAX ((size_t)64 << 20)
+
+/* 1. For all that sends */
+
+/* Publish a message, or drop it: it is counted and logged. Returns the result of transport.publish(). */
+int outbox_send(struct outbox *outbox, const struct message *message, uint16_t *ret_id);
+
+/* As transport.has_room(). */
+bool outbox_has_room(const struct outbox *outbox);
+
+/* 2. The broker */
+
+/*
+ * A broker is served from now on, with this backend. Publish again the notifications that are not
+ * acknowledged, unless the transport has kept them and keeps them. The plugin drops what it has
+ * published already.
+ */
+void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, void *backend_data);
+
+/*
+ * No broker is served any more. Notifications wait. But a backend that is kept still publishes the
+ * replies of a batch in flight, and the notifications before them.
+ */
+void outbox_close(struct outbox *outbox);
+
+/* Close an open outbox, and set has_failed. */
+void outbox_fail(struct outbox *outbox);
+
+/*
+ * Notifications up to this sequence are acknowledged, perhaps to an earlier process of the store:
+ * state_deliver(), and publish only later ones.
+ */
+void outbox_skip_to(struct outbox *outbox, uint64_t sequence);
+
+/* 3. Publishing */
+
+/* Return true at a limit of pending notifications. */
+bool outbox_is_full(const struct outbox *outbox);
+
+/* Return true if a broker is served and there are notifications to publish. */
+bool outbox_is_waiting(const struct outbox *outbox);
+
+/*
+ * Publish the notifications up to this sequence while the transport has room. Returns false if it has
+ * none. But true if nothing can be published: outbox_open() repeats what was not kept.
+ */
+bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence);
+
+/*
+ * Publish the batch until the transport has no room. Returns true if the whole batch is published; it
+ * is then empty. If not, call this function again when the transport has room.
+ */
+bool outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
+
+/* Memory is short for the reply to one request, which is not executed. */
+void outbox_lose_reply(struct outbox *outbox);
+
+/* 4. For backends */
+
+/* Return how many times to publish the notification to this recipient. */
+int outbox_n_copies(const struct outbox *outbox, const struct pending_notification *notification,
+                    const struct recipient *recipient);
+
+/* The notification was published to n clients. */
+void outbox_count_notifications(struct outbox *outbox, const struct pending_notification *notification,
+                                size_t n);

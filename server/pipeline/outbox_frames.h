@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "pipeline/outbox.h"
+#include "protocol/frame.h"
+
+/*
+ * The backend of the outbox for a broker with the plugin: records in frames
+ * (COMPANION_FRAME_TO_PLUGIN in common/protocol/companion.h). A frame is published before a record
+ * that would exceed a limit, and at outbox_frames_flush(). A notification is one record for many
+ * recipients, with one copy of the payload.
+ *
+ * The broker processes a frame at once and reads no packet meanwhile: it makes a copy of each
+ * notification for each recipient, and writes the copies. OUTBOX_FRAMES_RECIPIENTS_MAX and
+ * OUTBOX_FRAMES_BROKER_BYTES_MAX keep this time short. With 1,000 watchers, small frames also notify
+ * the last watcher earlier than one large frame: the copies fit in the processor's cache. A frame
+ * has at least one record, however large.
+ *
+ * Frames have QoS 0. If a frame cannot be published, its records are lost: outbox_fail(). Then
+ * nothing is published until outbox_open(): the plugin must not get the END of a request whose reply
+ * is lost. After WELCOME the plugin sends the requests again, and the store repeats the replies and
+ * the notifications.
+ */
+struct outbox_frames {
+        struct outbox *outbox;        /* borrowed */
+        uint64_t packet_bytes_max;    /* the broker's maximum packet size; 0: no limit */
+        int64_t deadline_ns;          /* for the next acknowledgement; INT64_MAX: none is awaited */
+        struct buf frame;             /* not published yet; empty without records */
+        size_t n_recipients;          /* of the notifications in it */
+        size_t broker_bytes;          /* the memory that their copies need in the broker */
+        struct buf properties;        /* of the record that is added; only to reuse its memory */
+        uint32_t n_recipients_before; /* of the present notification, in earlier records */
+};
+
+#define OUTBOX_FRAMES_BYTES_MAX        ((size_t)256 << 10)
+#define OUTBOX_FRAMES_RECIPIENTS_MAX   100
+#define OUTBOX_FRAMES_BROKER_BYTES_MAX ((size_t)4 << 20)
+
+extern const struct outbox_backend outbox_frames_backend;
+
+void outbox_frames_deinit(struct outbox_frames *frames);
+
+/* HELLO is sent: drop the records that are not published. */
+void outbox_frames_start(struct outbox_frames *frames);
+
+/* A frame says that the plugin has published the notifications up to this sequence. */
+void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence);
+
+/* If the deadline has passed, publish a frame without records: the plugin answers it with a frame. */
+void outbox_frames_tick(struct outbox_frames *frames, struct now now);
+
+/* The records. They are dropped while the outbox is not open. */
+
+/*
+ * Add the reply to a request. reply: with number and flags of tracking. message: properties and
+ * payload; NULL: the plugin publishes none. Returns 0, or -EMSGSIZE, with nothing added, if the
+ * reply alone exceeds the largest packet.
+ */
+int outbox_frames_reply(struct outbox_frames *frames, const struct frame_reply *reply,
+                        const struct message *message);
+
+/*
+ * Add a notification for at most outbox_frames_n_recipients_max() recipients, or for one.
+ * notification: without properties and payload, which are those of the message. broker_bytes: the
+ * memory that the copies for these recipients need in the broker. Returns 0, or -EMSGSIZE, with
+ * nothing added, if the notification exceeds the largest packet: then kick its recipients.
+ */
+int outbox_frames_notification(struct outbox_frames *frames, const struct frame_notification *notification,
+                               const struct message *message, size_t broker_bytes);
+
+/* The maximum number of recipients of one notification with this key and message; 0: none fits. */
+size_t outbox_frames_n_recipients_max(const struct outbox_frames *frames, struct slice key,
+                                      const struct message *message);
+
+/*
+ * Add a kick of this connection, or the end of all records up to this number. execution_ns: see
+ * struct frame_to_plugin_record.
+ */
+void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection);
+void outbox_frames_end(struct outbox_frames *frames, uint64_t number, uint64_t execution_ns);
+
+/* Publish the frame, if it has a record. */
+void outbox_frames_flush(struct outbox_frames *frames);

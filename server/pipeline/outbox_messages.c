@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/outbox_messages.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "protocol/topics.h"
+
+#define N_IDS 65536
+
+void outbox_messages_deinit(struct outbox_messages *messages) {
+        for (size_t i = 0; i < N_IDS && messages->registrations; i++)
+                registration_unref(messages->registrations[i]);
+        free(messages->registrations);
+        messages->registrations = NULL;
+}
+
+/* 1. Acknowledgements */
+
+static bool is_open(const struct outbox_messages *messages) {
+        return messages->outbox->is_open && messages->outbox->backend == &outbox_messages_backend;
+}
+
+/*
+ * PUBACKs have the order of the messages. So after checkpoint_n_sent PUBACKs, the broker has received
+ * the messages sent before. If there are no messages without PUBACK, it has received all of them.
+ */
+static void remove_acknowledged(struct outbox_messages *messages) {
+        const struct outbox *outbox = messages->outbox;
+        bool is_all_acknowledged = outbox->n_acknowledged == outbox->n_sent;
+
+        if (!is_open(messages) || outbox->state->notifications.n_pending == 0 ||
+            outbox->n_acknowledged < messages->checkpoint_n_sent)
+                return;
+
+        state_deliver(outbox->state,
+                      is_all_acknowledged ? outbox->published_sequence : messages->checkpoint_sequence);
+        messages->checkpoint_sequence = outbox->published_sequence;
+        messages->checkpoint_n_sent = outbox->n_sent;
+}
+
+/* 2. Publishing */
+
+void outbox_messages_remember(struct outbox_messages *messages, struct registration *registration,
+                              uint16_t id) {
+        if (!messages->registrations)
+                messages->registrations = calloc(N_IDS, sizeof(*messages->registrations));
+        if (!messages->registrations)
+                return;
+
+        registration_unref(messages->registrations[id]);
+        messages->registrations[id] = registration_ref(registration);
+}
+
+static void publish_to_client(struct outbox_messages *messages,
+                              const struct pending_notification *notification, struct slice client,
+                              struct message message) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        struct outbox *outbox = messages->outbox;
+        struct registration *registration;
+        uint16_t id;
+
+        topic_append_notify(&topic, client, notification->key);
+        if (!buf_text(&topic)) { /* the transport needs the NUL */
+                drops_out_of_memory(outbox->drops);
+                return;
+        }
+        message.topic = buf_slice(&topic);
+        if (outbox_send(outbox, &message, &id) < 0)
+                return;
+
+        registration = engine_find_registration(outbox->state->engine, client, notification->key);
+        if (registration)
+                outbox_messages_remember(messages, registration, id);
+        outbox_count_notifications(outbox, notification, 1);
+}
+
+/* Skip connections: they ended with the broker that had the plugin. */
+static void publish_notification(void *backend, const struct pending_notification *notification,
+                                 const struct message *message, struct slice *recipients) {
+        struct outbox_messages *messages = backend;
+        struct recipient recipient;
+
+        while (outbox_has_room(messages->outbox) && recipients_next(recipients, &recipient)) {
+                int n = recipient.connection == 0
+                                ? outbox_n_copies(messages->outbox, notification, &recipient)
+                                : 0;
+
+                for (; n > 0; n--)
+                        publish_to_client(messages, notification, recipient.client, *message);
+        }
+}
+
+static void publish_reply(void *backend, const struct pending_reply *pending,
+                          const struct message *message) {
+        struct outbox_messages *messages = backend;
+        uint16_t id;
+
+        (void)pending;
+        remove_acknowledged(messages); /* the checkpoint of the notifications is before the reply */
+        if (message)
+                outbox_send(messages->outbox, message, &id);
+}
+
+static void lose_messages(void *backend, size_t n_messages) {
+        struct outbox_messages *messages = backend;
+
+        while (n_messages-- > 0)
+                drops_out_of_memory(messages->outbox->drops);
+}
+
+/* 3. PUBACKs and the end of a batch */
+
+/* No PUBACK follows if all recipients of the last notifications were skipped. */
+static void end_batch(void *backend, const struct batch *batch) {
+        (void)batch;
+        remove_acknowledged(backend);
+}
+
+void outbox_messages_opened(struct outbox_messages *messages) {
+        remove_acknowledged(messages);
+}
+
+struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id) {
+        struct registration *registration = NULL;
+
+        messages->outbox->n_acknowledged++;
+        remove_acknowledged(messages);
+        if (messages->registrations)
+                registration = take_ptr(&messages->registrations[id]);
+        if (is_open(messages))
+                return registration;
+
+        registration_unref(registration);
+        return NULL;
+}
+
+const struct outbox_backend outbox_messages_backend = {
+        .is_kept = true,
+        .notification = publish_notification,
+        .reply = publish_reply,
+        .lose = lose_messages,
+        .end = end_batch,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "pipeline/outbox.h"
+
+/*
+ * The backend of the outbox for a broker without the plugin: each reply is a message, and so is each
+ * notification for each of its recipients, on the recipient's notify topic.
+ *
+ * A PUBACK says that the broker has a message. The PUBACK of a notification is also the only sign
+ * whether its recipient is subscribed, so its registration is remembered by the message id.
+ */
+struct outbox_messages {
+        struct outbox *outbox;               /* borrowed */
+        struct registration **registrations; /* by message id; allocated by the first one */
+        /*
+         * The notifications up to this one are acknowledged when the broker has acknowledged so many
+         * messages.
+         */
+        uint64_t checkpoint_sequence, checkpoint_n_sent;
+};
+
+extern const struct outbox_backend outbox_messages_backend;
+
+void outbox_messages_deinit(struct outbox_messages *messages);
+
+/* PUBACKs may have arrived before outbox_open(): remove the notifications that they acknowledge. */
+void outbox_messages_opened(struct outbox_messages *messages);
+
+/*
+ * The broker has acknowledged the message with this id. Returns the registration whose notification
+ * it was, if the outbox is open with this backend; else NULL. The caller owns the reference.
+ */
+struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id);
+
+/*
+ * Remember the registration of a message; takes a reference. If memory is short, nothing is
+ * remembered, and the PUBACK reports nothing.
+ */
+void outbox_messages_remember(struct outbox_messages *messages, struct registration *registration,
+                              uint16_t id);
