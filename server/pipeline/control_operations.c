@@ -75,7 +75,7 @@ void pipeline_append_version(const struct pipeline *pipeline, struct version ver
 }
 
 enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline) {
-        return session_broker_kind(&pipeline->session);
+        return peer_broker_kind(&pipeline->peer);
 }
 
 int pipeline_reset(struct pipeline *pipeline) {

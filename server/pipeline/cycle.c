@@ -270,7 +270,7 @@ int cycle_commit_now(struct pipeline *pipeline, struct now now) {
 static void apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
-        if (!pipeline->has_next_policy || session_broker_kind(&pipeline->session) == BROKER_UNKNOWN)
+        if (!pipeline->has_next_policy || !pipeline->outbox.is_open)
                 return;
 
         pipeline->has_next_policy = false;
@@ -278,83 +278,6 @@ static void apply_policy(struct pipeline *pipeline, struct now now) {
         pipeline->policy = take_ptr(&pipeline->next_policy);
         engine_set_policy(pipeline->state->engine, pipeline->policy);
         cycle_step(pipeline, &changed, now);
-}
-
-/* The session is with this kind of broker from now on. */
-static void serve(struct pipeline *pipeline, enum broker_kind broker_kind) {
-        if (broker_kind == BROKER_WITH_PLUGIN) {
-                outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
-        } else {
-                outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
-                outbox_messages_opened(&pipeline->messages);
-        }
-        pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
-}
-
-/*
- * If the session or the plugin has disappeared, the broker was probably restarted: treat all
- * connections as ended. The session also disappears when it expires. The plugin may have
- * disappeared while the store did not run: then the stored registrations have connections.
- */
-static void serve_plain(struct pipeline *pipeline, struct now now) {
-        struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
-
-        if (!pipeline->session.is_session_present || engine_has_connections(pipeline->state->engine))
-                cycle_step(pipeline, &none_retained, now);
-        session_serve_plain(&pipeline->session);
-        serve(pipeline, BROKER_PLAIN);
-}
-
-/*
- * Kick the clients that the plugin tracks and for which the store has no registrations: the
- * registrations ended while the store served another broker, or by a new policy. A request that is
- * still kept may register again. Call after EVENT_CONNECTIONS_RETAINED: before it, a client may
- * have registrations of a former connection, too, and then only one of its connections is found.
- */
-static void kick_stale(struct pipeline *pipeline, struct slice connections) {
-        struct handshake_connection connection;
-
-        while (handshake_next_connection(&connections, &connection))
-                if (connection.is_idle &&
-                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
-                        outbox_frames_kick(&pipeline->frames, connection.number);
-        outbox_frames_flush(&pipeline->frames);
-}
-
-/* Append the numbers of the connections, in ascending order. */
-static void append_sorted(struct buf *numbers, struct slice connections) {
-        struct handshake_connection connection;
-
-        while (handshake_next_connection(&connections, &connection))
-                buf_append(numbers, &connection.number, sizeof(connection.number));
-        if (numbers->length > 0 && !buf_failed(numbers))
-                qsort(numbers->data, numbers->length / sizeof(uint64_t), sizeof(uint64_t), compare_uint64);
-}
-
-void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now) {
-        CLEANUP(buf_deinit) struct buf numbers = { 0 };
-        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED };
-
-        append_sorted(&numbers, welcome->connections);
-        if (buf_failed(&numbers)) {
-                drops_out_of_memory(&pipeline->drops);
-                session_restart_later(&pipeline->session, now);
-                return;
-        }
-
-        retained.connections = (const uint64_t *)numbers.data;
-        retained.n_connections = numbers.length / sizeof(uint64_t);
-        outbox_skip_to(&pipeline->outbox, welcome->delivered);
-        cycle_step(pipeline, &retained, now);
-        session_serve_plugin(&pipeline->session, welcome);
-        serve(pipeline, BROKER_WITH_PLUGIN);
-        kick_stale(pipeline, welcome->connections);
-}
-
-void cycle_restart_session(struct pipeline *pipeline) {
-        queue_drop_frames(&pipeline->queue);
-        outbox_close(&pipeline->outbox);
-        session_restart(&pipeline->session);
 }
 
 /*
@@ -366,16 +289,6 @@ static bool must_end_batch(const struct pipeline *pipeline) {
 
         return cycle->batch.n_messages > 0 || !batch_is_empty(&cycle->batch) || cycle->must_commit ||
                outbox_is_waiting(&pipeline->outbox);
-}
-
-/* After a failure the plugin drops the frames that follow, until another HELLO. */
-static void notice_failed_frames(struct pipeline *pipeline, struct now now) {
-        if (!pipeline->outbox.has_failed)
-                return;
-
-        queue_drop_frames(&pipeline->queue);
-        outbox_close(&pipeline->outbox);
-        session_restart_later(&pipeline->session, now);
 }
 
 void cycle_charge(struct pipeline *pipeline) {
@@ -393,21 +306,16 @@ static bool finish_batch(struct pipeline *pipeline, struct now now) {
                         cycle->state = CYCLE_OPEN;
                 cycle_charge(pipeline);
         }
-        if (cycle->state == CYCLE_OPEN)
-                notice_failed_frames(pipeline, now);
+        if (cycle->state == CYCLE_OPEN && pipeline->outbox.has_failed)
+                peer_restart_later(pipeline, now);
         return cycle->state == CYCLE_OPEN;
-}
-
-static void identify_broker(struct pipeline *pipeline, struct now now) {
-        if (pipeline->session.state == SESSION_NEW && session_identify(&pipeline->session, now))
-                serve_plain(pipeline, now);
 }
 
 void cycle_advance(struct pipeline *pipeline, struct now now) {
         quantum_resume(&pipeline->quantum, now);
         if (!finish_batch(pipeline, now))
                 return;
-        identify_broker(pipeline, now);
+        peer_identify(pipeline, now);
         apply_policy(pipeline, now);
         if (!finish_batch(pipeline, now))
                 return;
@@ -431,8 +339,8 @@ void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
 
 /* Keys expire only while a broker is served: its kind determines how to notify the clients. */
 static bool can_tick(const struct pipeline *pipeline) {
-        return session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
-               pipeline->cycle.state == CYCLE_OPEN && !outbox_is_full(&pipeline->outbox);
+        return pipeline->outbox.is_open && pipeline->cycle.state == CYCLE_OPEN &&
+               !outbox_is_full(&pipeline->outbox);
 }
 
 /*
@@ -454,7 +362,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
 }
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
-        session_tick(&pipeline->session, now);
+        peer_tick(pipeline, now);
         outbox_frames_tick(&pipeline->frames, now);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
@@ -479,7 +387,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         if (hooks)
                 deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
         deadline_ns = earlier(deadline_ns, pipeline->frames.deadline_ns);
-        return earlier(deadline_ns, pipeline->session.deadline_ns);
+        return earlier(deadline_ns, pipeline->peer.deadline_ns);
 }
 
 /*
@@ -489,7 +397,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
         return engine_has_restored_registrations(pipeline->state->engine) &&
-               pipeline->cycle.commit_error == 0 && pipeline->session.state == SESSION_WITH_PLUGIN;
+               pipeline->cycle.commit_error == 0 && pipeline->peer.state == PEER_WITH_PLUGIN;
 }
 
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
@@ -500,7 +408,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
                 return;
 
         if (must_repeat_hello(pipeline)) {
-                cycle_restart_session(pipeline);
+                peer_restart(pipeline);
                 cycle_flush(pipeline, now);
                 return;
         }
@@ -530,8 +438,7 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
         if (cycle->state == CYCLE_COMMITTING)
                 cycle->had_work_at_check = !storage_is_waiting(pipeline->storage);
         else
-                cycle->had_work_at_check = !pipeline_is_idle(pipeline) &&
-                                           session_broker_kind(&pipeline->session) != BROKER_UNKNOWN &&
+                cycle->had_work_at_check = !pipeline_is_idle(pipeline) && pipeline->outbox.is_open &&
                                            outbox_has_room(&pipeline->outbox) &&
                                            !outbox_is_full(&pipeline->outbox);
         return !had_work || !cycle->had_work_at_check || cycle->n_done != n_done_before;

@@ -54,7 +54,10 @@ void drops_beyond_share(struct drops *drops, const struct message *request, size
                                                  { 0 } });
 }
 
-void drops_outside_frame(struct drops *drops) {
+void drops_outside_frame(struct drops *drops, const struct queue_item *item) {
+        if (item->kind != QUEUE_REQUEST)
+                return;
+
         drops->counters->n_drops[DROP_OUTSIDE_FRAME]++;
         log_limited(&drops->outside_frame_limit, LOG_WARNING,
                     "request dropped: it was not in a frame of the plugin; it waited while broker "

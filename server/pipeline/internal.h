@@ -9,10 +9,10 @@
 #include "pipeline/client_log.h"
 #include "pipeline/outbox_frames.h"
 #include "pipeline/outbox_messages.h"
+#include "pipeline/peer.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/quantum.h"
 #include "pipeline/queue.h"
-#include "pipeline/session.h"
 
 /*
  * The cycle of a batch. cycle_advance() moves it on as far as it can go.
@@ -25,7 +25,7 @@
  *
  * Requests are executed only in OPEN, so no request is executed on state that may still be rolled
  * back. In OPEN the cycle also does other work: it applies next_policy, commits a batch for
- * must_commit, and identifies the broker (SESSION_NEW) when the batch is empty.
+ * must_commit, and identifies the broker (PEER_NEW) when the batch is empty.
  */
 enum cycle_state {
         CYCLE_OPEN,
@@ -67,7 +67,7 @@ struct pipeline {
         struct decoder decoder;
 
         struct cycle cycle;
-        struct session session;
+        struct peer peer;
         struct queue queue;
         struct outbox outbox;
         struct outbox_messages messages; /* backends of the outbox */
@@ -93,15 +93,6 @@ struct pipeline {
  */
 void cycle_advance(struct pipeline *pipeline, struct now now);
 
-/* Serve a broker with the plugin, which has sent this WELCOME. In OPEN. */
-void cycle_serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome, struct now now);
-
-/*
- * Execute nothing until the plugin has replied to another HELLO, and sends its requests again. The
- * replies of the present batch are then repeated, behind their notifications.
- */
-void cycle_restart_session(struct pipeline *pipeline);
-
 /* As cycle_advance(), in a quantum of its own, in which the present batch is finished already. */
 void cycle_flush(struct pipeline *pipeline, struct now now);
 
@@ -124,13 +115,6 @@ void cycle_charge(struct pipeline *pipeline);
 
 /* Return true if items can be served: in OPEN, if the batch may take another one. */
 bool serve_can_begin(const struct pipeline *pipeline);
-
-/*
- * Return whether to serve the item; count and log a request that is not served. A broker with the
- * plugin has requests and disconnects only in frames: a message is a will, or came through a listener
- * without the plugin.
- */
-bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item);
 
 /* Serve the items that wait, by turns, until the quantum is over or the batch must end. */
 void serve_waiting(struct pipeline *pipeline, struct now now);

@@ -36,15 +36,12 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                             .quantum = &pipeline->quantum },
                 .messages.outbox = &pipeline->outbox,
                 .frames = { .outbox = &pipeline->outbox, .deadline_ns = INT64_MAX },
-                .session = { .outbox = &pipeline->outbox,
-                             .queue = &pipeline->queue,
-                             .frames = &pipeline->frames,
-                             .deadline_ns = INT64_MAX,
-                             .requires_plugin = config->requires_plugin,
-                             .run = config->run,
-                             .instance_id = slice_from_string(state->header.instance_id) },
+                .peer = { .deadline_ns = INT64_MAX,
+                          .requires_plugin = config->requires_plugin,
+                          .run = config->run,
+                          .instance_id = slice_from_string(state->header.instance_id) },
         };
-        memcpy(pipeline->session.secret, config->companion_secret, sizeof(config->companion_secret));
+        memcpy(pipeline->peer.secret, config->companion_secret, sizeof(config->companion_secret));
         pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
         *ret_pipeline = pipeline;
         return 0;
@@ -70,18 +67,17 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
 /* 1. The broker */
 
 void pipeline_plugin_detected(struct pipeline *pipeline) {
-        pipeline->session.is_plugin_detected = true;
+        pipeline->peer.is_plugin_detected = true;
 }
 
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->counters.n_connections++;
-        session_connected(&pipeline->session, session_present);
+        peer_connected(pipeline, session_present);
         cycle_flush(pipeline, now);
 }
 
 void pipeline_disconnected(struct pipeline *pipeline) {
-        session_disconnected(&pipeline->session);
-        outbox_close(&pipeline->outbox);
+        peer_disconnected(pipeline);
 }
 
 /*
@@ -101,40 +97,16 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline) {
         drops_out_of_memory(&pipeline->drops);
 }
 
-/* A message of the plugin. Returns false for another message. */
-static bool receive_of_plugin(struct pipeline *pipeline, const struct message *message, struct now now) {
-        struct session_event event;
-
-        if (!session_receive(&pipeline->session, message, now, &event))
-                return false;
-
-        switch (event.type) {
-        case SESSION_EVENT_NONE:
-                break;
-        case SESSION_EVENT_WELCOME:
-                if (pipeline->cycle.state == CYCLE_OPEN)
-                        cycle_serve_plugin(pipeline, &event.welcome, now);
-                else
-                        cycle_restart_session(pipeline);
-                break;
-        case SESSION_EVENT_FRAME:
-                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.delivered);
-                break;
-        case SESSION_EVENT_FRAME_MISSING:
-                cycle_restart_session(pipeline);
-                break;
-        }
-        session_event_deinit(&event);
-        return true;
-}
-
 static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
         struct queue_item item;
         int r;
 
-        if (!queue_read_message(&pipeline->queue, message, now.mono_ns, &item) ||
-            !serve_accepts(pipeline, &item))
+        if (!queue_read_message(&pipeline->queue, message, now.mono_ns, &item))
                 return;
+        if (!peer_accepts(&pipeline->peer, &item)) {
+                drops_outside_frame(&pipeline->drops, &item);
+                return;
+        }
 
         r = queue_add(&pipeline->queue, &item, PIPELINE_WAITING_MAX);
         if (r == -ENOBUFS)
@@ -145,7 +117,7 @@ static void receive_message(struct pipeline *pipeline, const struct message *mes
 }
 
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
-        if (!receive_of_plugin(pipeline, message, now))
+        if (!peer_receive(pipeline, message, now))
                 receive_message(pipeline, message, now);
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
         if (!pipeline->storage && !quantum_is_over(&pipeline->quantum))
@@ -201,7 +173,7 @@ const struct counters *pipeline_counters(const struct pipeline *pipeline) {
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
         const struct engine_config *config = engine_config(pipeline->state->engine);
         struct engine_stats stats = engine_stats(pipeline->state->engine);
-        const struct session *session = &pipeline->session;
+        const struct peer *peer = &pipeline->peer;
         int64_t ahead_ms = stats.clock.wall_ms - wall_ms;
 
         *ret_gauges = (struct gauges){
@@ -218,10 +190,10 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .max_registrations = config->limits.max_registrations,
                 .max_waiting_bytes = PIPELINE_WAITING_MAX,
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
-                .broker_kind = session_broker_kind(session),
-                .is_connected = session->state != SESSION_DOWN,
-                .is_plugin_detected = session->is_plugin_detected,
-                .is_plugin_required = session->requires_plugin,
+                .broker_kind = peer_broker_kind(peer),
+                .is_connected = peer->state != PEER_DOWN,
+                .is_plugin_detected = peer->is_plugin_detected,
+                .is_plugin_required = peer->requires_plugin,
                 .is_storage_failing = pipeline->cycle.commit_error < 0,
                 .is_disk_full = pipeline->cycle.commit_error == -ENOSPC,
         };

@@ -73,7 +73,7 @@ static bool serve_request(struct pipeline *pipeline, const struct queue_item *it
         uint64_t hook_number = 0;
 
         invocation_decode(&pipeline->decoder, &item->request, &invocation);
-        invocation.request.id = (struct request_id){ pipeline->session.broker_run, item->number };
+        invocation.request.id = (struct request_id){ pipeline->peer.broker_run, item->number };
         if (hooks)
                 hook_number = hooks->request(hooks->userdata, &invocation, now);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
@@ -147,17 +147,6 @@ bool serve_can_begin(const struct pipeline *pipeline) {
                !outbox_is_full(&pipeline->outbox);
 }
 
-bool serve_accepts(struct pipeline *pipeline, const struct queue_item *item) {
-        bool is_in_frame = item->number > 0;
-
-        if (session_broker_kind(&pipeline->session) != BROKER_WITH_PLUGIN || is_in_frame ||
-            item->kind == QUEUE_CONTROL)
-                return true;
-        if (item->kind == QUEUE_REQUEST)
-                drops_outside_frame(&pipeline->drops);
-        return false;
-}
-
 /*
  * Test control is served only in an empty batch: it may change state that the requests of a batch
  * have used.
@@ -176,8 +165,10 @@ static bool serve_next(struct pipeline *pipeline, struct now now) {
                 return false;
 
         may_continue = item->kind != QUEUE_CONTROL; /* it may have changed the test clock: `now` is old */
-        if (serve_accepts(pipeline, item))          /* else it arrived before the broker kind was known */
+        if (peer_accepts(&pipeline->peer, item))
                 serve_item(pipeline, item, now);
+        else /* it arrived before the broker kind was known */
+                drops_outside_frame(&pipeline->drops, item);
         queue_drop(&pipeline->queue);
         return may_continue;
 }

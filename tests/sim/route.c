@@ -326,7 +326,7 @@ void plugin_check_frame(struct world *world, const struct message *frame) {
         struct slice records;
 
         ASSERT(frame_to_plugin_read(frame->payload, &records) == 0);
-        if (world->pipeline->session.state != SESSION_WITH_PLUGIN)
+        if (world->pipeline->peer.state != PEER_WITH_PLUGIN)
                 return;
         while (frame_to_plugin_next(&records, &record))
                 switch (record.kind) {

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "pipeline/internal.h"
+#include "protocol/broker_log.h"
+#include "protocol/companion_box.h"
+
+/*
+ * Time for WELCOME to arrive. Then the store sends HELLO again: the broker drops WELCOME if the queue
+ * of the store's session is full. A broker that is slower replies to each HELLO, and the last WELCOME
+ * counts.
+ */
+#define WELCOME_TIMEOUT_NS INT64_C(10000000000)
+
+/* Delay of HELLO if memory was short: the shortage may be brief. */
+#define HELLO_RETRY_NS INT64_C(1000000000)
+
+/* 1. The state */
+
+static void enter_state(struct peer *peer, enum peer_state state, int64_t deadline_ns) {
+        peer->state = state;
+        peer->deadline_ns = deadline_ns;
+}
+
+enum broker_kind peer_broker_kind(const struct peer *peer) {
+        switch (peer->state) {
+        case PEER_PLAIN:
+                return BROKER_PLAIN;
+        case PEER_WITH_PLUGIN:
+                return BROKER_WITH_PLUGIN;
+        default:
+                return BROKER_UNKNOWN;
+        }
+}
+
+bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
+        bool is_in_frame = item->number > 0;
+
+        return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL;
+}
+
+/* The broker is no longer served. */
+static void stop_serving(struct pipeline *pipeline) {
+        queue_drop_frames(&pipeline->queue);
+        outbox_close(&pipeline->outbox);
+}
+
+void peer_connected(struct pipeline *pipeline, bool session_present) {
+        pipeline->peer.is_session_present = session_present;
+        enter_state(&pipeline->peer, PEER_NEW, INT64_MAX);
+}
+
+void peer_disconnected(struct pipeline *pipeline) {
+        pipeline->peer.is_plugin_detected = false;
+        stop_serving(pipeline);
+        enter_state(&pipeline->peer, PEER_DOWN, INT64_MAX);
+}
+
+void peer_restart(struct pipeline *pipeline) {
+        stop_serving(pipeline);
+        enter_state(&pipeline->peer, PEER_NEW, INT64_MAX);
+}
+
+void peer_restart_later(struct pipeline *pipeline, struct now now) {
+        stop_serving(pipeline);
+        enter_state(&pipeline->peer, PEER_HELLO_DELAYED, now.mono_ns + HELLO_RETRY_NS);
+}
+
+/* Log that the broker lacks the required plugin: once, until the plugin is detected. */
+static void log_plugin_missing(struct peer *peer) {
+        if (!peer->is_plugin_missing_logged)
+                log_error("require-plugin is on, but the broker has no plugin of this version: load "
+                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
+                          "it");
+        peer->is_plugin_missing_logged = true;
+}
+
+/* Log that the plugin has another version: once, until a plugin of this version is detected. */
+static void log_other_version(struct peer *peer) {
+        if (!peer->is_other_version_logged)
+                log_warning("the plugin in the broker has another version, so the store does not use it: "
+                            "load the plugin of this version of statestored");
+        peer->is_other_version_logged = true;
+}
+
+/* 2. A broker without the plugin */
+
+/*
+ * If the session or the plugin has disappeared, the broker was probably restarted: treat all
+ * connections as ended. The session also disappears when it expires. The plugin may have
+ * disappeared while the store did not run: then the stored registrations have connections.
+ */
+static void serve_plain(struct pipeline *pipeline, struct now now) {
+        struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
+
+        if (!pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine))
+                cycle_step(pipeline, &none_retained, now);
+        enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
+        outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
+        outbox_messages_opened(&pipeline->messages);
+        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_PLAIN);
+}
+
+/* 3. HELLO */
+
+/* Send HELLO, and expect the frames that follow it. */
+static void send_hello(struct pipeline *pipeline, struct now now) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        struct peer *peer = &pipeline->peer;
+        struct handshake_hello hello = { .run = peer->run,
+                                         .number = ++peer->n_hellos,
+                                         .instance_id = peer->instance_id };
+        struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
+        uint16_t id;
+
+        companion_hello_key(peer->secret, hello.number, hello.key);
+        memcpy(peer->hello_key, hello.key, sizeof(hello.key));
+        queue_expect_frames(&pipeline->queue, hello.key);
+        outbox_frames_start(&pipeline->frames);
+        handshake_hello_append(&payload, &hello);
+        message.payload = buf_slice(&payload);
+        if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message, &id) == 0)
+                enter_state(peer, PEER_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
+        else
+                peer_restart_later(pipeline, now);
+}
+
+void peer_identify(struct pipeline *pipeline, struct now now) {
+        struct peer *peer = &pipeline->peer;
+
+        if (peer->state != PEER_NEW)
+                return;
+        if (peer->is_plugin_detected) {
+                peer->is_plugin_missing_logged = peer->is_other_version_logged = false;
+                send_hello(pipeline, now);
+        } else if (peer->requires_plugin) {
+                log_plugin_missing(peer);
+                enter_state(peer, PEER_WITHOUT_PLUGIN, INT64_MAX);
+        } else {
+                serve_plain(pipeline, now);
+        }
+}
+
+/*
+ * Without WELCOME, the store must not serve the broker as a plain broker: any client could send
+ * requests as another client.
+ */
+void peer_tick(struct pipeline *pipeline, struct now now) {
+        struct peer *peer = &pipeline->peer;
+
+        if (now.mono_ns < peer->deadline_ns)
+                return;
+
+        if (peer->state == PEER_HELLO_SENT)
+                log_warning("the plugin in the broker does not reply yet: the store waits for it");
+        enter_state(peer, PEER_NEW, INT64_MAX);
+}
+
+/* 4. WELCOME */
+
+/*
+ * Kick the clients that the plugin tracks and for which the store has no registrations: the
+ * registrations ended while the store served another broker, or by a new policy. A request that is
+ * still kept may register again. Call after EVENT_CONNECTIONS_RETAINED: before it, a client may
+ * have registrations of a former connection, too, and then only one of its connections is found.
+ */
+static void kick_stale_clients(struct pipeline *pipeline, struct slice connections) {
+        struct handshake_connection connection;
+
+        while (handshake_next_connection(&connections, &connection))
+                if (connection.is_idle &&
+                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
+                        outbox_frames_kick(&pipeline->frames, connection.number);
+        outbox_frames_flush(&pipeline->frames);
+}
+
+/* Append the numbers of the connections, in ascending order. */
+static void append_sorted(struct buf *numbers, struct slice connections) {
+        struct handshake_connection connection;
+
+        while (handshake_next_connection(&connections, &connection))
+                buf_append(numbers, &connection.number, sizeof(connection.number));
+        if (numbers->length > 0 && !buf_failed(numbers))
+                qsort(numbers->data, numbers->length / sizeof(uint64_t), sizeof(uint64_t), compare_uint64);
+}
+
+static void serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome,
+                         struct now now) {
+        CLEANUP(buf_deinit) struct buf numbers = { 0 };
+        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED };
+        struct peer *peer = &pipeline->peer;
+
+        append_sorted(&numbers, welcome->connections);
+        if (buf_failed(&numbers)) {
+                drops_out_of_memory(&pipeline->drops);
+                peer_restart_later(pipeline, now);
+                return;
+        }
+
+        retained.connections = (const uint64_t *)numbers.data;
+        retained.n_connections = numbers.length / sizeof(uint64_t);
+        outbox_skip_to(&pipeline->outbox, welcome->delivered);
+        cycle_step(pipeline, &retained, now);
+        peer->broker_run = welcome->broker_run;
+        enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
+        outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
+        kick_stale_clients(pipeline, welcome->connections);
+        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
+}
+
+/* Ignore a WELCOME that cannot be decrypted: it replies to an earlier HELLO. */
+static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
+        CLEANUP(cleanup_free) uint8_t *text = NULL;
+        struct peer *peer = &pipeline->peer;
+        struct slice box = message->payload;
+        struct handshake_welcome welcome;
+        size_t length;
+
+        if (peer->state != PEER_HELLO_SENT)
+                return;
+        text = malloc(box.length + 1);
+        if (!text) {
+                drops_out_of_memory(&pipeline->drops); /* HELLO is repeated after the timeout */
+                return;
+        }
+        if (companion_box_open(box, peer->hello_key, text, &length) < 0 ||
+            handshake_welcome_read((struct slice){ text, length }, &welcome) < 0)
+                return;
+
+        if (welcome.is_takeover)
+                log_limited(&peer->takeover_limit, LOG_ERROR,
+                            "another statestored serves this broker, too: the two disconnect each other "
+                            "repeatedly; stop one of them");
+        if (pipeline->cycle.state == CYCLE_OPEN)
+                serve_plugin(pipeline, &welcome, now);
+        else
+                peer_restart(pipeline);
+}
+
+/* 5. Other messages of the plugin */
+
+/* The banner may wait behind other messages in the store's session: after peer_identify(). */
+static void receive_banner(struct peer *peer, const struct message *message) {
+        peer->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+        if (!peer->is_plugin_detected)
+                log_other_version(peer);
+        else if (peer->state == PEER_WITHOUT_PLUGIN)
+                enter_state(peer, PEER_NEW, INT64_MAX);
+}
+
+/* A frame is lost for the store: identify the broker again, so that the plugin sends its requests again. */
+static void miss_frame(struct pipeline *pipeline, int result) {
+        if (result == -ENOMEM)
+                drops_out_of_memory(&pipeline->drops);
+        else
+                log_limited(&pipeline->peer.frame_limit, LOG_WARNING,
+                            result == QUEUE_FRAME_MALFORMED
+                                    ? "frame of the plugin ignored: it is malformed; the "
+                                      "plugin sends its requests again"
+                                    : "the broker has dropped a frame of the plugin, or had "
+                                      "no memory for a frame of the store; the plugin sends "
+                                      "its requests again");
+        peer_restart(pipeline);
+}
+
+/*
+ * The records of a frame wait in the queue from now on, and its header says which notifications the
+ * plugin has published. Until WELCOME, a frame can only be one that followed an earlier HELLO.
+ */
+static void receive_frame(struct pipeline *pipeline, const struct message *message, struct now now) {
+        int r;
+
+        if (pipeline->peer.state != PEER_WITH_PLUGIN)
+                return;
+
+        r = queue_add_frame(&pipeline->queue, message->payload, now.mono_ns);
+        if (r == QUEUE_FRAME_ADDED)
+                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.delivered);
+        else if (r != QUEUE_FRAME_IGNORED)
+                miss_frame(pipeline, r);
+}
+
+bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+                receive_frame(pipeline, message, now);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                receive_welcome(pipeline, message, now);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
+                receive_banner(&pipeline->peer, message);
+        else /* ignore the broker's log: only the plugin needs the subscription (slow_watchers.c) */
+                return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
+        return true;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/log.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/queue.h"
+#include "protocol/handshake.h"
+
+/*
+ * The peer is the broker that the store is connected to: which kind of broker it is, the store's side
+ * of HELLO and WELCOME (common/protocol/companion.h), and what changes with it. The kind is determined
+ * once per connection. A broker with the plugin is served after WELCOME. Any other broker is served at
+ * once: the senders of requests are not verified, and disconnects are inferred from PUBACKs, or
+ * reported on the presence topic.
+ *
+ *     DOWN             connected                             NEW
+ *     NEW              peer_identify(): HELLO                HELLO_SENT
+ *                        no memory for HELLO                 HELLO_DELAYED
+ *                        no plugin, but it is required       WITHOUT_PLUGIN
+ *                        no plugin                           PLAIN
+ *     HELLO_SENT       WELCOME                               WITH_PLUGIN
+ *                        no memory for it                    HELLO_DELAYED
+ *                        a batch is in flight                NEW
+ *                      deadline                              NEW
+ *     HELLO_DELAYED    deadline                              NEW
+ *     WITHOUT_PLUGIN   banner                                NEW
+ *     WITH_PLUGIN      a frame is missing                    NEW
+ *     each             the end of the connection             DOWN
+ *                      peer_restart()                        NEW
+ *                      peer_restart_later()                  HELLO_DELAYED
+ *
+ * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, the engine ends the
+ * registrations whose connections have ended. When the broker is no longer served, the outbox is
+ * closed, and records in frames are dropped: the plugin sends them again. Messages wait.
+ */
+enum peer_state {
+        PEER_DOWN,
+        PEER_NEW,            /* peer_identify() must be called */
+        PEER_WITHOUT_PLUGIN, /* the required plugin is awaited */
+        PEER_HELLO_DELAYED,  /* memory was short: NEW after deadline_ns */
+        PEER_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
+        PEER_PLAIN,          /* a broker without the plugin is served */
+        PEER_WITH_PLUGIN,    /* a broker with the plugin is served */
+};
+
+struct peer {
+        enum peer_state state;
+        int64_t deadline_ns;     /* of the present state; INT64_MAX: none */
+        bool is_session_present; /* of the MQTT session, at the last CONNACK */
+        bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
+        bool requires_plugin;
+        /*
+         * These states of the plugin were logged. They end when a plugin of this version is
+         * detected.
+         */
+        bool is_plugin_missing_logged, is_other_version_logged;
+        struct log_limit takeover_limit, frame_limit;
+
+        uint64_t run;        /* random number of this process: see common/protocol/companion.h */
+        uint64_t broker_run; /* of the last WELCOME */
+        uint64_t n_hellos;
+        uint8_t secret[COMPANION_KEY_SIZE];    /* the keys of HELLO are derived from it */
+        struct slice instance_id;              /* borrowed */
+        uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
+};
+
+/* BROKER_UNKNOWN unless a broker is served. */
+enum broker_kind peer_broker_kind(const struct peer *peer);
+
+/*
+ * Return whether this broker may send the item. One with the plugin has requests and disconnects only
+ * in frames: a message is a will, or came through a listener without the plugin.
+ */
+bool peer_accepts(const struct peer *peer, const struct queue_item *item);
+
+void peer_connected(struct pipeline *pipeline, bool session_present);
+void peer_disconnected(struct pipeline *pipeline);
+
+/*
+ * Identify the broker again, although the connection has not ended: at once, or after 1 s. Nothing is
+ * executed before. The plugin sends its requests again, and the replies of the present batch are then
+ * repeated, behind their notifications.
+ */
+void peer_restart(struct pipeline *pipeline);
+void peer_restart_later(struct pipeline *pipeline, struct now now);
+
+/*
+ * In PEER_NEW: send HELLO if the plugin was detected; wait if the required plugin was not detected;
+ * else serve a plain broker. The batch must be open and empty.
+ */
+void peer_identify(struct pipeline *pipeline, struct now now);
+
+/* Process a message of the plugin on its arrival. Returns false for other messages. */
+bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* If the deadline for WELCOME, or of PEER_HELLO_DELAYED, has passed, enter PEER_NEW. */
+void peer_tick(struct pipeline *pipeline, struct now now);
