@@ -17,7 +17,8 @@ static void reset_replies(struct batch *batch) {
 }
 
 void batch_reset(struct batch *batch) {
-        batch->n_messages = 0;
+        batch->state = BATCH_OPEN;
+        batch->n_items = 0;
         batch->n_bytes = 0;
         batch->n_replies_counted = batch->n_rows_counted = batch->n_notifications_counted = 0;
         batch->last_number = 0;
@@ -38,7 +39,8 @@ void batch_deinit(struct batch *batch) {
 bool batch_is_empty(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        return effects->n_rows == 0 && batch->n_replies == 0 && effects->n_notifications == 0;
+        return batch->n_items == 0 && batch->n_replies == 0 && effects->n_rows == 0 &&
+               effects->n_notifications == 0;
 }
 
 static size_t entry_bytes(const struct entry *entry) {
@@ -91,7 +93,7 @@ static size_t notification_bytes(const struct effects *effects, const struct not
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number) {
         if (number > 0)
                 batch->last_number = number;
-        batch->n_messages++;
+        batch->n_items++;
         batch->n_bytes += BATCH_ITEM_BYTES + n_bytes;
 }
 
@@ -109,7 +111,7 @@ void batch_add_cost(struct batch *batch) {
 }
 
 bool batch_is_full(const struct batch *batch) {
-        return batch->n_messages >= PIPELINE_BATCH_MESSAGES_MAX ||
+        return batch->n_items >= PIPELINE_BATCH_MESSAGES_MAX ||
                batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
 }
 

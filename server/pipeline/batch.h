@@ -5,14 +5,21 @@
 #include "engine/effects.h"
 
 /*
- * One batch: the effects of the requests that are executed together, and their replies with the
- * reply addresses. outbox_publish() publishes the batch after its commit. All zeros is an empty
- * batch.
+ * One batch: the effects of the items that are served together, and the replies to their requests.
+ * All zeros is an open and empty batch.
+ *
+ *          ┌──────────────────── all published: batch_reset() ─────────────────────┐
+ *          ▼                                                                       │
+ *        OPEN ───────── commit_begin() ─────────► COMMITTING ── commit_end() ──► PUBLISHING
+ *          │                                                                       ▲
+ *          └──────── commit_begin(): there is nothing to store, or it failed ──────┘
+ *
+ * Items are served only in OPEN, so no request is executed on state that may still be rolled back.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
  * reply of megabytes, or notify many clients. batch.n_bytes is the sum of
- * - each message that was executed, with its properties;
+ * - each item that was served: a message with its properties, or a record;
  * - each reply: the value or the keys of the page, response topic and correlation data;
  * - each row: the key, the new value, and the former value, whose pages the storage frees;
  * - each notification: topic and value, once per recipient. With the plugin, a frame has the value
@@ -20,10 +27,10 @@
  *   is shared as well;
  * - BATCH_ITEM_BYTES for each of these. So the bytes also limit their number.
  *
- * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the messages that were
- * executed and the changes of watched keys: each change is published as one message or more. A step
- * (one message, or one tick) that exceeds the limit is completed. Then the batch ends, and the next
- * batch begins with the request of the next client: see fair_queue/fair_queue.h.
+ * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the items that were served
+ * and the changes of watched keys: each change is published as one message or more. A step (one item,
+ * or one tick) that exceeds the limit is completed. Then the batch ends, and the next batch begins
+ * with the item of the next client: see fair_queue/fair_queue.h.
  */
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
 #define BATCH_ITEM_BYTES 100
@@ -56,9 +63,16 @@ struct pending_reply {
         enum request_fault fault;
 };
 
+enum batch_state {
+        BATCH_OPEN,
+        BATCH_COMMITTING, /* the worker thread uses the storage and the change set */
+        BATCH_PUBLISHING, /* left when all is published; the transport may have no room for long */
+};
+
 struct batch {
-        size_t n_messages; /* executed in the batch, of all kinds */
-        size_t n_bytes;    /* the cost of the batch: see above */
+        enum batch_state state;
+        size_t n_items; /* served in the batch, of all kinds */
+        size_t n_bytes; /* the cost of the batch: see above */
         struct effects effects;
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
@@ -73,14 +87,17 @@ struct batch {
 
 void batch_deinit(struct batch *batch);
 
-/* Remove all effects and replies, and set the counts to 0; keep the memory for the next batch. */
+/* Open the batch again: remove all effects and replies, and set the counts to 0. Keep the memory. */
 void batch_reset(struct batch *batch);
 
-/* Return true if there is nothing to store or publish. */
+/*
+ * Return true if the batch need not end: no item was served in it, and it has nothing to store or to
+ * publish. Items count towards the limits, so a full batch without effects and replies must end too.
+ */
 bool batch_is_empty(const struct batch *batch);
 
 /*
- * Add an item of the queue to n_messages and n_bytes, before it is served. number: of its record; 0: a
+ * Add an item of the queue to n_items and n_bytes, before it is served. number: of its record; 0: a
  * message.
  */
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number);

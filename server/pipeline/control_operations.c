@@ -90,7 +90,7 @@ int pipeline_reset(struct pipeline *pipeline) {
         engine_free(pipeline->state->engine);
         pipeline->state->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
-        pipeline->cycle.next_tick_ns = 0; /* the test clock may be set back behind this time */
+        pipeline->upkeep.next_tick_ns = 0; /* the test clock may be set back behind this time */
         return 0;
 }
 
@@ -120,9 +120,9 @@ int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now n
         if (r == 0)
                 return 0;
 
-        if (engine_undo(pipeline->state->engine, &pipeline->cycle.batch.effects) < 0)
+        if (engine_undo(pipeline->state->engine, &pipeline->batch.effects) < 0)
                 r = -ENOMEM;
-        effects_reset(&pipeline->cycle.batch.effects);
+        effects_reset(&pipeline->batch.effects);
         return r;
 }
 
@@ -160,6 +160,6 @@ int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
         int r = 0;
 
         while (r == 0 && engine_next_deadline(pipeline->state->engine) <= now.mono_ns)
-                r = cycle_step(pipeline, &tick, now);
+                r = pipeline_step(pipeline, &tick, now);
         return r;
 }

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Shared by the files of this directory. */
+/*
+ * Shared by the files of this directory. A request meets five things, each with a header:
+ *
+ *     peer (peer.h)       the broker that is served, and what changes with it
+ *     queue (queue.h)     what waits to be served
+ *     engine              server/engine
+ *     batch (batch.h)     what was served together: effects and replies
+ *     outbox (outbox.h)   what is published: notifications, replies, ends of records
+ *
+ * pipeline.c has the events of the caller, and pipeline_flush(), which leads from one to the next.
+ */
 
 #include "base/time_units.h"
 #include "codec/invocation.h"
@@ -14,23 +24,13 @@
 #include "pipeline/quantum.h"
 #include "pipeline/queue.h"
 
-/*
- * The cycle of a batch. cycle_advance() moves it on as far as it can go.
- *
- *          ┌──────────────────────────── all published ────────────────────────────┐
- *          ▼                                                                       │
- *        OPEN ───── the batch must end ─────► COMMITTING ── pipeline_work_done() ──► PUBLISHING
- *          │                                                                       ▲
- *          └────────────────────── there is nothing to store ──────────────────────┘
- *
- * Requests are executed only in OPEN, so no request is executed on state that may still be rolled
- * back. In OPEN the cycle also does other work: it applies next_policy, commits a batch for
- * must_commit, and identifies the broker (PEER_NEW) when the batch is empty.
- */
-enum cycle_state {
-        CYCLE_OPEN,
-        CYCLE_COMMITTING, /* the worker thread uses the storage, `change_set` and `commit_result` */
-        CYCLE_PUBLISHING, /* left when all is published; the transport may have no room for long */
+/* The commits of batches. */
+struct commit {
+        struct change_set change_set; /* argument of storage_commit() */
+        int result;                   /* of storage_commit() */
+        int64_t start_ns;             /* of the last one; 0: none */
+        int error;                    /* of the last one; -ENOSPC also for STORAGE_FULL; 0: none */
+        struct log_limit log_limit;
 };
 
 /*
@@ -39,17 +39,9 @@ enum cycle_state {
  */
 #define TICK_RETRY_NS NS_PER_S
 
-struct cycle {
-        enum cycle_state state;
-        bool must_commit; /* commit the batch even if it changes nothing */
-        struct batch batch;
-
-        struct change_set change_set;  /* of the batch; argument of storage_commit() */
-        int commit_result;             /* of storage_commit() */
-        int64_t commit_start_ns;       /* of the last commit; 0: none */
-        int commit_error;              /* of the last commit; -ENOSPC also for STORAGE_FULL; 0: none */
-        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
+struct upkeep {
         int64_t next_tick_ns;          /* no engine tick before; set after a failed commit or tick */
+        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
 
         /* For pipeline_check_progress(). */
         uint64_t n_done;          /* items served and batches whose commit has ended */
@@ -66,55 +58,71 @@ struct pipeline {
         struct encoder encoder;
         struct decoder decoder;
 
-        struct cycle cycle;
         struct peer peer;
         struct queue queue;
+        struct batch batch;
+        struct commit commit;
         struct outbox outbox;
         struct outbox_messages messages; /* backends of the outbox */
         struct outbox_frames frames;
         struct quantum quantum;
+        struct upkeep upkeep;
 
         struct policy *policy;      /* owned; the engine borrows it */
-        struct policy *next_policy; /* owned; if has_next_policy, applied in OPEN when a broker is served */
+        struct policy *next_policy; /* owned; if has_next_policy: settings_apply_policy() */
         bool has_next_policy;
 
         struct counters counters;
         struct drops drops;
         struct client_log client_log;
-        struct log_limit storage_limit; /* of log lines */
 };
 
-/* cycle.c */
+/* pipeline.c */
 
 /*
- * Finish the batch. Then identify the broker and apply the policy, serve what waits until the quantum
- * is over, and finish this batch as well. Return early while a commit is in flight or the transport
- * has no room.
+ * Finish the batch: commit and publish it. Then begin a quantum, serve what waits, and finish this
+ * batch as well. Return early while a commit is in flight or the transport has no room.
  */
-void cycle_advance(struct pipeline *pipeline, struct now now);
+void pipeline_flush(struct pipeline *pipeline, struct now now);
 
-/* As cycle_advance(), in a quantum of its own, in which the present batch is finished already. */
-void cycle_flush(struct pipeline *pipeline, struct now now);
-
-/* As engine_step(), with the effects of the batch. In OPEN. */
-int cycle_step(struct pipeline *pipeline, const struct event *event, struct now now);
-
-/* Return true if the batch must end: batch_is_full(), or at a limit of the storage. */
-bool cycle_batch_is_full(const struct pipeline *pipeline);
-
-/*
- * Commit the effects of the batch at once, without replies, on this thread. Returns 0, -ENOMEM, or
- * the error of storage_commit(). After an error the batch is not undone.
- */
-int cycle_commit_now(struct pipeline *pipeline, struct now now);
+/* As engine_step(), with the effects of the batch, which is open. */
+int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 
 /* Charge the time since the last reading of the clock to the quantum and to the batch. */
-void cycle_charge(struct pipeline *pipeline);
+void pipeline_charge(struct pipeline *pipeline);
 
 /* serve.c */
 
-/* Return true if items can be served: in OPEN, if the batch may take another one. */
+/* Return true if items can be served: the batch is open and may take another one. */
 bool serve_can_begin(const struct pipeline *pipeline);
 
 /* Serve the items that wait, by turns, until the quantum is over or the batch must end. */
 void serve_waiting(struct pipeline *pipeline, struct now now);
+
+/* commit.c: see the states of a batch in batch.h. */
+
+/* Return true if the batch must end: batch_is_full(), or at a limit of the storage. */
+bool commit_is_due(const struct pipeline *pipeline);
+
+/*
+ * End the open batch. It is committed if it has changed something, or if is_required; else it is
+ * publishing at once.
+ */
+void commit_begin(struct pipeline *pipeline, bool is_required, struct now now);
+
+/* The work of the commit has ended. error: as for pipeline_work_done(). The batch is publishing now. */
+void commit_end(struct pipeline *pipeline, int error, struct now now);
+
+/*
+ * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
+ * or the error of storage_commit(). After an error the batch is not undone.
+ */
+int commit_now(struct pipeline *pipeline, struct now now);
+
+/* settings.c */
+
+/*
+ * If a broker is served, replace the policy by next_policy, if there is one. Until then no request is
+ * executed and no key expires, so the former policy decides nothing. The batch must be open.
+ */
+void settings_apply_policy(struct pipeline *pipeline, struct now now);

@@ -193,17 +193,16 @@ static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t
                 histogram_add(whole, outbox->quantum->read_ns - batch->replies[first].arrived_ns);
 }
 
-bool outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
+void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
         size_t first = batch->n_replies_published;
         bool is_published = publish_replies(outbox, batch, now) &&
                             (!outbox_is_waiting(outbox) || outbox_publish_notifications(outbox, UINT64_MAX));
 
         charge_publishing(outbox, batch, first);
         if (!is_published)
-                return false;
+                return;
 
         if (outbox->backend)
                 outbox->backend->end(outbox->backend_data, batch);
         batch_reset(batch);
-        return true;
 }

@@ -133,10 +133,10 @@ bool outbox_is_waiting(const struct outbox *outbox);
 bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence);
 
 /*
- * Publish the batch until the transport has no room. Returns true if the whole batch is published; it
- * is then empty. If not, call this function again when the transport has room.
+ * Publish the batch until the transport has no room: then call this function again when it has. When
+ * the whole batch is published, it is open and empty.
  */
-bool outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
+void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
 
 /* Memory is short for the reply to one request, which is not executed. */
 void outbox_lose_reply(struct outbox *outbox);

@@ -101,7 +101,7 @@ static void serve_plain(struct pipeline *pipeline, struct now now) {
         struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
 
         if (!pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine))
-                cycle_step(pipeline, &none_retained, now);
+                pipeline_step(pipeline, &none_retained, now);
         enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
         outbox_messages_opened(&pipeline->messages);
@@ -207,7 +207,7 @@ static void serve_plugin(struct pipeline *pipeline, const struct handshake_welco
         retained.connections = (const uint64_t *)numbers.data;
         retained.n_connections = numbers.length / sizeof(uint64_t);
         outbox_skip_to(&pipeline->outbox, welcome->delivered);
-        cycle_step(pipeline, &retained, now);
+        pipeline_step(pipeline, &retained, now);
         peer->broker_run = welcome->broker_run;
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
@@ -238,7 +238,7 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
                 log_limited(&peer->takeover_limit, LOG_ERROR,
                             "another statestored serves this broker, too: the two disconnect each other "
                             "repeatedly; stop one of them");
-        if (pipeline->cycle.state == CYCLE_OPEN)
+        if (pipeline->batch.state == BATCH_OPEN)
                 serve_plugin(pipeline, &welcome, now);
         else
                 peer_restart(pipeline);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Creation, settings and state of the pipeline, and the events of the broker. */
+/* Creation of the pipeline, the events of its caller, and what follows from them. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                              .node_id = slice_from_string(state->header.node_id) },
                 .decoder = { .persistence_name = config->persistence_name,
                              .persistence_value = slice_from_string(config->persistence_value) },
-                .cycle.commit_error = config->is_disk_full ? -ENOSPC : 0,
+                .commit.error = config->is_disk_full ? -ENOSPC : 0,
                 .drops.counters = &pipeline->counters,
                 .queue = { .decoder = &pipeline->decoder, .presence_topic = config->presence_topic },
                 .quantum = { .transport = &pipeline->transport, .limit_ns = QUANTUM_NS },
@@ -54,7 +54,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         outbox_messages_deinit(&pipeline->messages);
         outbox_frames_deinit(&pipeline->frames);
         queue_deinit(&pipeline->queue);
-        batch_deinit(&pipeline->cycle.batch);
+        batch_deinit(&pipeline->batch);
         state_free(pipeline->state);
         policy_free(pipeline->policy);
         policy_free(pipeline->next_policy);
@@ -64,7 +64,66 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         return NULL;
 }
 
-/* 1. The broker */
+/* 1. The way of a batch */
+
+int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
+        int r;
+
+        r = engine_step(pipeline->state->engine, event, now, &pipeline->batch.effects);
+        batch_add_cost(&pipeline->batch);
+        return r;
+}
+
+void pipeline_charge(struct pipeline *pipeline) {
+        pipeline->batch.execution_ns += quantum_charge(&pipeline->quantum);
+}
+
+/*
+ * Commit and publish the batch, if it has something. Returns true if that is done: the batch is open
+ * and empty. The records of frames that have failed did not end: the plugin sends them again.
+ */
+static bool finish_batch(struct pipeline *pipeline, struct now now) {
+        struct batch *batch = &pipeline->batch;
+
+        if (batch->state == BATCH_OPEN && (!batch_is_empty(batch) || outbox_is_waiting(&pipeline->outbox)))
+                commit_begin(pipeline, false, now);
+        if (batch->state == BATCH_PUBLISHING) {
+                outbox_publish(&pipeline->outbox, batch, now);
+                pipeline_charge(pipeline);
+        }
+        if (batch->state == BATCH_OPEN && pipeline->outbox.has_failed)
+                peer_restart_later(pipeline, now);
+        return batch->state == BATCH_OPEN;
+}
+
+/*
+ * Identify the broker, and apply a new policy. Serve what waits until the quantum is over. Then finish
+ * the batch.
+ */
+static void fill_batch(struct pipeline *pipeline, struct now now) {
+        peer_identify(pipeline, now);
+        settings_apply_policy(pipeline, now);
+        serve_waiting(pipeline, now);
+        finish_batch(pipeline, now);
+}
+
+/* As pipeline_flush(), in the present quantum. */
+static void advance_batch(struct pipeline *pipeline, struct now now) {
+        quantum_resume(&pipeline->quantum, now);
+        if (finish_batch(pipeline, now))
+                fill_batch(pipeline, now);
+}
+
+void pipeline_flush(struct pipeline *pipeline, struct now now) {
+        quantum_resume(&pipeline->quantum, now);
+        if (finish_batch(pipeline, now)) {
+                quantum_start(&pipeline->quantum);
+                fill_batch(pipeline, now);
+        }
+        quantum_start(&pipeline->quantum);
+}
+
+/* 2. The broker */
 
 void pipeline_plugin_detected(struct pipeline *pipeline) {
         pipeline->peer.is_plugin_detected = true;
@@ -73,28 +132,11 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->counters.n_connections++;
         peer_connected(pipeline, session_present);
-        cycle_flush(pipeline, now);
+        pipeline_flush(pipeline, now);
 }
 
 void pipeline_disconnected(struct pipeline *pipeline) {
         peer_disconnected(pipeline);
-}
-
-/*
- * Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it
- * again.
- */
-void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
-        struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
-
-        notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
-        if (notified.registration && pipeline->cycle.state == CYCLE_OPEN)
-                cycle_step(pipeline, &notified, now);
-        registration_unref(notified.registration);
-}
-
-void pipeline_count_out_of_memory(struct pipeline *pipeline) {
-        drops_out_of_memory(&pipeline->drops);
 }
 
 static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
@@ -121,81 +163,33 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 receive_message(pipeline, message, now);
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
         if (!pipeline->storage && !quantum_is_over(&pipeline->quantum))
-                cycle_advance(pipeline, now);
+                advance_batch(pipeline, now);
 }
 
-/* 2. Settings */
-
-void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
-        pipeline->hooks = hooks;
-        pipeline->outbox.hooks = hooks;
-        pipeline->queue.takes_control = hooks && hooks->control;
+void pipeline_count_out_of_memory(struct pipeline *pipeline) {
+        drops_out_of_memory(&pipeline->drops);
 }
 
-void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys) {
-        pipeline->client_log.shows_keys = shows_keys;
+/*
+ * Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it
+ * again.
+ */
+void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
+        struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
+
+        notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
+        if (notified.registration && pipeline->batch.state == BATCH_OPEN)
+                pipeline_step(pipeline, &notified, now);
+        registration_unref(notified.registration);
 }
 
-void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits) {
-        engine_set_limits(pipeline->state->engine, limits);
+/* 3. The end of a wake-up, and of work */
+
+void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
+        pipeline_flush(pipeline, now);
 }
 
-void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        pipeline->frames.packet_bytes_max = n_bytes;
-        engine_set_packet_limits(pipeline->state->engine,
-                                 encoder_packet_limits(&pipeline->encoder, n_bytes));
-}
-
-void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now) {
-        if (!policy && !pipeline->policy && !pipeline->has_next_policy)
-                return;
-
-        policy_free(pipeline->next_policy);
-        pipeline->next_policy = policy;
-        pipeline->has_next_policy = true;
-        cycle_flush(pipeline, now);
-}
-
-/* 3. State */
-
-bool pipeline_is_idle(const struct pipeline *pipeline) {
-        return pipeline_n_waiting_bytes(pipeline) == 0 && pipeline->cycle.state == CYCLE_OPEN;
-}
-
-size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
-        return queue_n_bytes(&pipeline->queue);
-}
-
-const struct counters *pipeline_counters(const struct pipeline *pipeline) {
-        return &pipeline->counters;
-}
-
-void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
-        const struct engine_config *config = engine_config(pipeline->state->engine);
-        struct engine_stats stats = engine_stats(pipeline->state->engine);
-        const struct peer *peer = &pipeline->peer;
-        int64_t ahead_ms = stats.clock.wall_ms - wall_ms;
-
-        *ret_gauges = (struct gauges){
-                .n_keys = stats.n_keys,
-                .n_bytes = stats.n_bytes,
-                .n_registrations = stats.n_registrations,
-                .n_remembered_replies = stats.n_remembered,
-                .n_remembered_dropped_early = stats.n_dropped_early,
-                .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
-                .plugin = pipeline->queue.counters,
-                .n_pending_notifications = pipeline->state->notifications.n_pending,
-                .max_keys = config->limits.max_keys,
-                .max_bytes = config->limits.max_bytes,
-                .max_registrations = config->limits.max_registrations,
-                .max_waiting_bytes = PIPELINE_WAITING_MAX,
-                .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
-                .broker_kind = peer_broker_kind(peer),
-                .is_connected = peer->state != PEER_DOWN,
-                .is_plugin_detected = peer->is_plugin_detected,
-                .is_plugin_required = peer->requires_plugin,
-                .is_storage_failing = pipeline->cycle.commit_error < 0,
-                .is_disk_full = pipeline->cycle.commit_error == -ENOSPC,
-        };
-        ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
+        commit_end(pipeline, error, now);
+        pipeline_flush(pipeline, now);
 }

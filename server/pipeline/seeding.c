@@ -54,9 +54,9 @@ int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_cond
 
         while ((r = seed_next(seed, &record)) > 0) {
                 enum outcome outcome = seeding_set(pipeline->state->engine, &record, condition, now,
-                                                   &pipeline->cycle.batch.effects);
+                                                   &pipeline->batch.effects);
 
-                batch_add_cost(&pipeline->cycle.batch);
+                batch_add_cost(&pipeline->batch);
                 switch (outcome) {
                 case OUTCOME_DONE:
                         counts->n_set++;
@@ -72,7 +72,7 @@ int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_cond
                 default:
                         return seed_reject(seed, encoder_error_text(outcome));
                 }
-                if (cycle_batch_is_full(pipeline))
+                if (commit_is_due(pipeline))
                         return SEEDING_CONTINUES;
         }
         return r;
@@ -92,8 +92,8 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                         return set == -ENOMEM ? set : -EBADMSG;
                 }
 
-                r = cycle_commit_now(pipeline, now);
-                batch_reset(&pipeline->cycle.batch);
+                r = commit_now(pipeline, now);
+                batch_reset(&pipeline->batch);
                 if (r < 0) {
                         log_error("cannot start: the keys of --seed %s could not be stored: %s",
                                   LOG_TEXT(slice_from_string(file)), strerror(-r));

@@ -42,7 +42,7 @@ static void execute_request(struct pipeline *pipeline, const struct request *req
                             struct pending_reply *pending, struct now now) {
         struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
 
-        engine_step(pipeline->state->engine, &event, now, &pipeline->cycle.batch.effects);
+        engine_step(pipeline->state->engine, &event, now, &pipeline->batch.effects);
         if (outcome_is_error(pending->reply.result.outcome))
                 client_log_refusal(&pipeline->client_log, pipeline->state->engine, request,
                                    pending->reply.result.outcome, now);
@@ -51,7 +51,7 @@ static void execute_request(struct pipeline *pipeline, const struct request *req
 /* Make room for the reply first: without memory for it nothing is executed. */
 static void reply_to_request(struct pipeline *pipeline, const struct invocation *invocation,
                              int64_t arrived_ns, uint64_t hook_number, struct now now) {
-        struct batch *batch = &pipeline->cycle.batch;
+        struct batch *batch = &pipeline->batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
 
         if (!pending) {
@@ -103,7 +103,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct queued_disc
                                      .client = disconnect->client_id,
                                      .connection = disconnect->connection };
 
-        cycle_step(pipeline, &ended, now);
+        pipeline_step(pipeline, &ended, now);
         if (!disconnect->is_slow_watcher)
                 return;
         pipeline->counters.n_slow_watchers++;
@@ -113,7 +113,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct queued_disc
 /* Serve the item, and count its cost towards the limits of the batch and of the quantum. */
 static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
-        struct batch *batch = &pipeline->cycle.batch;
+        struct batch *batch = &pipeline->batch;
         int64_t start_ns = pipeline->quantum.read_ns;
         bool has_latency = false;
 
@@ -130,8 +130,9 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
                 break;
         }
         batch_add_cost(batch);
-        pipeline->cycle.n_done++;
-        cycle_charge(pipeline); /* the end of this work is the start of the next: the clock is read once */
+        pipeline->upkeep.n_done++;
+        pipeline_charge(
+                pipeline); /* the end of this work is the start of the next: the clock is read once */
         if (has_latency) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
                 histogram_add(&latencies[STAGE_ENGINE], pipeline->quantum.read_ns - start_ns);
@@ -142,8 +143,8 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
 
 /* If the broker does not keep up, replies would only need memory. */
 bool serve_can_begin(const struct pipeline *pipeline) {
-        return pipeline->outbox.is_open && pipeline->cycle.state == CYCLE_OPEN &&
-               outbox_has_room(&pipeline->outbox) && !cycle_batch_is_full(pipeline) &&
+        return pipeline->outbox.is_open && pipeline->batch.state == BATCH_OPEN &&
+               outbox_has_room(&pipeline->outbox) && !commit_is_due(pipeline) &&
                !outbox_is_full(&pipeline->outbox);
 }
 
@@ -153,7 +154,7 @@ bool serve_can_begin(const struct pipeline *pipeline) {
  */
 static bool can_serve(const struct pipeline *pipeline, const struct queue_item *item) {
         return serve_can_begin(pipeline) &&
-               (item->kind != QUEUE_CONTROL || batch_is_empty(&pipeline->cycle.batch));
+               (item->kind != QUEUE_CONTROL || batch_is_empty(&pipeline->batch));
 }
 
 /* Serve the first item. Returns false if nothing more can be served now. */

@@ -46,7 +46,7 @@ static bool is_empty(const struct change_set *change_set) {
 static void commit_truth(struct world *world) {
         size_t n_before = world->truth.n_changes;
 
-        truth_commit(&world->truth, &world->pipeline->cycle.batch.effects, world->commit_started);
+        truth_commit(&world->truth, &world->pipeline->batch.effects, world->commit_started);
         for (size_t i = n_before; i < world->truth.n_changes && world->broker.has_plugin; i++)
                 for (size_t client = 0; client < world->n_clients; client++)
                         client_check_registration(world, client, world->truth.changes[i].key);
@@ -97,7 +97,7 @@ static void trace_row(const struct row *row) {
  * other errors it has not.
  */
 static void apply(struct world *world, const struct change_set *change_set, int result) {
-        const struct effects *effects = &world->pipeline->cycle.batch.effects;
+        const struct effects *effects = &world->pipeline->batch.effects;
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
         if (is_stored && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
@@ -145,7 +145,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         ASSERT(!world->change_set);
         policy_observe(world);
         world->commit_started = world->now;
-        world->change_set = &world->pipeline->cycle.change_set;
+        world->change_set = &world->pipeline->commit.change_set;
         world->work = work;
         world->work_argument = argument;
         timeline_plan(&world->timeline,
@@ -245,7 +245,7 @@ static uint64_t observe_request(void *userdata, struct invocation *invocation, s
         uint64_t number = invocation->request.id.number;
 
         (void)now;
-        truth_execute(&world->truth, request, world->pipeline->cycle.batch.effects.n_rows);
+        truth_execute(&world->truth, request, world->pipeline->batch.effects.n_rows);
         if (number == 0) {
                 turns_take(&world->turns, request);
                 return 0;
@@ -358,7 +358,7 @@ void store_kill(struct world *world) {
 
 void store_compare(struct world *world) {
         if (!world->is_compare_pending || !world->pipeline || world->change_set || world->has_ended ||
-            world->pipeline->cycle.batch.effects.n_rows > 0)
+            world->pipeline->batch.effects.n_rows > 0)
                 return;
         world->is_compare_pending = false;
         store_compare_now(world);

@@ -148,7 +148,7 @@ Test(batch, is_empty_after_a_reset) {
         batch_reset(&batch);
         cr_expect(batch_is_empty(&batch));
         cr_expect_null(batch_next_reply(&batch));
-        cr_expect_eq(batch.n_bytes + batch.n_messages + batch.last_number, 0);
+        cr_expect_eq(batch.n_bytes + batch.n_items + batch.last_number, 0);
         cr_expect_eq(batch.execution_ns, 0);
 }
 

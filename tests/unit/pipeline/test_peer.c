@@ -365,10 +365,10 @@ Test(peer, repeats_hello_later_without_memory_for_the_connections) {
 
 Test(peer, repeats_hello_if_a_batch_is_in_flight_at_welcome) {
         say_hello();
-        pipeline->cycle.state = CYCLE_COMMITTING;
+        pipeline->batch.state = BATCH_COMMITTING;
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
         cr_expect_eq(peer->state, PEER_NEW);
-        pipeline->cycle.state = CYCLE_OPEN;
+        pipeline->batch.state = BATCH_OPEN;
 }
 
 /* 3. Frames */

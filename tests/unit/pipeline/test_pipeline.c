@@ -51,13 +51,13 @@ Test(pipeline, wakeup_with_only_acknowledgements_does_nothing) {
         uint64_t n_done;
 
         broker_do(&broker, "SET k v");
-        n_done = broker.pipeline->cycle.n_done;
+        n_done = broker.pipeline->upkeep.n_done;
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
         broker_flush(&broker);
-        cr_expect_eq(broker.pipeline->cycle.n_done, n_done);
+        cr_expect_eq(broker.pipeline->upkeep.n_done, n_done);
         send_words("SET", "k", "v");
         broker_flush(&broker);
-        cr_expect_gt(broker.pipeline->cycle.n_done, n_done);
+        cr_expect_gt(broker.pipeline->upkeep.n_done, n_done);
 }
 
 Test(pipeline, replies_have_the_order_of_the_requests) {

@@ -220,7 +220,7 @@ static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
  * was changed, and a line without a reply may count as not executed.
  */
 static void set_executed(const struct broker_variant *side, enum line_fate *fates, size_t n_lines) {
-        const struct batch *batch = &side->pipeline->cycle.batch;
+        const struct batch *batch = &side->pipeline->batch;
 
         for (size_t i = 0; i < n_lines && !side->worker.work; i++)
                 if (fates[i] == LINE_QUEUED && side->has_reply[i])

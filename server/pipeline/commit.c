@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The commit of a batch: see the states of a batch in pipeline/batch.h. */
+
+#include <errno.h>
+
+#include "pipeline/internal.h"
+
+bool commit_is_due(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+        struct storage_limits limits;
+
+        /* Beside a request that adds something, one that only removes would fail, too. */
+        if (batch_is_full(batch) || (pipeline->commit.error == -ENOSPC && batch->n_items > 0))
+                return true;
+        if (!pipeline->storage)
+                return false;
+
+        limits = storage_limits(pipeline->storage);
+        return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_changes >=
+                       limits.n_changes ||
+               batch->n_bytes >= limits.n_bytes;
+}
+
+/* 1. The end of a commit */
+
+/* How a failed commit is reported to the clients and in the log. */
+struct commit_error {
+        enum outcome outcome;
+        const char *text;
+};
+
+static struct commit_error commit_error(int error) {
+        switch (error) {
+        case -ENOMEM:
+                return (struct commit_error){
+                        OUTCOME_OUT_OF_MEMORY,
+                        "commit failed: give the process more memory, or lower max-bytes"
+                };
+        case -ENOSPC:
+                return (struct commit_error){
+                        OUTCOME_DISK_FULL, "commit failed: free space on the disk of the data directory, or "
+                                           "raise the quota of its user"
+                };
+        default:
+                return (struct commit_error){
+                        OUTCOME_STORAGE_FAILED,
+                        "commit failed: check the disk of the data directory, and that it "
+                        "is not mounted read-only"
+                };
+        }
+}
+
+/*
+ * Memory and storage may differ. A reply would promise what the next start may not find, and a
+ * later commit would build on it.
+ */
+__attribute__((noreturn)) static void end_process(const struct pipeline *pipeline, const char *cause) {
+        log_error("%s: the process ends, and the next start loads the stored state", cause);
+        pipeline->callbacks.fatal(pipeline->callbacks.userdata);
+}
+
+/* Roll the batch back in memory, and reply to each of its requests with an error. */
+static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
+        struct batch *batch = &pipeline->batch;
+        struct commit_error cause = commit_error(error);
+
+        if (error == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+        pipeline->commit.error = error;
+        pipeline->counters.n_failed_commits++;
+        log_limited_fields(
+                &pipeline->commit.log_limit, LOG_ERROR, cause.text,
+                (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
+                                      LOG_FIELD_NUMBER("rolled_back_rows", batch->effects.n_rows),
+                                      { 0 } });
+        if (state_undo(pipeline->state, &batch->effects) < 0)
+                end_process(pipeline, "memory is too short to roll a batch back");
+        batch_fail(batch, cause.outcome);
+        pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+}
+
+static void record_success(struct pipeline *pipeline, struct now now) {
+        struct commit *commit = &pipeline->commit;
+        const struct change_set *change_set = &commit->change_set;
+        struct counters *counters = &pipeline->counters;
+
+        /* limited: while the disk is almost full, small commits succeed and large ones fail */
+        if (commit->error < 0 && commit->result == 0)
+                log_limited(&commit->log_limit, LOG_INFO, "commits succeed again");
+        commit->error = commit->result == STORAGE_FULL ? -ENOSPC : 0;
+        counters->n_commits++;
+        counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
+                            change_set->n_executions + change_set->n_forgotten;
+        histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - commit->start_ns);
+        quantum_set_limit(&pipeline->quantum, now.mono_ns - commit->start_ns);
+}
+
+static void count_replies(struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+        struct counters *counters = &pipeline->counters;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct pending_reply *pending = &batch->replies[i];
+
+                if (pending->verb == VERB_UNKNOWN)
+                        continue;
+                counters->n_replies[pending->verb][pending->reply.result.outcome]++;
+                counters->n_repeated += pending->reply.execution == EXECUTION_REPEATED;
+                counters->n_insertions += pending->reply.execution == EXECUTION_INSERTION;
+        }
+}
+
+/* The batch is stored, or was rolled back, or nothing of it must be stored. */
+static void begin_publishing(struct pipeline *pipeline) {
+        pipeline->upkeep.n_done++;
+        count_replies(pipeline);
+        pipeline->batch.state = BATCH_PUBLISHING;
+}
+
+void commit_end(struct pipeline *pipeline, int error, struct now now) {
+        int result = error < 0 ? error : pipeline->commit.result;
+
+        if (result < 0) {
+                fail_batch(pipeline, result, now);
+        } else {
+                record_success(pipeline, now);
+                state_commit(pipeline->state, &pipeline->commit.change_set);
+        }
+        begin_publishing(pipeline);
+}
+
+/* 2. The begin of a commit */
+
+/*
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
+ * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
+ * after a crash, the HLC could be behind a version that a client has.
+ */
+static bool has_version_above_clock(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->result.has_version &&
+                    version_compare(reply->result.version, pipeline->state->header.clock) > 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Runs on a worker thread. */
+static void run_commit(void *argument) {
+        struct pipeline *pipeline = argument;
+
+        pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.change_set);
+}
+
+/* Returns 0; -ENOMEM; or -EIO if the commit cannot begin. */
+static int start_work(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        r = state_change_set(pipeline->state, &pipeline->batch.effects, now, &pipeline->commit.change_set);
+        if (r < 0)
+                return r;
+
+        pipeline->commit.start_ns = pipeline->quantum.read_ns; /* `now` is older */
+        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
+        return r < 0 ? -EIO : 0;
+}
+
+/*
+ * Stage the batch's notifications. Returns -ENOMEM if memory is short and the batch is stored: a
+ * change must not become durable without its notifications. Without a storage, the notifications
+ * are dropped and the batch takes effect: undoing it may need more memory.
+ */
+static int stage_notifications(struct pipeline *pipeline) {
+        struct batch *batch = &pipeline->batch;
+        int r;
+
+        batch->sequence_before = pipeline->state->notifications.last_sequence;
+        if (batch->effects.n_notifications == 0)
+                return 0;
+
+        r = state_stage(pipeline->state, &batch->effects);
+        if (r == 0 || pipeline->storage)
+                return r;
+
+        for (size_t i = 0; i < batch->effects.n_notifications; i++)
+                drops_out_of_memory(&pipeline->drops);
+        return 0;
+}
+
+static bool must_be_stored(const struct pipeline *pipeline) {
+        const struct effects *effects = &pipeline->batch.effects;
+
+        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
+               has_version_above_clock(pipeline);
+}
+
+void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
+        bool is_stored = pipeline->storage && (is_required || must_be_stored(pipeline));
+        int r = stage_notifications(pipeline);
+
+        if (r == 0 && is_stored) {
+                r = start_work(pipeline, now);
+                if (r == 0) {
+                        pipeline->batch.state = BATCH_COMMITTING; /* pipeline_work_done() follows */
+                        return;
+                }
+        }
+
+        if (r == 0)
+                state_commit(pipeline->state, NULL);
+        else
+                fail_batch(pipeline, r, now);
+        begin_publishing(pipeline);
+}
+
+int commit_now(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->batch.effects;
+        struct change_set *change_set = &pipeline->commit.change_set;
+        int r;
+
+        r = state_stage(pipeline->state, effects);
+        if (r < 0)
+                return r;
+        if (!pipeline->storage) {
+                state_commit(pipeline->state, NULL);
+                return 0;
+        }
+
+        r = state_change_set(pipeline->state, effects, now, change_set);
+        if (r == 0)
+                r = storage_commit(pipeline->storage, change_set);
+        if (r == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+        if (r < 0)
+                return r;
+        state_commit(pipeline->state, change_set);
+        return 0;
+}

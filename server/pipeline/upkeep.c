@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the caller lets the pipeline do from time to time: ticks, checks of the storage, a watchdog. */
+
+#include <errno.h>
+
+#include "pipeline/hooks.h"
+#include "pipeline/internal.h"
+
+/* A commit that takes longer than this is stalled. */
+#define COMMIT_STALLED_NS INT64_C(100000000)
+
+/* While commits fail, every n-th call of pipeline_check_storage() tries a commit. */
+#define CHECKS_PER_RETRY 3
+
+/* 1. Ticks */
+
+/* Keys expire only while a broker is served: its kind determines how to notify the clients. */
+static bool can_tick(const struct pipeline *pipeline) {
+        return pipeline->outbox.is_open && pipeline->batch.state == BATCH_OPEN &&
+               !outbox_is_full(&pipeline->outbox);
+}
+
+/*
+ * Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call
+ * continues.
+ */
+static void tick_engine(struct pipeline *pipeline, struct now now) {
+        struct event tick = { .type = EVENT_TICK };
+
+        quantum_resume(&pipeline->quantum, now);
+        do {
+                if (pipeline_step(pipeline, &tick, now) < 0) {
+                        pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+                        return;
+                }
+                pipeline_charge(pipeline);
+        } while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && !commit_is_due(pipeline) &&
+                 !quantum_is_over(&pipeline->quantum));
+}
+
+void pipeline_tick(struct pipeline *pipeline, struct now now) {
+        peer_tick(pipeline, now);
+        outbox_frames_tick(&pipeline->frames, now);
+        if (pipeline->hooks)
+                pipeline->hooks->tick(pipeline->hooks->userdata, now);
+        if (can_tick(pipeline) && now.mono_ns >= pipeline->upkeep.next_tick_ns)
+                tick_engine(pipeline, now);
+        pipeline_flush(pipeline, now);
+}
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns) {
+        return a_ns < b_ns ? a_ns : b_ns;
+}
+
+int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
+        const struct hooks *hooks = pipeline->hooks;
+        int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
+
+        if (queue_first(&pipeline->queue) && serve_can_begin(pipeline))
+                return 0;
+
+        if (deadline_ns < pipeline->upkeep.next_tick_ns)
+                deadline_ns = pipeline->upkeep.next_tick_ns;
+        if (hooks)
+                deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
+        deadline_ns = earlier(deadline_ns, pipeline->frames.deadline_ns);
+        return earlier(deadline_ns, pipeline->peer.deadline_ns);
+}
+
+/* 2. The storage */
+
+/*
+ * A failed commit was undone: registrations that had ended are restored. When commits succeed again,
+ * WELCOME says which of their connections have ended. Send HELLO at most once per check: while the
+ * disk is almost full, commits can fail and succeed in turn.
+ */
+static bool must_repeat_hello(const struct pipeline *pipeline) {
+        return engine_has_restored_registrations(pipeline->state->engine) && pipeline->commit.error == 0 &&
+               pipeline->peer.state == PEER_WITH_PLUGIN;
+}
+
+void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
+        const struct commit *commit = &pipeline->commit;
+        bool is_needed;
+
+        if (!pipeline->storage || pipeline->batch.state == BATCH_COMMITTING)
+                return;
+
+        if (must_repeat_hello(pipeline)) {
+                peer_restart(pipeline);
+                pipeline_flush(pipeline, now);
+                return;
+        }
+
+        /* The first commit finds out whether the disk has room. */
+        is_needed = state_needs_commit(pipeline->state, now) || commit->start_ns == 0;
+        if (commit->error < 0 && ++pipeline->upkeep.n_failing_checks % CHECKS_PER_RETRY == 0)
+                is_needed = true;
+        if (!is_needed || pipeline->batch.state != BATCH_OPEN)
+                return;
+
+        quantum_resume(&pipeline->quantum, now);
+        commit_begin(pipeline, true, now);
+        pipeline_flush(pipeline, now);
+}
+
+/* 3. The watchdog */
+
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
+        return pipeline->batch.state == BATCH_COMMITTING &&
+               now.mono_ns - pipeline->commit.start_ns > COMMIT_STALLED_NS;
+}
+
+bool pipeline_check_progress(struct pipeline *pipeline) {
+        struct upkeep *upkeep = &pipeline->upkeep;
+        bool had_work = upkeep->had_work_at_check;
+        uint64_t n_done_before = upkeep->n_done_at_check;
+
+        upkeep->n_done_at_check = upkeep->n_done;
+        if (pipeline->batch.state == BATCH_COMMITTING)
+                upkeep->had_work_at_check = !storage_is_waiting(pipeline->storage);
+        else
+                upkeep->had_work_at_check = !pipeline_is_idle(pipeline) && pipeline->outbox.is_open &&
+                                            outbox_has_room(&pipeline->outbox) &&
+                                            !outbox_is_full(&pipeline->outbox);
+        return !had_work || !upkeep->had_work_at_check || upkeep->n_done != n_done_before;
+}
