@@ -20,13 +20,9 @@
 #include "base/log.h"
 #include "base/time_units.h"
 #include "ctl/output.h"
-#include "ctl/process_tree.h"
 
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
-
-/* Interval between attempts to kill descendants: they may start new processes meanwhile. */
-#define KILL_INTERVAL_NS (10 * NS_PER_MS)
 
 /* The descriptors that this process opens are below this number. */
 #define DESCRIPTORS_MAX 1024
@@ -37,7 +33,7 @@ enum stage {
         STAGE_IDLE, /* no program has started */
         STAGE_RUNNING,
         STAGE_TERMINATING, /* the lease is lost; SIGTERM was sent */
-        STAGE_KILLING,     /* the lease is lost; SIGKILL is sent until no descendant is left */
+        STAGE_KILLING,     /* the lease is lost; SIGKILL was sent */
         STAGE_ENDED,
 };
 
@@ -48,12 +44,13 @@ struct supervisor {
         sigset_t mask_before;               /* of the main thread */
         pthread_mutex_t mutex;              /* guards what follows */
         enum stage stage;
-        pid_t pid; /* of the program; 0: it was not started or has ended */
+        pid_t pid;   /* of the program; 0: it was not started or has ended */
+        pid_t group; /* the process group of the program */
         int status;
+        bool has_terminal; /* the program gets the terminal of this process */
         bool is_lost;
         struct supervisor_lease lease;
         int signal;
-        int terminal_signal; /* the last one while the program ran; 0: none */
         bool is_closing;
 };
 
@@ -77,25 +74,42 @@ static void interrupt(struct supervisor *supervisor) {
         eventfd_write(supervisor->interrupt_fd, 1);
 }
 
+/* Make a process group the foreground one. SIGTTOU is blocked. */
+static void give_terminal(const struct supervisor *supervisor, pid_t group) {
+        if (supervisor->has_terminal)
+                tcsetpgrp(STDIN_FILENO, group);
+}
+
+/* The number of the signal that ended the program if a user typed it; 0: none. */
+static int typed_signal(const struct supervisor *supervisor) {
+        int number = WIFSIGNALED(supervisor->status) ? WTERMSIG(supervisor->status) : 0;
+
+        return supervisor->has_terminal && (number == SIGINT || number == SIGQUIT) ? number : 0;
+}
+
 static void end(struct supervisor *supervisor) {
         supervisor->stage = STAGE_ENDED;
         set_timer(supervisor, 0);
+        give_terminal(supervisor, getpgrp());
+        if (typed_signal(supervisor)) /* the terminal has sent it to the group of the program only */
+                kill(0, typed_signal(supervisor));
         interrupt(supervisor);
 }
 
-/* Send a signal to the program and its descendants. Returns whether any of them is alive. */
-static bool signal_all(struct supervisor *supervisor, int number) {
-        if (supervisor->pid && number) /* also where /proc cannot be read */
-                kill(supervisor->pid, number);
-        return process_tree_signal(number) > 0 || supervisor->pid;
+/* Stop with the program, as the terminal stops all processes of a job. Returns after SIGCONT. */
+static void stop(struct supervisor *supervisor) {
+        give_terminal(supervisor, getpgrp());
+        kill(0, SIGSTOP);
+        if (tcgetpgrp(STDIN_FILENO) == getpgrp())
+                give_terminal(supervisor, supervisor->group);
+        kill(-supervisor->group, SIGCONT);
 }
 
-static void kill_all(struct supervisor *supervisor) {
+static void kill_group(struct supervisor *supervisor) {
         supervisor->stage = STAGE_KILLING;
         supervisor->is_lost = true;
-        if (signal_all(supervisor, SIGKILL))
-                set_timer(supervisor, supervisor_clock_ns() + KILL_INTERVAL_NS);
-        else
+        kill(-supervisor->group, SIGKILL);
+        if (!supervisor->pid)
                 end(supervisor);
 }
 
@@ -106,18 +120,18 @@ static void supervisor_on_timer(struct supervisor *supervisor) {
                 break;
         case STAGE_RUNNING:
                 if (supervisor_clock_ns() >= supervisor->lease.kill_ns) {
-                        kill_all(supervisor);
+                        kill_group(supervisor);
                 } else {
                         supervisor->stage = STAGE_TERMINATING;
                         supervisor->is_lost = true;
-                        signal_all(supervisor, SIGTERM);
+                        kill(-supervisor->group, SIGTERM);
                         set_timer(supervisor, supervisor->lease.kill_ns);
                 }
                 break;
         case STAGE_TERMINATING:
-        case STAGE_KILLING:
-                kill_all(supervisor);
+                kill_group(supervisor);
                 break;
+        case STAGE_KILLING:
         case STAGE_ENDED:
         default:
                 break;
@@ -129,28 +143,29 @@ static void reap(struct supervisor *supervisor) {
         int status;
         pid_t pid;
 
-        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-                if (pid == supervisor->pid) {
-                        supervisor->pid = 0;
-                        supervisor->status = status;
+        while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+                if (pid != supervisor->pid)
+                        continue;
+                if (WIFSTOPPED(status)) {
+                        if (supervisor->has_terminal)
+                                stop(supervisor);
+                        continue;
                 }
-        if (supervisor->pid)
+                supervisor->pid = 0;
+                supervisor->status = status;
+        }
+        if (supervisor->pid || supervisor->stage == STAGE_ENDED)
                 return;
-        if (supervisor->stage == STAGE_RUNNING ||
-            (supervisor->stage == STAGE_TERMINATING && !signal_all(supervisor, 0)))
+        if (supervisor->stage != STAGE_TERMINATING || kill(-supervisor->group, 0) < 0)
                 end(supervisor);
-        else if (supervisor->stage == STAGE_KILLING)
-                kill_all(supervisor);
 }
 
 static void supervisor_on_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
         if (info->ssi_signo == SIGCHLD) {
-                reap(supervisor);
+                if (supervisor->stage != STAGE_IDLE)
+                        reap(supervisor);
         } else if (supervisor->pid) {
-                if (info->ssi_code == SI_KERNEL) /* the terminal sent it to the program, too */
-                        supervisor->terminal_signal = (int)info->ssi_signo;
-                else
-                        kill(supervisor->pid, (int)info->ssi_signo);
+                kill(supervisor->pid, (int)info->ssi_signo);
         } else {
                 if (supervisor->signal == 0)
                         supervisor->signal = (int)info->ssi_signo;
@@ -191,6 +206,8 @@ static _Noreturn void exec_program(const struct supervisor *supervisor, char *co
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(EXIT_NOT_EXECUTABLE);
+        setpgid(0, 0);
+        give_terminal(supervisor, getpid());
         signal(SIGPIPE, SIG_DFL);
         sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
         /* libmosquitto's sockets are not close-on-exec: the program would keep the connection open. */
@@ -216,7 +233,8 @@ int supervisor_start(struct supervisor *supervisor, char *const *arguments, stru
         if (pid == 0)
                 exec_program(supervisor, arguments, parent);
         if (pid > 0) {
-                supervisor->pid = pid;
+                setpgid(pid, pid); /* the new process does the same; either may be first */
+                supervisor->pid = supervisor->group = pid;
                 supervisor->stage = STAGE_RUNNING;
                 supervisor->lease = lease;
                 set_timer(supervisor, lease.terminate_ns);
@@ -237,7 +255,7 @@ void supervisor_extend(struct supervisor *supervisor, int64_t renewed_ns, struct
 void supervisor_kill(struct supervisor *supervisor) {
         pthread_mutex_lock(&supervisor->mutex);
         if (supervisor->stage == STAGE_RUNNING || supervisor->stage == STAGE_TERMINATING)
-                kill_all(supervisor);
+                kill_group(supervisor);
         pthread_mutex_unlock(&supervisor->mutex);
 }
 
@@ -252,17 +270,14 @@ void supervisor_wait(struct supervisor *supervisor) {
 
 struct supervisor_result supervisor_result(struct supervisor *supervisor) {
         struct supervisor_result result;
-        int number;
 
         pthread_mutex_lock(&supervisor->mutex);
         result = (struct supervisor_result){ .has_ended = supervisor->stage == STAGE_ENDED,
                                              .is_lost = supervisor->is_lost,
                                              .status = supervisor->status };
-        number = supervisor->terminal_signal;
+        if (result.has_ended)
+                result.terminal_signal = typed_signal(supervisor);
         pthread_mutex_unlock(&supervisor->mutex);
-
-        if (result.has_ended && WIFSIGNALED(result.status) && WTERMSIG(result.status) == number)
-                result.terminal_signal = number;
         return result;
 }
 
@@ -308,12 +323,16 @@ _Noreturn void supervisor_die(int number) {
 /* 4. Creation */
 
 static void block_signals(struct supervisor *supervisor, sigset_t *ret_signals) {
+        sigset_t blocked;
+
         sigemptyset(ret_signals);
         sigaddset(ret_signals, SIGCHLD);
         for (size_t i = 0; i < ARRAY_LENGTH(forwarded); i++)
                 sigaddset(ret_signals, forwarded[i]);
         signal(SIGCHLD, SIG_DFL); /* it may have been ignored: then waitpid() would fail */
-        sigprocmask(SIG_BLOCK, ret_signals, &supervisor->mask_before);
+        blocked = *ret_signals;
+        sigaddset(&blocked, SIGTTOU);
+        sigprocmask(SIG_BLOCK, &blocked, &supervisor->mask_before);
 }
 
 static int open_descriptors(struct supervisor *supervisor, const sigset_t *signals) {
@@ -342,6 +361,7 @@ int supervisor_new(struct supervisor **ret_supervisor) {
 
         for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
                 supervisor->is_inherited[fd] = fcntl(fd, F_GETFD) >= 0;
+        supervisor->has_terminal = tcgetpgrp(STDIN_FILENO) == getpgrp();
         pthread_mutex_init(&supervisor->mutex, NULL);
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         block_signals(supervisor, &signals);

@@ -9,14 +9,17 @@
  * Runs a program, and ends it before its lease ends. A thread of its own does this, so that a slow
  * network, for example a name lookup, cannot delay it. The thread also receives the signals of the
  * process: SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2, unless they were ignored before.
- * It forwards them to the program, except a signal from the terminal, which the program gets from
- * the terminal. While no program runs, a signal interrupts.
+ * It forwards them to the program. While no program runs, a signal interrupts.
+ *
+ * The program is the leader of a process group. It gets the terminal if this process is in the
+ * foreground: Ctrl-C and Ctrl-Z are for its group. If it is stopped, this process and the other
+ * processes of its group stop, too.
  *
  * Times are nanoseconds of supervisor_clock_ns().
  *
  * The program ends with this process, also after kill -9: the kernel kills it (PR_SET_PDEATHSIG).
- * Its descendants then remain. When its lease is lost, all its descendants are ended too. One
- * process has one supervisor.
+ * Its descendants then remain. When its lease is lost, its process group is ended. One process has one
+ * supervisor.
  */
 struct supervisor;
 
@@ -69,7 +72,7 @@ int supervisor_start(struct supervisor *supervisor, char *const *arguments, stru
  */
 void supervisor_extend(struct supervisor *supervisor, int64_t renewed_ns, struct supervisor_lease lease);
 
-/* Another client has the lock: kill the program and its descendants at once. */
+/* Another client has the lock: kill the process group of the program at once. */
 void supervisor_kill(struct supervisor *supervisor);
 
 /* Wait until the program has ended. */
@@ -82,8 +85,9 @@ struct supervisor_result {
         int status;   /* of waitpid(), if it has ended */
 
         /*
-         * The number of the signal that ended the program, if the terminal sent it to this process,
-         * too; else 0. A shell ends a loop after Ctrl-C only if supervisor_die() follows.
+         * The number of the signal that ended the program, if a user typed it (Ctrl-C, Ctrl-\); else 0.
+         * The other processes of this group get it, too. A shell ends a loop after Ctrl-C only if
+         * supervisor_die() follows.
          */
         int terminal_signal;
 };

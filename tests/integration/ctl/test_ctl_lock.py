@@ -260,7 +260,7 @@ def test_a_lock_is_renewed_until_the_command_ends(control_site, hold):
 
 IGNORES_TERM = """trap '' TERM; echo running $$ $STATESTORE_FENCE; while :; do read line || sleep 1; done"""
 HAS_DESCENDANTS = """
-    setsid sh -c "trap '' TERM; echo child \\$\\$; while :; do sleep 1; done" &
+    sh -c "trap '' TERM; echo child \\$\\$; while :; do sleep 1; done" &
     wait_for=$!; read line < /dev/null; echo running $$ $STATESTORE_FENCE; wait $wait_for"""
 SAYS_TERM = """
     trap 'echo terminated; exit 0' TERM
@@ -303,7 +303,7 @@ def test_a_holder_replaces_a_connection_that_the_network_has_dropped(cut_off, ho
     assert end(holder) == DONE
 
 
-def test_the_descendants_of_the_command_end_with_the_lease(cut_off, run, key):
+def test_the_process_group_of_the_command_ends_with_the_lease(cut_off, run, key):
     proxy, far, near = cut_off
     holder = run(far, "lock", key, *SHORT, "--", "sh", "-c", HAS_DESCENDANTS)
     pids = dict(line.split()[:2] for line in (holder.line(), holder.line()))
@@ -541,6 +541,20 @@ def test_ctrl_c_that_ends_the_command_ends_statestorectl_by_the_same_signal(ctl,
 
     assert here.child.wait(PATIENCE) == -signal.SIGINT
     assert value_of(client, key) is None
+
+
+def test_ctrl_z_stops_the_command_and_statestorectl_until_both_continue(ctl, key, terminal):
+    here = terminal(ctl, "lock", key, *LONG, "--", "sh", "-c", "echo running; read line; echo read $line")
+    here.read_until(b"running\r\n")
+
+    here.type(b"\x1a")
+    _, status = os.waitpid(here.child.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+    here.child.send_signal(signal.SIGCONT)
+    here.type(b"end\n")
+    here.read_until(b"read end\r\n")
+    assert here.child.wait(PATIENCE) == DONE
 
 
 # elect
