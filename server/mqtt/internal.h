@@ -55,3 +55,12 @@ void client_update_poll(struct mqtt_client *client);
 
 /* Stop reading and watching the socket. */
 void client_drop_poll(struct mqtt_client *client);
+
+/* linger.c */
+
+/*
+ * Read and drop what arrives at the socket until the peer closes the connection, for up to 2 s. Then
+ * close the socket and call done. Returns 0, or -ENOMEM: the socket is still the caller's, and done
+ * is not called.
+ */
+int client_linger(uv_loop_t *loop, int fd, void (*done)(void *userdata), void *userdata);

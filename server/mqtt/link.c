@@ -32,6 +32,7 @@ enum link_state {
         LINK_SUBSCRIBING, /* until all SUBACKs */
         LINK_UP,
         LINK_CLOSING, /* until all messages are sent */
+        LINK_ENDING,  /* until the broker has closed the connection */
         LINK_CLOSED,  /* until the handles are closed */
 };
 
@@ -54,6 +55,7 @@ struct link {
         uint64_t n_unwritten_bytes; /* published at QoS 0 since the socket last accepted everything */
         uint32_t send_maximum;     /* maximum number of messages in flight; libmosquitto queues the others */
         uint32_t max_packet_bytes; /* of the broker */
+        void (*ended)(struct link *link); /* in LINK_ENDING: what follows */
         void (*closed)(void *userdata);
         int n_open_handles; /* in LINK_CLOSED: handles that are still closing */
 };
@@ -79,16 +81,41 @@ static bool is_subscribed(const struct link *link) {
         return link->n_subscribed == link->config.n_subscriptions;
 }
 
-static void finish_close(struct link *link) {
-        if (link->state == LINK_CLOSED)
-                return;
+/* libmosquitto has dropped, or drops when it connects, the messages at QoS 0 that are not written. */
+static void forget_connection(struct link *link) {
+        link->n_subscribed = 0;
+        link->n_unwritten_bytes = 0;
+}
 
+static void link_on_ended(void *userdata) {
+        struct link *link = userdata;
+
+        link->ended(link);
+}
+
+/* Disconnect, and call ended when the broker has read all packets. */
+static void end_connection(struct link *link, bool ends_session, void (*ended)(struct link *link)) {
+        forget_connection(link);
+        link->state = LINK_ENDING;
+        link->ended = ended;
+        mqtt_client_disconnect_gracefully(link->client, ends_session, link_on_ended, link);
+}
+
+static void close_handles(struct link *link) {
         link->state = LINK_CLOSED;
-        if (is_subscribed(link))
-                mqtt_client_disconnect_gracefully(link->client, false);
         link->n_open_handles = 2;
         mqtt_client_close(link->client, link_handle_closed);
         uv_close((uv_handle_t *)&link->timer, link_timer_closed);
+}
+
+static void finish_close(struct link *link) {
+        if (link->state != LINK_CLOSING)
+                return;
+        uv_timer_stop(&link->timer);
+        if (is_subscribed(link))
+                end_connection(link, false, close_handles);
+        else
+                close_handles(link);
 }
 
 /*
@@ -112,6 +139,10 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
         ASSERT(!link->closed);
 
         link->closed = closed;
+        if (link->state == LINK_ENDING) {
+                link->ended = close_handles;
+                return;
+        }
         link->state = LINK_CLOSING;
         uv_timer_start(&link->timer, close_timed_out, CLOSE_TIMEOUT_MS, 0);
         if (is_subscribed(link))
@@ -151,20 +182,6 @@ static void wait_and_retry(struct link *link) {
                 link->backoff_ms = BACKOFF_MIN_MS;
         }
         uv_timer_start(&link->timer, attempt, pause_ms, 0);
-}
-
-/* libmosquitto has dropped, or drops when it connects, the messages at QoS 0 that are not written. */
-static void forget_connection(struct link *link) {
-        link->n_subscribed = 0;
-        link->n_unwritten_bytes = 0;
-}
-
-/* Call after a function of the client that disconnects without calling link_on_disconnected(). */
-static void reconnect_now(struct link *link, const char *cause) {
-        forget_connection(link);
-        link->state = LINK_WAITING;
-        link->config.callbacks.down(link->config.callbacks.userdata, cause);
-        uv_timer_start(&link->timer, attempt, 0, 0);
 }
 
 /* Whether libmosquitto has closed the connection because a received packet is not valid in MQTT. */
@@ -351,6 +368,14 @@ static void link_on_acknowledged(void *userdata, int id, int reason) {
                                             reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
 
+static void session_was_discarded(struct link *link) {
+        link->n_faults = 0;
+        link->config.callbacks.session_discarded(link->config.callbacks.userdata);
+        link->state = LINK_WAITING;
+        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
+        uv_timer_start(&link->timer, attempt, 0, 0);
+}
+
 /*
  * End the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
@@ -362,24 +387,19 @@ static void link_on_acknowledged(void *userdata, int id, int reason) {
  * them again on the next connection.
  */
 static void discard_session(struct link *link) {
-        if (link->state != LINK_DISCARDING)
-                return;
-
-        mqtt_client_disconnect_gracefully(link->client, true);
-        link->n_faults = 0;
-        link->config.callbacks.session_discarded(link->config.callbacks.userdata);
-        reconnect_now(link, "reconnecting with a new session");
+        if (link->state == LINK_DISCARDING)
+                end_connection(link, true, session_was_discarded);
 }
 
-/* Disconnect as link_close() does, so that the broker has read all packets when down() is called. */
-static void disconnect_for_pause(struct link *link) {
-        if (link->asked_pause_ms == 0 || link->state != LINK_UP || !is_all_sent(link))
-                return;
-
-        mqtt_client_disconnect_gracefully(link->client, false);
-        forget_connection(link);
+/* The broker has read all packets when down() is called. */
+static void begin_pause(struct link *link) {
         link->config.callbacks.down(link->config.callbacks.userdata, "disconnected for a pause");
         wait_and_retry(link);
+}
+
+static void disconnect_for_pause(struct link *link) {
+        if (link->asked_pause_ms > 0 && link->state == LINK_UP && is_all_sent(link))
+                end_connection(link, false, begin_pause);
 }
 
 static void link_on_packets_written(void *userdata, bool has_read) {

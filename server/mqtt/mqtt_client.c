@@ -3,7 +3,6 @@
 #include "mqtt/mqtt_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <mqtt_protocol.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "mqtt/properties.h"
 
 #define MISC_INTERVAL_MS 1000 /* libmosquitto's timers have a resolution of 1 s */
-#define LINGER_S         2
 
 /* 1. End of the connection. */
 
@@ -283,24 +281,22 @@ void mqtt_client_disconnect(struct mqtt_client *client) {
  * Closing a socket with unread bytes resets the connection, and the broker may lose packets that it
  * has not read yet. So keep a duplicate of the socket open until the broker closes the connection.
  * Packets that the broker sends meanwhile are not acknowledged; the broker sends them again when
- * the session is resumed.
+ * the session is resumed. The poll handle goes first: epoll would keep a socket that is closed while
+ * a duplicate is open.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
-        struct timeval timeout = { .tv_sec = LINGER_S };
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session,
+                                       void (*done)(void *userdata), void *userdata) {
         int fd = dup(mosquitto_socket(client->library));
-        char rest[4096];
 
-        send_disconnect(client, ends_session);
         client_drop_poll(client);
-        if (fd < 0)
+        send_disconnect(client, ends_session);
+        if (fd >= 0)
+                shutdown(fd, SHUT_WR);
+        if (fd >= 0 && client_linger(client->loop, fd, done, userdata) == 0)
                 return;
-
-        shutdown(fd, SHUT_WR);
-        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
-            fcntl(fd, F_SETFL, 0) == 0) /* the sockets of libmosquitto are non-blocking */
-                while (recv(fd, rest, sizeof(rest), 0) > 0)
-                        ;
-        close(fd);
+        if (fd >= 0)
+                close(fd);
+        done(userdata);
 }
 
 void mqtt_client_stop_reading(void) {

@@ -176,11 +176,14 @@ void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 void mqtt_client_disconnect(struct mqtt_client *client);
 
 /*
- * As mqtt_client_disconnect(), but block for up to 2 s until the broker closes the connection, so
- * that the broker reads all packets written before. ends_session: set the session expiry to 0. The
- * only callback that may call this function is packets_written.
+ * As mqtt_client_disconnect(), and call done when the broker has closed the connection, so that it
+ * has read all packets written before, or after 2 s. ends_session: set the session expiry to 0. The
+ * caller neither connects nor closes the client before done. Without a file descriptor or memory,
+ * done is called from within this call. The only callback that may call this function is
+ * packets_written.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session);
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session,
+                                       void (*done)(void *userdata), void *userdata);
 
 /*
  * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own

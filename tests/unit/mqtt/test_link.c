@@ -38,6 +38,7 @@ static struct {
         bool holds_connack, holds_suback; /* not sent until the test calls accept_client() */
         uint8_t receive_maximum;          /* in CONNACK; 0: absent */
         unsigned int n_connections, n_connects, n_subscribes;
+        unsigned int n_ends; /* connections that the link has ended */
         uint8_t subscribe_id[2];
         uint8_t bytes[4 * LARGE]; /* received and not parsed */
         size_t n_bytes;
@@ -146,10 +147,12 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
 
 static void on_bytes(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
         (void)buf;
-        if (n < 0)
-                uv_read_stop(stream);
-        else
+        if (n > 0)
                 parse_all((size_t)n);
+        if (n >= 0)
+                return;
+        uv_read_stop(stream);
+        broker.n_ends++;
 }
 
 static void broker_read(void) {
@@ -415,6 +418,29 @@ Test(link, there_is_room_again_when_the_broker_reads_on) {
         run_until_received(n_published);
         expect_all_in_order();
         cr_expect_eq(n_rooms, 1);
+}
+
+/* The broker runs on the same loop, so it closes the connection only if the link does not block. */
+Test(link, a_pause_begins_when_the_broker_has_closed_the_connection) {
+        const uint8_t packet[] = { 0x30, 6, 0, 1, 't', 0, 'o', 'k' };
+
+        link_pause(store_link, 1);
+        broker_send(packet, sizeof(packet)); /* the wake-up of the link ends the connection */
+        run_until(&broker.n_ends, 1);
+        cr_expect_eq(n_downs, 0);
+
+        broker_close_connection();
+        run_until(&n_downs, 1);
+        run_until(&n_ups, 2);
+}
+
+Test(link, is_closed_while_a_pause_begins) {
+        const uint8_t packet[] = { 0x30, 6, 0, 1, 't', 0, 'o', 'k' };
+
+        link_pause(store_link, 1);
+        broker_send(packet, sizeof(packet));
+        run_until(&broker.n_ends, 1);
+        cr_expect_eq(n_downs, 0); /* teardown() closes the link */
 }
 
 /* Nothing remains to be written then, so the socket itself has no reason to wake up the link. */
