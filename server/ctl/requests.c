@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/base16.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -13,13 +12,6 @@
 #include "ctl/run.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
-
-struct buf *command_run_add_key(struct command_run *run) {
-        if (array_reserve((void **)&run->keys, &run->keys_capacity, run->n_keys + 1, sizeof(*run->keys)) < 0)
-                return NULL;
-        run->keys[run->n_keys] = (struct buf){ 0 };
-        return &run->keys[run->n_keys++];
-}
 
 static struct session_request request_for_key(const struct command_run *run, const char *verb) {
         struct session_request request = { .fence = run->options->fence, .persist = run->options->persist };
@@ -101,18 +93,6 @@ static void print_value(struct command_run *run) {
         }
         if (is_terminal && (run->options->verbose || run->n_keys == 1))
                 print_version(run);
-}
-
-void json_add_details(struct buf *line, const struct session_reply *reply) {
-        struct key_details details;
-
-        if (!session_reply_details(reply, &details))
-                return;
-        if (details.expires_in_ms > 0)
-                json_add_uint(line, "expires_in_ms", details.expires_in_ms);
-        else
-                json_add_bytes(line, "expires_in_ms", (struct slice){ 0 }, false);
-        json_add_bytes(line, "token", details.token, false);
 }
 
 static enum exit_code get_key(struct command_run *run) {

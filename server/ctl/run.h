@@ -24,17 +24,17 @@ struct command_run {
 /* Return a new empty buffer at the end of run->keys; NULL if memory is exhausted. */
 struct buf *command_run_add_key(struct command_run *run);
 
-/* requests.c: one request, or one for each key */
-command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
+/* The pattern of a command whose only argument is one, or "*". */
+const char *pattern_of(const struct command_run *run);
 
 /* Add members with the details of a key to its JSON object, if the reply has them. */
 void json_add_details(struct buf *line, const struct session_reply *reply);
 
+/* requests.c: one request, or one for each key */
+command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
+
 /* scan.c: requests for many keys */
 command_function command_scan, command_export, command_import;
-
-/* The pattern of a command whose only argument is one, or "*". */
-const char *pattern_of(const struct command_run *run);
 
 /* Add each key that matches the pattern to run->keys. Prints each error. */
 enum exit_code scan_add_keys(struct command_run *run, const char *pattern);

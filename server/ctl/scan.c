@@ -139,10 +139,6 @@ static enum exit_code scan(struct listing *listing, const char *pattern) {
         return code;
 }
 
-const char *pattern_of(const struct command_run *run) {
-        return run->options->n_words > 0 ? run->options->words[0] : "*";
-}
-
 /* Append a JSON string or, for a key that is not UTF-8, the same object member as in an export. */
 static void append_json_key(struct buf *line, struct slice key) {
         if (slice_is_utf8(key)) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/run.h"
+
+#include "base/array.h"
+#include "base/json.h"
+
+struct buf *command_run_add_key(struct command_run *run) {
+        if (array_reserve((void **)&run->keys, &run->keys_capacity, run->n_keys + 1, sizeof(*run->keys)) < 0)
+                return NULL;
+        run->keys[run->n_keys] = (struct buf){ 0 };
+        return &run->keys[run->n_keys++];
+}
+
+const char *pattern_of(const struct command_run *run) {
+        return run->options->n_words > 0 ? run->options->words[0] : "*";
+}
+
+void json_add_details(struct buf *line, const struct session_reply *reply) {
+        struct key_details details;
+
+        if (!session_reply_details(reply, &details))
+                return;
+        if (details.expires_in_ms > 0)
+                json_add_uint(line, "expires_in_ms", details.expires_in_ms);
+        else
+                json_add_bytes(line, "expires_in_ms", (struct slice){ 0 }, false);
+        json_add_bytes(line, "token", details.token, false);
+}
+
+enum exit_code command_exit_code(const struct command *command, enum exit_code code) {
+        if (code == EXIT_DONE || !command || !(command->needs & NEEDS_PROGRAM))
+                return code;
+        return EXIT_BESIDE_PROGRAM + (code == EXIT_TOO_LARGE ? EXIT_STORE_ERROR : code);
+}
