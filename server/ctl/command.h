@@ -28,9 +28,9 @@ enum command_id {
 
 /* What is prepared before a command runs. */
 enum command_needs {
-        NEEDS_SESSION = 1 << 0, /* run->session, connected */
+        NEEDS_CLIENT = 1 << 0, /* run->client, connected */
         NEEDS_BROKER =
-                1 << 1, /* endpoints, credentials and client id in the options; NEEDS_SESSION implies it */
+                1 << 1, /* endpoints, credentials and client id in the options; NEEDS_CLIENT implies it */
         NEEDS_KEY = 1 << 2,     /* run->keys: the first word, or --key-file */
         NEEDS_VALUE = 1 << 3,   /* run->value: the second word, or --value-file */
         NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */

@@ -172,7 +172,7 @@ static enum options_result command_options_read_arguments(struct parser *parser)
 /* Checks of the options together. */
 
 static bool needs_broker(const struct command_options *options) {
-        return !options->data_dir && (options->command->needs & (NEEDS_SESSION | NEEDS_BROKER));
+        return !options->data_dir && (options->command->needs & (NEEDS_CLIENT | NEEDS_BROKER));
 }
 
 /* Print that an option of the command line is not one of the command. */

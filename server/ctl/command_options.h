@@ -6,7 +6,7 @@
 #include "base/endpoint.h"
 #include "config/option.h"
 #include "ctl/command.h"
-#include "mqtt/credentials.h"
+#include "mqtt/client_credentials.h"
 
 /* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
 struct broker_url {

@@ -24,7 +24,7 @@ static const char set_help[] =
         "Values from stdin and files are stored unchanged, with their newlines.\n"
         "\n"
         "  statestorectl set greeting 'hello world'\n"
-        "  statestorectl set session 42 --px 5m     expires after five minutes\n"
+        "  statestorectl set client 42 --px 5m     expires after five minutes\n"
         "  statestorectl set firmware --value-file firmware.bin\n"
         "  date +%F | statestorectl set today -\n"
         "\n"
@@ -246,15 +246,15 @@ static const struct command_words test_words[] = {
 
 const struct command commands[N_COMMANDS] = {
         [COMMAND_GET] = { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
-                          .needs = NEEDS_SESSION | NEEDS_KEYS, .run = command_get },
+                          .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_get },
         [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
-                          .needs = NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, .run = command_set },
+                          .needs = NEEDS_CLIENT | NEEDS_KEY | NEEDS_VALUE, .run = command_set },
         [COMMAND_DEL] = { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX,
-                          .needs = NEEDS_SESSION | NEEDS_KEYS, .run = command_del },
+                          .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_del },
         [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
-                           .needs = NEEDS_SESSION | NEEDS_KEY | NEEDS_VALUE, .run = command_vdel },
+                           .needs = NEEDS_CLIENT | NEEDS_KEY | NEEDS_VALUE, .run = command_vdel },
         [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
-                           .needs = NEEDS_SESSION, .run = command_scan },
+                           .needs = NEEDS_CLIENT, .run = command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
                             watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER | NEEDS_KEYS,
                             .run = command_watch },
@@ -264,12 +264,12 @@ const struct command commands[N_COMMANDS] = {
                             elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM,
                             .run = command_elect },
         [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
-                           .needs = NEEDS_SESSION, .run = command_ping },
+                           .needs = NEEDS_CLIENT, .run = command_ping },
         [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
-                             1, .needs = NEEDS_SESSION, .run = command_export,
+                             1, .needs = NEEDS_CLIENT, .run = command_export,
                              .run_offline = command_export_offline },
         [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
-                             import_help, 1, 1, .needs = NEEDS_SESSION, .run = command_import,
+                             import_help, 1, 1, .needs = NEEDS_CLIENT, .run = command_import,
                              .run_offline = command_import_offline },
         [COMMAND_CHECK] = { "check", "PATH", "verify the data directory of a stopped store, or a backup",
                             check_help, 1, 1, .run = command_check },
@@ -280,6 +280,6 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
                              0, 0, .needs = NEEDS_BROKER, .run = command_doctor },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, CONTROL_WORDS_MAX, .needs = NEEDS_SESSION, .run = command_test,
+                           1, CONTROL_WORDS_MAX, .needs = NEEDS_CLIENT, .run = command_test,
                            .words = test_words },
 };

@@ -89,9 +89,9 @@ struct doctor_peer {
 
 struct doctor {
         const struct command_options *options;
-        struct session *session;
-        struct broker_connection *connection; /* of the session */
-        struct session_reply reply;           /* to the last request; zeros: none */
+        struct store_client *client;
+        struct broker_connection *connection; /* of the client */
+        struct store_reply reply;             /* to the last request; zeros: none */
         struct buf key, topic;
         struct doctor_peer peer;
         bool reaches_peer; /* messages to `topic` arrive at the peer */
@@ -169,19 +169,19 @@ static void on_doctor_notification(void *userdata, const struct message *message
  */
 static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
-        struct session_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
+        struct store_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
 
-        session_request_add_string(&request, verb);
-        session_request_add(&request, buf_slice(&doctor->key));
+        store_request_add_string(&request, verb);
+        store_request_add(&request, buf_slice(&doctor->key));
         if (word)
-                session_request_add_string(&request, word);
+                store_request_add_string(&request, word);
         if (is_set) { /* the key expires if the doctor is interrupted */
-                session_request_add_string(&request, "PX");
-                session_request_add_string(&request, "60000");
+                store_request_add_string(&request, "PX");
+                store_request_add_string(&request, "60000");
         }
         doctor->n_requests++;
-        session_reply_deinit(&doctor->reply);
-        return session_request(doctor->session, &request, &doctor->reply);
+        store_reply_deinit(&doctor->reply);
+        return store_client_request(doctor->client, &request, &doctor->reply);
 }
 
 static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
@@ -352,7 +352,7 @@ static void check_size(struct doctor *doctor) {
 
 /* 5. Checks of the store */
 
-CLEANUP_FUNCTION(cleanup_session, struct session *, session_free)
+CLEANUP_FUNCTION(cleanup_client, struct store_client *, store_client_free)
 
 static enum connection_result check_store(struct doctor *doctor) {
         enum connection_result result = ask(doctor, "GET", NULL);
@@ -379,11 +379,11 @@ static enum connection_result check_store(struct doctor *doctor) {
  * far it is ahead of this machine's clock.
  */
 static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms) {
-        const struct session_reply *reply = &doctor->reply;
+        const struct store_reply *reply = &doctor->reply;
         struct hlc reading;
 
         if (ask(doctor, "KEYNOTIFY", NULL) != CONNECTION_OK ||
-            hlc_parse(session_reply_version(reply), &reading) < 0)
+            hlc_parse(store_reply_version(reply), &reading) < 0)
                 return false;
 
         *ret_ahead_ms = reading.wall_ms -
@@ -454,7 +454,7 @@ static void check_latency(struct doctor *doctor) {
         uint64_t taken_ns[LATENCY_ROUNDS], held_back_ns[LATENCY_ROUNDS];
         uint64_t *last = taken_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
         uint64_t *last_held_back = held_back_ns + LATENCY_ROUNDS - LATENCY_COUNTED;
-        const struct session_reply *reply = &doctor->reply;
+        const struct store_reply *reply = &doctor->reply;
 
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
                 if (ask(doctor, "GET", NULL) != CONNECTION_OK) {
@@ -518,28 +518,28 @@ static void check_notifications(struct doctor *doctor) {
 }
 
 /*
- * Whether a reply reaches a client with the doctor's client id at its topic of this form. *ret_session
- * is the session, whose connection has the cause if not.
+ * Whether a reply reaches a client with the doctor's client id at its topic of this form. *ret_client
+ * is the client, whose connection has the cause if not.
  */
 static bool gets_reply(struct doctor *doctor, const struct topic_reply_form *form,
-                       struct session **ret_session) {
-        const struct session_config config = { .options = doctor->options, .reply_form = form };
-        struct session_request request = { .has_no_timestamp = true, .timeout_ms = SILENCE_MS };
+                       struct store_client **ret_client) {
+        const struct store_client_config config = { .options = doctor->options, .reply_form = form };
+        struct store_request request = { .has_no_timestamp = true, .timeout_ms = SILENCE_MS };
 
-        if (session_new(ret_session, &config) < 0)
+        if (store_client_new(ret_client, &config) < 0)
                 return false;
-        session_request_add_string(&request, "GET");
-        session_request_add(&request, buf_slice(&doctor->key));
-        return broker_connection_open(session_connection(*ret_session)) == CONNECTION_OK &&
-               session_request(*ret_session, &request, &doctor->reply) == CONNECTION_OK;
+        store_request_add_string(&request, "GET");
+        store_request_add(&request, buf_slice(&doctor->key));
+        return broker_connection_open(store_client_connection(*ret_client)) == CONNECTION_OK &&
+               store_client_request(*ret_client, &request, &doctor->reply) == CONNECTION_OK;
 }
 
 static void check_reply_form(struct doctor *doctor, const struct topic_reply_form *form) {
-        CLEANUP(cleanup_session) struct session *session = NULL;
+        CLEANUP(cleanup_client) struct store_client *client = NULL;
         CLEANUP(buf_deinit) struct buf topic = { 0 }, change = { 0 };
         char check[32];
 
-        if (gets_reply(doctor, form, &session))
+        if (gets_reply(doctor, form, &client))
                 return;
 
         doctor->lacks_replies = true;
@@ -554,7 +554,7 @@ static void check_reply_form(struct doctor *doctor, const struct topic_reply_for
         snprintf(check, sizeof(check), "replies to %s clients", form->clients);
         report(doctor, SEVERITY_WARN, check, buf_text(&change), "no reply arrives at %s: %s",
                buf_text(&topic),
-               session ? broker_connection_problem(session_connection(session)) : "out of memory");
+               client ? broker_connection_problem(store_client_connection(client)) : "out of memory");
 }
 
 /*
@@ -599,20 +599,20 @@ static void examine(struct doctor *doctor) {
 }
 
 static enum exit_code run_doctor(struct doctor *doctor) {
-        const struct session_config config = { .options = doctor->options,
-                                               .notification = on_doctor_notification,
-                                               .ends_with_stdout = true,
-                                               .further_reply = on_further_reply,
-                                               .userdata = doctor };
+        const struct store_client_config config = { .options = doctor->options,
+                                                    .notification = on_doctor_notification,
+                                                    .ends_with_stdout = true,
+                                                    .further_reply = on_further_reply,
+                                                    .userdata = doctor };
         const char *client_id = doctor->options->client_id;
 
         buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
         buf_append_format(&doctor->topic, "clients/%s/statestorectl/doctor", client_id);
         if (!buf_text(&doctor->key) || !buf_text(&doctor->topic) ||
-            session_new(&doctor->session, &config) < 0)
+            store_client_new(&doctor->client, &config) < 0)
                 return complain_of_memory();
 
-        doctor->connection = session_connection(doctor->session);
+        doctor->connection = store_client_connection(doctor->client);
         if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
                 report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
                        broker_connection_problem(doctor->connection));
@@ -629,8 +629,8 @@ enum exit_code command_doctor(struct command_run *run) {
         struct doctor doctor = { .options = run->options };
         enum exit_code code = run_doctor(&doctor);
 
-        session_free(doctor.session);
-        session_reply_deinit(&doctor.reply);
+        store_client_free(doctor.client);
+        store_reply_deinit(&doctor.reply);
         broker_connection_free(doctor.peer.connection);
         buf_deinit(&doctor.peer.client_id);
         buf_deinit(&doctor.key);

@@ -40,7 +40,7 @@ struct lock {
         char name[192]; /* the lock, for messages */
         char problem_note[256];
         struct supervisor *supervisor;
-        struct session *session;
+        struct store_client *client;
         struct watcher watcher;
 
         bool is_deleted; /* while waiting: a notification reported that the key was deleted */
@@ -70,22 +70,22 @@ static int64_t ms_until(int64_t at_ns) {
 }
 
 static const char *connection_problem(const struct lock *lock) {
-        return broker_connection_problem(session_connection(lock->session));
+        return broker_connection_problem(store_client_connection(lock->client));
 }
 
-/* Add the words of a SET. digits: see session_request_add_px(). */
-static void add_set(const struct lock *lock, const char *condition, struct session_request *request,
+/* Add the words of a SET. digits: see store_request_add_px(). */
+static void add_set(const struct lock *lock, const char *condition, struct store_request *request,
                     char *digits) {
-        session_request_add_string(request, "SET");
-        session_request_add(request, lock->key);
-        session_request_add(request, lock->value);
-        session_request_add_string(request, condition);
-        session_request_add_px(request, lock->options->lease_ms, digits);
+        store_request_add_string(request, "SET");
+        store_request_add(request, lock->key);
+        store_request_add(request, lock->value);
+        store_request_add_string(request, condition);
+        store_request_add_px(request, lock->options->lease_ms, digits);
 }
 
 enum set_result { SET_DONE, SET_REFUSED, SET_UNEXPECTED };
 
-static enum set_result read_set_reply(const struct session_reply *reply) {
+static enum set_result read_set_reply(const struct store_reply *reply) {
         if (reply->item.type == RESP3_STRING && slice_equal(reply->item.text, SLICE_LITERAL("OK")))
                 return SET_DONE;
         return reply->item.type == RESP3_NUMBER && reply->item.number == -1 ? SET_REFUSED : SET_UNEXPECTED;
@@ -93,8 +93,8 @@ static enum set_result read_set_reply(const struct session_reply *reply) {
 
 /* 1. Acquire */
 
-static bool read_token(struct lock *lock, const struct session_reply *reply) {
-        struct slice version = session_reply_version(reply);
+static bool read_token(struct lock *lock, const struct store_reply *reply) {
+        struct slice version = store_reply_version(reply);
         struct hlc hlc;
 
         if (!version.data || version.length >= sizeof(lock->token) || hlc_parse(version, &hlc) < 0)
@@ -104,8 +104,8 @@ static bool read_token(struct lock *lock, const struct session_reply *reply) {
 }
 
 static enum watcher_state try_to_acquire(void *userdata) {
-        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
-        struct session_request request = { 0 };
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
+        struct store_request request = { 0 };
         struct lock *lock = userdata;
         char digits[UINT64_DIGITS_MAX];
         int64_t sent_ns = supervisor_clock_ns();
@@ -119,7 +119,7 @@ static enum watcher_state try_to_acquire(void *userdata) {
                 return state;
         result = read_set_reply(&reply);
         if (result == SET_UNEXPECTED || (result == SET_DONE && !read_token(lock, &reply)))
-                return watcher_end(&lock->watcher, session_print_unexpected_reply(&reply));
+                return watcher_end(&lock->watcher, store_reply_print_unexpected(&reply));
         lock->is_held = result == SET_DONE;
         lock->sent_ns = sent_ns;
         return WATCHER_REGISTERED;
@@ -163,7 +163,7 @@ static enum exit_code acquire(struct lock *lock) {
         if (state == WATCHER_REGISTERED)
                 state = try_to_acquire(lock);
         if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
-                return session_print_problem(lock->session);
+                return store_client_print_problem(lock->client);
         if (state == WATCHER_REGISTERED && !lock->is_held && !(options->has_wait && options->wait_ms == 0))
                 state = wait_and_acquire(lock);
 
@@ -187,9 +187,9 @@ static void note_problem(struct lock *lock) {
         lock->retry_ms = lock->retry_ms ? lock->retry_ms * 2 : RETRY_FIRST_MS;
 }
 
-static void read_renewal(struct lock *lock, struct session_reply *reply, int64_t sent_ns) {
+static void read_renewal(struct lock *lock, struct store_reply *reply, int64_t sent_ns) {
         lock->renew_ns = supervisor_clock_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
-        if (session_read_reply(reply) != EXIT_DONE)
+        if (store_reply_read(reply) != EXIT_DONE)
                 return;
         switch (read_set_reply(reply)) {
         case SET_DONE:
@@ -206,7 +206,7 @@ static void read_renewal(struct lock *lock, struct session_reply *reply, int64_t
                 break;
         case SET_UNEXPECTED:
         default:
-                session_print_unexpected_reply(reply);
+                store_reply_print_unexpected(reply);
         }
 }
 
@@ -224,14 +224,14 @@ static int64_t renewal_timeout_ms(const struct lock *lock) {
 }
 
 static enum connection_result renew(struct lock *lock) {
-        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
-        struct session_request request = { .timeout_ms = renewal_timeout_ms(lock) };
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
+        struct store_request request = { .timeout_ms = renewal_timeout_ms(lock) };
         int64_t sent_ns = supervisor_clock_ns();
         char digits[UINT64_DIGITS_MAX];
         enum connection_result result;
 
         add_set(lock, "NEX", &request, digits);
-        result = session_request(lock->session, &request, &reply);
+        result = store_client_request(lock->client, &request, &reply);
         if (result == CONNECTION_OK)
                 read_renewal(lock, &reply, sent_ns);
         if (result != CONNECTION_TIMED_OUT)
@@ -239,12 +239,12 @@ static enum connection_result renew(struct lock *lock) {
 
         /* The network may drop all packets of this connection, and accept a new one. */
         note_problem(lock);
-        return broker_connection_fail(session_connection(lock->session), "no reply to a renewal");
+        return broker_connection_fail(store_client_connection(lock->client), "no reply to a renewal");
 }
 
 /* Renew the lock until the program has ended. */
 static void hold(struct lock *lock) {
-        struct broker_connection *connection = session_connection(lock->session);
+        struct broker_connection *connection = store_client_connection(lock->client);
         bool never = false;
 
         lock->renew_ns = lock->sent_ns + RENEW_AFTER(lease_ns(lock));
@@ -270,19 +270,18 @@ static void hold(struct lock *lock) {
 
 /* 3. Release */
 
-static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms,
-                                         struct session_reply *reply) {
-        struct session_request request = { .timeout_ms = timeout_ms };
+static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms, struct store_reply *reply) {
+        struct store_request request = { .timeout_ms = timeout_ms };
 
-        session_request_add_string(&request, "VDEL");
-        session_request_add(&request, lock->key);
-        session_request_add(&request, lock->value);
-        return session_request(lock->session, &request, reply);
+        store_request_add_string(&request, "VDEL");
+        store_request_add(&request, lock->key);
+        store_request_add(&request, lock->value);
+        return store_client_request(lock->client, &request, reply);
 }
 
 /* Delete the key, unless its lease has ended: then another client may have the lock. */
 static void release(struct lock *lock) {
-        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         int64_t timeout_ms = ms_until(lock->sent_ns + lease_ns(lock));
         enum connection_result result;
 
@@ -294,10 +293,10 @@ static void release(struct lock *lock) {
                 timeout_ms = lock->options->timeout_ms;
         result = delete_key(lock, timeout_ms, &reply);
         if (result == CONNECTION_FAILED &&
-            broker_connection_open(session_connection(lock->session)) == CONNECTION_OK)
+            broker_connection_open(store_client_connection(lock->client)) == CONNECTION_OK)
                 result = delete_key(lock, timeout_ms, &reply);
 
-        if (result == CONNECTION_OK && session_read_reply(&reply) == EXIT_DONE)
+        if (result == CONNECTION_OK && store_reply_read(&reply) == EXIT_DONE)
                 lock->is_lost = reply.item.type == RESP3_NUMBER && reply.item.number < 1;
         else if (result == CONNECTION_INTERRUPTED)
                 complain("%s was not released; it ends with its lease", lock->name);
@@ -340,9 +339,9 @@ static enum exit_code run_program(struct lock *lock) {
 }
 
 static enum exit_code lock_run(struct lock *lock) {
-        struct session_config config = { .options = lock->options,
-                                         .notification = lock_on_notification,
-                                         .userdata = lock };
+        struct store_client_config config = { .options = lock->options,
+                                              .notification = lock_on_notification,
+                                              .userdata = lock };
         struct supervisor_result result;
         enum exit_code code;
         int r, number;
@@ -350,7 +349,7 @@ static enum exit_code lock_run(struct lock *lock) {
         r = supervisor_new(&lock->supervisor);
         if (r == 0) {
                 config.interrupt_fd = supervisor_interrupt_fd(lock->supervisor);
-                r = session_new(&lock->session, &config);
+                r = store_client_new(&lock->client, &config);
         }
         if (r < 0) {
                 supervisor_free(lock->supervisor);
@@ -358,14 +357,14 @@ static enum exit_code lock_run(struct lock *lock) {
                 return command_exit_code(lock->options->command, EXIT_USAGE);
         }
 
-        lock->watcher.session = lock->session;
+        lock->watcher.client = lock->client;
         code = command_exit_code(lock->options->command, acquire(lock));
         if (lock->is_held)
                 code = run_program(lock);
 
         result = supervisor_result(lock->supervisor);
         number = result.has_ended ? result.terminal_signal : supervisor_signal(lock->supervisor);
-        session_free(lock->session);
+        store_client_free(lock->client);
         supervisor_free(lock->supervisor);
         if (number)
                 supervisor_die(number);

@@ -48,18 +48,18 @@ static int read_inputs(struct command_run *run) {
 
 /* Prepare what the command needs. Report wrong input before connecting. */
 static enum exit_code prepare(struct command_run *run) {
-        struct session_config config = { .options = run->options };
+        struct store_client_config config = { .options = run->options };
 
         if (read_inputs(run) < 0)
                 return EXIT_USAGE;
-        if (!(run->options->command->needs & NEEDS_SESSION))
+        if (!(run->options->command->needs & NEEDS_CLIENT))
                 return EXIT_DONE;
 
-        if (session_new(&run->session, &config) < 0)
+        if (store_client_new(&run->client, &config) < 0)
                 return complain_of_memory();
-        return broker_connection_open(session_connection(run->session)) == CONNECTION_OK
+        return broker_connection_open(store_client_connection(run->client)) == CONNECTION_OK
                        ? EXIT_DONE
-                       : session_print_problem(run->session);
+                       : store_client_print_problem(run->client);
 }
 
 static enum exit_code run_command(const struct command_options *options) {
@@ -71,13 +71,13 @@ static enum exit_code run_command(const struct command_options *options) {
         else
                 code = command_exit_code(options->command, prepare(&run)) ?: options->command->run(&run);
 
-        session_free(run.session);
+        store_client_free(run.client);
         for (size_t i = 0; i < run.n_keys; i++)
                 buf_deinit(&run.keys[i]);
         free(run.keys);
         buf_deinit(&run.value);
         buf_deinit(&run.nex_value);
-        session_reply_deinit(&run.reply);
+        store_reply_deinit(&run.reply);
         buf_deinit(&run.output);
         return code;
 }

@@ -13,16 +13,16 @@
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
-static struct session_request request_for_key(const struct command_run *run, const char *verb) {
-        struct session_request request = { .fence = run->options->fence, .persist = run->options->persist };
+static struct store_request request_for_key(const struct command_run *run, const char *verb) {
+        struct store_request request = { .fence = run->options->fence, .persist = run->options->persist };
 
-        session_request_add_string(&request, verb);
-        session_request_add(&request, run->key);
+        store_request_add_string(&request, verb);
+        store_request_add(&request, run->key);
         return request;
 }
 
 static void complain_of_key(const struct command_run *run, const char *what) {
-        struct slice version = session_reply_version(&run->reply);
+        struct slice version = store_reply_version(&run->reply);
 
         complain("\"%s\": %s%s%s", LOG_TEXT(run->key), what, version.data ? "; its version is " : "",
                  version.data ? LOG_TEXT(version) : "");
@@ -69,7 +69,7 @@ static void print_value_on_terminal(struct command_run *run, struct slice value)
 }
 
 static void print_version(const struct command_run *run) {
-        fprintf(stderr, "version %s\n", LOG_TEXT(session_reply_version(&run->reply)));
+        fprintf(stderr, "version %s\n", LOG_TEXT(store_reply_version(&run->reply)));
 }
 
 static void print_value(struct command_run *run) {
@@ -96,23 +96,23 @@ static void print_value(struct command_run *run) {
 }
 
 static enum exit_code get_key(struct command_run *run) {
-        struct session_request request = request_for_key(run, "GET");
+        struct store_request request = request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
         enum exit_code code;
 
         request.wants_details = run->options->json;
-        code = session_ask(run->session, &request, &run->reply);
+        code = store_client_ask(run->client, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (item->type != RESP3_BLOB && item->type != RESP3_NULL)
-                return session_print_unexpected_reply(&run->reply);
+                return store_reply_print_unexpected(&run->reply);
 
         if (run->options->json) {
                 json_begin(&run->output);
                 json_add_bytes(&run->output, "key", run->key, hex);
                 json_add_bytes(&run->output, "value", item->text, hex);
-                json_add_bytes(&run->output, "version", session_reply_version(&run->reply), false);
+                json_add_bytes(&run->output, "version", store_reply_version(&run->reply), false);
                 json_add_details(&run->output, &run->reply);
                 json_end(&run->output);
                 output_write(&run->output);
@@ -136,7 +136,7 @@ enum exit_code command_get(struct command_run *run) {
  */
 static enum exit_code print_change(struct command_run *run, const char *done, const char *json_name,
                                    const char *failure) {
-        struct slice version = session_reply_version(&run->reply);
+        struct slice version = store_reply_version(&run->reply);
 
         if (run->options->json) {
                 json_begin(&run->output);
@@ -161,7 +161,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
 }
 
 enum exit_code command_set(struct command_run *run) {
-        struct session_request request = request_for_key(run, "SET");
+        struct store_request request = request_for_key(run, "SET");
         const struct command_options *options = run->options;
         const struct resp3_item *item = &run->reply.item;
         char px[UINT64_DIGITS_MAX];
@@ -171,17 +171,17 @@ enum exit_code command_set(struct command_run *run) {
          * The store accepts NX, NEX and PX in any order. It counts the words after NEX to decide
          * whether NEX has a value.
          */
-        session_request_add(&request, buf_slice(&run->value));
+        store_request_add(&request, buf_slice(&run->value));
         if (options->nx)
-                session_request_add_string(&request, "NX");
+                store_request_add_string(&request, "NX");
         if (options->nex)
-                session_request_add_string(&request, "NEX");
+                store_request_add_string(&request, "NEX");
         if (options->nex_value)
-                session_request_add(&request, buf_slice(&run->nex_value));
+                store_request_add(&request, buf_slice(&run->nex_value));
         if (options->px_ms)
-                session_request_add_px(&request, options->px_ms, px);
+                store_request_add_px(&request, options->px_ms, px);
 
-        code = session_ask(run->session, &request, &run->reply);
+        code = store_client_ask(run->client, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
         if (item->type == RESP3_STRING && slice_equal(item->text, SLICE_LITERAL("OK")))
@@ -190,17 +190,17 @@ enum exit_code command_set(struct command_run *run) {
                 return print_change(run, NULL, "set",
                                     options->nex ? "not set: the key has another value"
                                                  : "not set: the key exists");
-        return session_print_unexpected_reply(&run->reply);
+        return store_reply_print_unexpected(&run->reply);
 }
 
-static enum exit_code request_deletion(struct command_run *run, const struct session_request *request) {
+static enum exit_code request_deletion(struct command_run *run, const struct store_request *request) {
         const struct resp3_item *item = &run->reply.item;
-        enum exit_code code = session_ask(run->session, request, &run->reply);
+        enum exit_code code = store_client_ask(run->client, request, &run->reply);
 
         if (code != EXIT_DONE)
                 return code;
         if (item->type != RESP3_NUMBER || item->number < -1 || item->number > 1)
-                return session_print_unexpected_reply(&run->reply);
+                return store_reply_print_unexpected(&run->reply);
         return print_change(run, "deleted", "deleted",
                             item->number == 1   ? NULL
                             : item->number == 0 ? "not found"
@@ -208,7 +208,7 @@ static enum exit_code request_deletion(struct command_run *run, const struct ses
 }
 
 static enum exit_code delete_key(struct command_run *run) {
-        struct session_request request = request_for_key(run, "DEL");
+        struct store_request request = request_for_key(run, "DEL");
 
         return request_deletion(run, &request);
 }
@@ -244,16 +244,16 @@ enum exit_code command_del(struct command_run *run) {
 }
 
 enum exit_code command_vdel(struct command_run *run) {
-        struct session_request request = request_for_key(run, "VDEL");
+        struct store_request request = request_for_key(run, "VDEL");
 
-        session_request_add(&request, buf_slice(&run->value));
+        store_request_add(&request, buf_slice(&run->value));
         return request_deletion(run, &request);
 }
 
 /* 3. ping */
 
 enum exit_code command_ping(struct command_run *run) {
-        struct session_request request = { 0 };
+        struct store_request request = { 0 };
         struct slice source;
         double rtt_ms;
 
@@ -261,10 +261,10 @@ enum exit_code command_ping(struct command_run *run) {
          * GET of a key that is unlikely to exist: the reply is short, and any reply shows that the
          * store runs.
          */
-        session_request_add_string(&request, "GET");
-        session_request_add_string(&request, run->options->client_id);
-        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK)
-                return session_print_problem(run->session);
+        store_request_add_string(&request, "GET");
+        store_request_add_string(&request, run->options->client_id);
+        if (store_client_request(run->client, &request, &run->reply) != CONNECTION_OK)
+                return store_client_print_problem(run->client);
         rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;
 
         source = message_property(run->reply.message, PROPERTY_SOURCE_ID);
@@ -290,7 +290,7 @@ enum exit_code command_ping(struct command_run *run) {
 
 enum exit_code command_test(struct command_run *run) {
         const struct command_options *options = run->options;
-        struct session_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
+        struct store_request request = { .topic = TOPIC_CONTROL, .fails_without_subscriber = true };
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         const struct resp3_item *item = &run->reply.item;
         enum exit_code code;
@@ -298,19 +298,19 @@ enum exit_code command_test(struct command_run *run) {
         if (is_seed && input_read_file(options->words[1], &run->value) < 0)
                 return EXIT_USAGE;
         for (size_t i = 0; i < options->n_words; i++)
-                session_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)
-                                                                : slice_from_string(options->words[i]));
+                store_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)
+                                                              : slice_from_string(options->words[i]));
         if (strcmp(options->words[0], "wait-for") == 0)
                 request.timeout_ms = WAIT_MAX_MS + options->timeout_ms;
 
-        if (session_request(run->session, &request, &run->reply) != CONNECTION_OK) {
-                session_print_problem(run->session);
+        if (store_client_request(run->client, &request, &run->reply) != CONNECTION_OK) {
+                store_client_print_problem(run->client);
                 complain("only a store that runs with --control replies to this request");
                 return EXIT_NO_REPLY;
         }
         if (is_seed)
                 run->reply.key = slice_from_string(options->words[1]); /* an error names the file */
-        code = session_read_reply(&run->reply);
+        code = store_reply_read(&run->reply);
         if (code != EXIT_DONE)
                 return code;
 
@@ -323,7 +323,7 @@ enum exit_code command_test(struct command_run *run) {
                 return EXIT_NOT_MET;
         }
         if (item->type != RESP3_BLOB && item->type != RESP3_STRING && item->type != RESP3_NUMBER)
-                return session_print_unexpected_reply(&run->reply);
+                return store_reply_print_unexpected(&run->reply);
         if (item->type == RESP3_NUMBER)
                 buf_append_uint(&run->output, (uint64_t)item->number);
         else if (isatty(STDOUT_FILENO))

@@ -16,10 +16,10 @@ const char *pattern_of(const struct command_run *run) {
         return run->options->n_words > 0 ? run->options->words[0] : "*";
 }
 
-void json_add_details(struct buf *line, const struct session_reply *reply) {
+void json_add_details(struct buf *line, const struct store_reply *reply) {
         struct key_details details;
 
-        if (!session_reply_details(reply, &details))
+        if (!store_reply_details(reply, &details))
                 return;
         if (details.expires_in_ms > 0)
                 json_add_uint(line, "expires_in_ms", details.expires_in_ms);

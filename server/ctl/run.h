@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ctl/command_options.h"
-#include "ctl/session.h"
+#include "ctl/store_client.h"
 
 /* The functions that run the commands, for the table of commands (command_table.c). */
 
@@ -12,13 +12,13 @@
  */
 struct command_run {
         const struct command_options *options;
-        struct session *session; /* NULL: not needed */
-        struct buf *keys;        /* add with command_run_add_key() */
+        struct store_client *client; /* NULL: not needed */
+        struct buf *keys;            /* add with command_run_add_key() */
         size_t n_keys, keys_capacity;
         struct slice key; /* that the command treats now; at the start the first one */
         struct buf value, nex_value;
-        struct session_reply reply; /* memory that the command may use */
-        struct buf output;          /* memory that the command may use */
+        struct store_reply reply; /* memory that the command may use */
+        struct buf output;        /* memory that the command may use */
 };
 
 /* Return a new empty buffer at the end of run->keys; NULL if memory is exhausted. */
@@ -28,7 +28,7 @@ struct buf *command_run_add_key(struct command_run *run);
 const char *pattern_of(const struct command_run *run);
 
 /* Add members with the details of a key to its JSON object, if the reply has them. */
-void json_add_details(struct buf *line, const struct session_reply *reply);
+void json_add_details(struct buf *line, const struct store_reply *reply);
 
 /* requests.c: one request, or one for each key */
 command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;

@@ -45,12 +45,12 @@ static void flush_long_output(struct command_run *run) {
 
 /* Receive the reply to the oldest GET. A key without a value has vanished. */
 static enum exit_code receive_key(struct listing *listing) {
-        struct session_reply *reply = &listing->run->reply;
+        struct store_reply *reply = &listing->run->reply;
         enum exit_code code;
 
-        if (session_receive(listing->run->session, reply) != CONNECTION_OK)
-                return session_print_problem(listing->run->session);
-        code = session_read_reply(reply);
+        if (store_client_receive(listing->run->client, reply) != CONNECTION_OK)
+                return store_client_print_problem(listing->run->client);
+        code = store_reply_read(reply);
         if (code != EXIT_DONE)
                 return code;
         if (reply->item.type == RESP3_NULL) {
@@ -58,38 +58,39 @@ static enum exit_code receive_key(struct listing *listing) {
                 return EXIT_DONE;
         }
         return reply->item.type == RESP3_BLOB ? listing->take(listing->run, reply->key)
-                                              : session_print_unexpected_reply(reply);
+                                              : store_reply_print_unexpected(reply);
 }
 
 /* The key is borrowed until finish_keys(). */
 static enum exit_code take_key(struct listing *listing, struct slice key) {
-        struct session_request request = { .wants_details = true };
-        struct session *session = listing->run->session;
+        struct store_request request = { .wants_details = true };
+        struct store_client *client = listing->run->client;
         enum exit_code code = EXIT_DONE;
 
         if (!listing->reads_keys)
                 return listing->take(listing->run, key);
 
-        while (code == EXIT_DONE && !session_has_room(session))
+        while (code == EXIT_DONE && !store_client_has_room(client))
                 code = receive_key(listing);
         if (code != EXIT_DONE)
                 return code;
-        session_request_add_string(&request, "GET");
-        session_request_add(&request, key);
-        return session_send(session, &request) == CONNECTION_OK ? EXIT_DONE : session_print_problem(session);
+        store_request_add_string(&request, "GET");
+        store_request_add(&request, key);
+        return store_client_send(client, &request) == CONNECTION_OK ? EXIT_DONE
+                                                                    : store_client_print_problem(client);
 }
 
 static enum exit_code finish_keys(struct listing *listing) {
         enum exit_code code = EXIT_DONE;
 
-        while (code == EXIT_DONE && session_is_waiting(listing->run->session))
+        while (code == EXIT_DONE && store_client_is_waiting(listing->run->client))
                 code = receive_key(listing);
         flush_output(listing->run);
         return code;
 }
 
 /* Take each key of the page. Sets *ret_token to the token of the next page; empty after the last one. */
-static enum exit_code read_page(struct listing *listing, const struct session_reply *page,
+static enum exit_code read_page(struct listing *listing, const struct store_reply *page,
                                 struct buf *ret_token) {
         struct slice rest = page->rest;
         struct resp3_item keys, item;
@@ -97,11 +98,11 @@ static enum exit_code read_page(struct listing *listing, const struct session_re
 
         if (page->item.type != RESP3_ARRAY || page->item.number < 1 || page->item.number > 2 ||
             resp3_read(&rest, &keys) < 0 || keys.type != RESP3_ARRAY)
-                return session_print_unexpected_reply(page);
+                return store_reply_print_unexpected(page);
 
         for (int64_t i = 0; i < keys.number && code == EXIT_DONE && !output_has_failed(); i++) {
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB)
-                        return session_print_unexpected_reply(page);
+                        return store_reply_print_unexpected(page);
                 code = take_key(listing, item.text);
                 flush_long_output(listing->run);
         }
@@ -113,26 +114,26 @@ static enum exit_code read_page(struct listing *listing, const struct session_re
         buf_reset(ret_token);
         if (page->item.number == 2) {
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB || item.text.length == 0)
-                        return session_print_unexpected_reply(page);
+                        return store_reply_print_unexpected(page);
                 buf_append_slice(ret_token, item.text);
         }
-        return rest.length > 0 ? session_print_unexpected_reply(page) : EXIT_DONE;
+        return rest.length > 0 ? store_reply_print_unexpected(page) : EXIT_DONE;
 }
 
 /* Take each key that matches the pattern. */
 static enum exit_code scan(struct listing *listing, const char *pattern) {
-        CLEANUP(session_reply_deinit) struct session_reply page = { 0 };
+        CLEANUP(store_reply_deinit) struct store_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
 
         do {
-                struct session_request request = { 0 };
+                struct store_request request = { 0 };
 
-                session_request_add_string(&request, "SCAN");
-                session_request_add_string(&request, pattern);
+                store_request_add_string(&request, "SCAN");
+                store_request_add_string(&request, pattern);
                 if (token.length > 0)
-                        session_request_add(&request, buf_slice(&token));
-                code = session_ask(listing->run->session, &request, &page);
+                        store_request_add(&request, buf_slice(&token));
+                code = store_client_ask(listing->run->client, &request, &page);
                 if (code == EXIT_DONE)
                         code = read_page(listing, &page, &token);
         } while (code == EXIT_DONE && token.length > 0 && !output_has_failed());
@@ -240,14 +241,14 @@ static void append_long_json(struct command_run *run, struct slice key) {
         json_add_bytes(line, "key", key, run->options->hex);
         json_add_uint(line, "size", run->reply.item.text.length);
         json_add_details(line, &run->reply);
-        json_add_bytes(line, "version", session_reply_version(&run->reply), false);
+        json_add_bytes(line, "version", store_reply_version(&run->reply), false);
         json_end(line);
 }
 
 static enum exit_code append_long(struct command_run *run, struct slice key) {
         struct buf *line = &run->output;
         struct key_details details;
-        const char *none = session_reply_details(&run->reply, &details) ? "-" : "?";
+        const char *none = store_reply_details(&run->reply, &details) ? "-" : "?";
 
         if (run->options->json) {
                 append_long_json(run, key);
@@ -262,7 +263,7 @@ static enum exit_code append_long(struct command_run *run, struct slice key) {
         buf_append_string(line, "\t");
         append_printable(line, details.token.data ? details.token : slice_from_string(none), false);
         buf_append_string(line, "\t");
-        append_time(line, session_reply_version(&run->reply));
+        append_time(line, store_reply_version(&run->reply));
         buf_append_string(line, "\n");
         return EXIT_DONE;
 }
@@ -284,8 +285,8 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
 
         buf_append_slice(&record.key, key);
         buf_append_slice(&record.value, run->reply.item.text);
-        buf_append_slice(&record.version, session_reply_version(&run->reply));
-        record.has_details = session_reply_details(&run->reply, &details);
+        buf_append_slice(&record.version, store_reply_version(&run->reply));
+        record.has_details = store_reply_details(&run->reply, &details);
         buf_append_slice(&record.token, details.token);
         if (details.expires_in_ms > 0 &&
             __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &record.deadline_ms))
@@ -311,29 +312,29 @@ enum exit_code command_export(struct command_run *run) {
 /* An import through the broker: several requests wait for their replies at once. */
 struct import_window {
         struct command_run *run;
-        struct import_position positions[SESSION_REQUESTS_MAX]; /* of the requests; a ring */
+        struct import_position positions[STORE_REQUESTS_MAX]; /* of the requests; a ring */
         uint64_t n_sent, n_received;
 };
 
 static struct import_position *position_at(struct import_window *window, uint64_t n) {
-        return &window->positions[n % SESSION_REQUESTS_MAX];
+        return &window->positions[n % STORE_REQUESTS_MAX];
 }
 
 /* Receive the reply to the oldest request. Only the first error of the import is printed. */
 static enum exit_code receive_import(struct importer *importer) {
         struct import_window *window = importer->userdata;
-        struct session *session = window->run->session;
-        struct session_reply *reply = &window->run->reply;
+        struct store_client *client = window->run->client;
+        struct store_reply *reply = &window->run->reply;
         struct import_position *position = position_at(window, window->n_received++);
         bool has_failed = importer->failed.line > 0;
         enum exit_code code;
 
-        if (session_receive(session, reply) != CONNECTION_OK)
-                code = has_failed ? EXIT_NO_REPLY : session_print_problem(session);
+        if (store_client_receive(client, reply) != CONNECTION_OK)
+                code = has_failed ? EXIT_NO_REPLY : store_client_print_problem(client);
         else if (slice_equal(reply->message->payload, SLICE_LITERAL("+OK\r\n")))
                 code = EXIT_DONE;
         else
-                code = has_failed ? EXIT_STORE_ERROR : session_read_reply(reply) ?: session_print_unexpected_reply(reply);
+                code = has_failed ? EXIT_STORE_ERROR : store_reply_read(reply) ?: store_reply_print_unexpected(reply);
 
         importer->n_imported += code == EXIT_DONE;
         if (code != EXIT_DONE && !has_failed) {
@@ -348,11 +349,11 @@ static enum exit_code import_record(struct importer *importer, const struct key_
         struct import_window *window = importer->userdata;
         struct command_run *run = window->run;
         struct import_position *position = position_at(window, window->n_sent);
-        struct session_request request = { 0 };
+        struct store_request request = { 0 };
         char px[UINT64_DIGITS_MAX];
         enum exit_code code = EXIT_DONE;
 
-        while (code == EXIT_DONE && !session_has_room(run->session))
+        while (code == EXIT_DONE && !store_client_has_room(run->client))
                 code = receive_import(importer);
         if (code != EXIT_DONE)
                 return code;
@@ -360,11 +361,11 @@ static enum exit_code import_record(struct importer *importer, const struct key_
         position->line = importer->line;
         buf_reset(&position->key);
         buf_append_slice(&position->key, buf_slice(&record->key));
-        session_request_add_string(&request, "SET");
-        session_request_add(&request, buf_slice(&position->key));
-        session_request_add(&request, buf_slice(&record->value));
+        store_request_add_string(&request, "SET");
+        store_request_add(&request, buf_slice(&position->key));
+        store_request_add(&request, buf_slice(&record->value));
         if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
-                session_request_add_px(&request, record->deadline_ms - now_ms, px);
+                store_request_add_px(&request, record->deadline_ms - now_ms, px);
 
         if (record->token.length > 0) {
                 buf_reset(&run->value);
@@ -373,8 +374,8 @@ static enum exit_code import_record(struct importer *importer, const struct key_
         }
         if (buf_failed(&position->key) || (record->token.length > 0 && !request.fence))
                 return complain_of_memory();
-        if (session_send(run->session, &request) != CONNECTION_OK)
-                return session_print_problem(run->session);
+        if (store_client_send(run->client, &request) != CONNECTION_OK)
+                return store_client_print_problem(run->client);
         window->n_sent++;
         return EXIT_DONE;
 }
@@ -384,7 +385,7 @@ static enum exit_code receive_imports(struct importer *importer) {
         const struct import_window *window = importer->userdata;
         enum exit_code code = EXIT_DONE;
 
-        while (session_is_waiting(window->run->session)) {
+        while (store_client_is_waiting(window->run->client)) {
                 enum exit_code received = receive_import(importer);
 
                 code = code ?: received;
@@ -399,7 +400,7 @@ enum exit_code command_import(struct command_run *run) {
                                                                          .finish = receive_imports,
                                                                          .userdata = &window });
 
-        for (size_t i = 0; i < SESSION_REQUESTS_MAX; i++)
+        for (size_t i = 0; i < STORE_REQUESTS_MAX; i++)
                 buf_deinit(&window.positions[i].key);
         return code;
 }

@@ -40,7 +40,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor);
 
 /*
  * Readable while there is an interruption: a signal while no program runs, the alarm, or the end of
- * the program. For struct session_config.
+ * the program. For struct store_client_config.
  */
 int supervisor_interrupt_fd(const struct supervisor *supervisor);
 

@@ -140,24 +140,24 @@ static void watch_on_notification(void *userdata, const struct message *message)
  * one it counts whatever its version: a store without its former data may have an earlier clock.
  */
 static enum watcher_state print_present(struct watch *watch, struct slice key) {
-        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         struct printed *printed = find_printed(watch, key);
-        struct session_request request = { 0 };
+        struct store_request request = { 0 };
         struct watched_change change;
         enum watcher_state state;
         bool is_same;
 
-        session_request_add_string(&request, "GET");
-        session_request_add(&request, key);
+        store_request_add_string(&request, "GET");
+        store_request_add(&request, key);
         printed->is_notified = false;
         state = watcher_ask(&watch->watcher, &request, &reply);
         if (state != WATCHER_REGISTERED)
                 return state;
         if (reply.item.type != RESP3_BLOB && reply.item.type != RESP3_NULL)
-                return watcher_end(&watch->watcher, session_print_unexpected_reply(&reply));
+                return watcher_end(&watch->watcher, store_reply_print_unexpected(&reply));
 
         change = (struct watched_change){ reply.item.type == RESP3_NULL, reply.item.text,
-                                          session_reply_version(&reply) };
+                                          store_reply_version(&reply) };
         if (change.is_deleted)
                 change.version = buf_slice(&printed->version);
         is_same = printed->exists == !change.is_deleted &&
@@ -216,11 +216,11 @@ static bool resembles_pattern(struct slice key) {
 
 static enum exit_code run_watch(struct watch *watch) {
         const struct command_run *run = watch->run;
-        struct session_config config = { .options = run->options,
-                                         .notification = watch_on_notification,
-                                         .userdata = watch,
-                                         .interrupted = watcher_catch_signals(),
-                                         .ends_with_stdout = true };
+        struct store_client_config config = { .options = run->options,
+                                              .notification = watch_on_notification,
+                                              .userdata = watch,
+                                              .interrupted = watcher_catch_signals(),
+                                              .ends_with_stdout = true };
         enum exit_code code;
         char note[64];
 
@@ -233,9 +233,9 @@ static enum exit_code run_watch(struct watch *watch) {
 
         snprintf(note, sizeof(note), "watching %zu %s%s", run->n_keys, run->n_keys == 1 ? "key" : "keys",
                  run->options->count > 0 || run->options->has_wait ? "" : " until interrupted");
-        code = session_new(&watch->watcher.session, &config) < 0 ? complain_of_memory()
-                                                                 : watcher_run(&watch->watcher, note);
-        session_free(watch->watcher.session);
+        code = store_client_new(&watch->watcher.client, &config) < 0 ? complain_of_memory()
+                                                                     : watcher_run(&watch->watcher, note);
+        store_client_free(watch->watcher.client);
         if (code == EXIT_DONE && is_over(watch))
                 code = EXIT_NOT_MET;
         close(watch->timer_fd);

@@ -72,31 +72,31 @@ static enum watcher_state state_after(struct watcher *watcher, enum connection_r
         }
 }
 
-enum watcher_state watcher_ask(struct watcher *watcher, struct session_request *request,
-                               struct session_reply *reply) {
+enum watcher_state watcher_ask(struct watcher *watcher, struct store_request *request,
+                               struct store_reply *reply) {
         enum connection_result result;
         enum exit_code code;
 
         request->timeout_ms = watcher->timeout_ms;
-        result = session_request(watcher->session, request, reply);
+        result = store_client_request(watcher->client, request, reply);
         if (result != CONNECTION_OK)
                 return state_after(watcher, result);
-        code = session_read_reply(reply);
+        code = store_reply_read(reply);
         return code == EXIT_DONE ? WATCHER_REGISTERED : watcher_end(watcher, code);
 }
 
 static enum watcher_state register_key(struct watcher *watcher, struct slice key) {
-        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
-        struct session_request request = { 0 };
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
+        struct store_request request = { 0 };
         enum watcher_state state;
 
-        session_request_add_string(&request, "KEYNOTIFY");
-        session_request_add(&request, key);
+        store_request_add_string(&request, "KEYNOTIFY");
+        store_request_add(&request, key);
         state = watcher_ask(watcher, &request, &reply);
         if (state != WATCHER_REGISTERED)
                 return state;
         if (reply.item.type != RESP3_STRING || !slice_equal(reply.item.text, SLICE_LITERAL("OK")))
-                return watcher_end(watcher, session_print_unexpected_reply(&reply));
+                return watcher_end(watcher, store_reply_print_unexpected(&reply));
         return WATCHER_REGISTERED;
 }
 
@@ -113,11 +113,11 @@ enum watcher_state watcher_register(struct watcher *watcher) {
 enum watcher_state watcher_connect(struct watcher *watcher) {
         watcher->timeout_ms = watcher->options->timeout_ms;
         watcher->connected_ns = system_clock_mono_ns();
-        return state_after(watcher, broker_connection_open(session_connection(watcher->session)));
+        return state_after(watcher, broker_connection_open(store_client_connection(watcher->client)));
 }
 
 static enum watcher_state reconnect(struct watcher *watcher) {
-        struct broker_connection *connection = session_connection(watcher->session);
+        struct broker_connection *connection = store_client_connection(watcher->client);
         bool is_takeover = broker_connection_may_be_taken_over(connection) &&
                            system_clock_mono_ns() - watcher->connected_ns < TAKEOVER_INTERVAL_NS;
         enum watcher_state state;
@@ -143,7 +143,7 @@ enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state s
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
         complain("%s: %s", watcher->problem_note,
-                 broker_connection_problem(session_connection(watcher->session)));
+                 broker_connection_problem(store_client_connection(watcher->client)));
         while (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
                 if (state == WATCHER_DISCONNECTED)
                         state = reconnect(watcher);
@@ -160,7 +160,7 @@ enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state s
 
 enum watcher_state watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms) {
         enum connection_result result =
-                broker_connection_wait(session_connection(watcher->session), done, duration_ms);
+                broker_connection_wait(store_client_connection(watcher->client), done, duration_ms);
         enum watcher_state state =
                 result == CONNECTION_TIMED_OUT ? watcher_register(watcher) : state_after(watcher, result);
 
@@ -191,7 +191,7 @@ enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
         if (state == WATCHER_REGISTERED)
                 state = watcher_register(watcher);
         if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
-                return session_print_problem(watcher->session);
+                return store_client_print_problem(watcher->client);
         if (state == WATCHER_REGISTERED && !watcher->is_done)
                 complain("%s", start_note);
         while (state != WATCHER_ENDED && !watcher->is_done)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/session.h"
+#include "ctl/store_client.h"
 
 /*
  * A client that is registered for the notifications of some keys. It connects and registers again
@@ -10,7 +10,7 @@
  */
 struct watcher {
         const struct command_options *options;
-        struct session *session; /* with a notification callback */
+        struct store_client *client; /* with a notification callback */
         const struct buf *keys;
         size_t n_keys;
         const char *problem_note; /* printed before the cause, when the keys are not watched */
@@ -64,8 +64,8 @@ enum watcher_state watcher_end(struct watcher *watcher, enum exit_code exit_code
  * Send a request and read its reply, with the timeout of the watcher. Prints an error of the store,
  * which ends the watcher. Returns WATCHER_REGISTERED if there is a reply to use.
  */
-enum watcher_state watcher_ask(struct watcher *watcher, struct session_request *request,
-                               struct session_reply *reply);
+enum watcher_state watcher_ask(struct watcher *watcher, struct store_request *request,
+                               struct store_reply *reply);
 
 /*
  * Connect, register, and receive notifications until SIGINT or SIGTERM, until the reader of stdout
@@ -76,7 +76,7 @@ enum exit_code watcher_run(struct watcher *watcher, const char *start_note);
 
 /*
  * Let the first SIGINT or SIGTERM end watcher_run(). A second signal with the same number kills the
- * process. Returns the flag for struct session_config.
+ * process. Returns the flag for struct store_client_config.
  */
 const volatile sig_atomic_t *watcher_catch_signals(void);
 

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/random.h"
-#include "mqtt/properties.h"
+#include "mqtt/conversion.h"
 
 /* The broker keeps the session and queues messages for this long after a disconnect. */
 #define SESSION_EXPIRY_S 3600

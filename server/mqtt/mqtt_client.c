@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "mqtt/conversion.h"
 #include "mqtt/internal.h"
-#include "mqtt/properties.h"
 
 #define MISC_INTERVAL_MS 1000 /* libmosquitto's timers have a resolution of 1 s */
 

@@ -5,7 +5,7 @@
 #include <uv.h>
 
 #include "base/endpoint.h"
-#include "mqtt/credentials.h"
+#include "mqtt/client_credentials.h"
 #include "protocol/message.h"
 
 /*

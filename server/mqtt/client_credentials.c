@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "mqtt/credentials.h"
+#include "mqtt/client_credentials.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/regular_file.h"
-#include "mqtt/properties.h"
+#include "mqtt/conversion.h"
 
 /*
  * mosquitto_tls_set() takes a client certificate only together with a file or a directory of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "mqtt/properties.h"
+#include "mqtt/conversion.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/session.h"
+#include "ctl/store_client.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>
@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "mqtt/properties.h"
+#include "mqtt/conversion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -23,7 +23,7 @@
 #define PROTOCOL_VERSION   "1.0"
 #define STATUS_OK          "200"
 
-/* Limits of session_has_room(). */
+/* Limits of store_client_has_room(). */
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
 #define REPLY_BYTES_MAX   ((size_t)8 << 20)
 
@@ -41,19 +41,19 @@ struct pending_request {
         int64_t sent_ns, acknowledged_ns, replied_ns;
 };
 
-struct session {
-        struct session_config config;
+struct store_client {
+        struct store_client_config config;
         struct broker_connection *connection;
         struct buf response_topic, notify_filter;
         const char *topics[3];
         struct hlc clock; /* the latest timestamp sent */
         struct buf payload, timestamp;
 
-        struct pending_request requests[SESSION_REQUESTS_MAX]; /* a ring */
+        struct pending_request requests[STORE_REQUESTS_MAX]; /* a ring */
         size_t oldest, n_requests;
         size_t n_request_bytes; /* of their payloads */
         size_t n_reply_bytes;   /* of the last reply */
-        bool is_done;           /* session_receive() need not wait any longer for the oldest request */
+        bool is_done;           /* store_client_receive() need not wait any longer for the oldest request */
         bool is_too_large;      /* the broker does not accept a request of this size */
 };
 
@@ -67,22 +67,21 @@ static const struct slice reply_properties[] = {
 
 /* 1. Callbacks of the connection */
 
-static struct pending_request *request_at(struct session *session, size_t i) {
-        return &session->requests[(session->oldest + i) % SESSION_REQUESTS_MAX];
+static struct pending_request *request_at(struct store_client *client, size_t i) {
+        return &client->requests[(client->oldest + i) % STORE_REQUESTS_MAX];
 }
 
-static void note_progress(struct session *session) {
-        const struct pending_request *oldest = request_at(session, 0);
+static void note_progress(struct store_client *client) {
+        const struct pending_request *oldest = request_at(client, 0);
 
-        session->is_done =
-                session->n_requests > 0 &&
-                (oldest->reply || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
+        client->is_done = client->n_requests > 0 &&
+                          (oldest->reply || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
 }
 
 /* Return the request that waits for this reply; NULL: none. */
-static struct pending_request *find_request(struct session *session, struct slice correlation) {
-        for (size_t i = 0; i < session->n_requests; i++) {
-                struct pending_request *request = request_at(session, i);
+static struct pending_request *find_request(struct store_client *client, struct slice correlation) {
+        for (size_t i = 0; i < client->n_requests; i++) {
+                struct pending_request *request = request_at(client, i);
 
                 if (!request->reply &&
                     slice_equal(correlation, (struct slice){ request->correlation, CORRELATION_LENGTH }))
@@ -91,97 +90,97 @@ static struct pending_request *find_request(struct session *session, struct slic
         return NULL;
 }
 
-static void session_on_message(void *userdata, const struct message *message) {
-        struct session *session = userdata;
+static void on_store_message(void *userdata, const struct message *message) {
+        struct store_client *client = userdata;
         struct pending_request *request;
 
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
-                if (session->config.notification)
-                        session->config.notification(session->config.userdata, message);
+                if (client->config.notification)
+                        client->config.notification(client->config.userdata, message);
                 return;
         }
-        request = find_request(session, message->correlation_data);
+        request = find_request(client, message->correlation_data);
         if (!request) { /* a second reply, or a late one */
-                if (session->config.further_reply)
-                        session->config.further_reply(session->config.userdata, message);
+                if (client->config.further_reply)
+                        client->config.further_reply(client->config.userdata, message);
                 return;
         }
 
         request->replied_ns = system_clock_mono_ns();
         request->reply = message_copy(message);
         if (!request->reply)
-                broker_connection_fail(session->connection, "%s", strerror(ENOMEM));
-        note_progress(session);
+                broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
+        note_progress(client);
 }
 
-static void session_on_acknowledged(void *userdata, int packet_id, int reason) {
-        struct session *session = userdata;
+static void on_store_acknowledged(void *userdata, int packet_id, int reason) {
+        struct store_client *client = userdata;
         struct pending_request *request = NULL;
 
-        for (size_t i = 0; i < session->n_requests && !request; i++)
-                if (request_at(session, i)->packet_id == packet_id)
-                        request = request_at(session, i);
+        for (size_t i = 0; i < client->n_requests && !request; i++)
+                if (request_at(client, i)->packet_id == packet_id)
+                        request = request_at(client, i);
         if (!request)
                 return;
 
         request->acknowledged_ns = system_clock_mono_ns();
         if (reason >= 0x80)
                 broker_connection_fail(
-                        session->connection, "the broker at %s refuses the request: %s%s",
-                        endpoint_text(broker_connection_endpoint(session->connection)).text,
+                        client->connection, "the broker at %s refuses the request: %s%s",
+                        endpoint_text(broker_connection_endpoint(client->connection)).text,
                         mosquitto_reason_string(reason),
                         reason == MQTT_RC_NOT_AUTHORIZED
                                 ? "; allow this client to write statestore/# and read clients/#"
                                 : "");
-        session->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
+        client->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
         request->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
-        note_progress(session);
+        note_progress(client);
 }
 
 /* 2. Sending */
 
-void session_request_add(struct session_request *request, struct slice word) {
+void store_request_add(struct store_request *request, struct slice word) {
         ASSERT(request->n_words < CONTROL_WORDS_MAX);
         request->words[request->n_words++] = word;
 }
 
-void session_request_add_string(struct session_request *request, const char *word) {
-        session_request_add(request, slice_from_string(word));
+void store_request_add_string(struct store_request *request, const char *word) {
+        store_request_add(request, slice_from_string(word));
 }
 
-void session_request_add_px(struct session_request *request, int64_t px_ms, char *digits) {
-        session_request_add_string(request, "PX");
-        session_request_add(request, (struct slice){ (const uint8_t *)digits,
-                                                     format_uint64(digits, (uint64_t)px_ms, 1) });
+void store_request_add_px(struct store_request *request, int64_t px_ms, char *digits) {
+        store_request_add_string(request, "PX");
+        store_request_add(request, (struct slice){ (const uint8_t *)digits,
+                                                   format_uint64(digits, (uint64_t)px_ms, 1) });
 }
 
-/* Advance the clock of the session: each timestamp is greater than the previous one. */
-static void advance_clock(struct session *session) {
+/* Advance the clock of the client: each timestamp is greater than the previous one. */
+static void advance_clock(struct store_client *client) {
         int64_t wall_ms = system_clock_wall_ms();
 
-        if (wall_ms > session->clock.wall_ms) {
-                session->clock.wall_ms = wall_ms;
-                session->clock.counter = 0;
+        if (wall_ms > client->clock.wall_ms) {
+                client->clock.wall_ms = wall_ms;
+                client->clock.counter = 0;
         } else {
-                session->clock.counter++;
+                client->clock.counter++;
         }
 
-        buf_reset(&session->timestamp);
-        hlc_append(&session->timestamp, session->clock, HLC_PADDED);
+        buf_reset(&client->timestamp);
+        hlc_append(&client->timestamp, client->clock, HLC_PADDED);
 }
 
-static void session_add_property(struct message *message, const char *name, const char *value) {
+static void store_client_add_property(struct message *message, const char *name, const char *value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] =
                 (struct user_property){ slice_from_string(name), slice_from_string(value) };
 }
 
-static struct message make_message(struct session *session, const struct session_request *request,
+static struct message make_message(struct store_client *client, const struct store_request *request,
                                    const struct pending_request *pending) {
         struct message message = {
                 .topic = slice_from_string(request->topic ? request->topic : TOPIC_INVOKE),
-                .payload = buf_slice(&session->payload),
-                .response_topic = slice_from_string(session->topics[0]),
+                .payload = buf_slice(&client->payload),
+                .response_topic = slice_from_string(client->topics[0]),
                 .correlation_data = { pending->correlation, CORRELATION_LENGTH },
                 .qos = 1,
                 .has_expiry = true,
@@ -189,117 +188,117 @@ static struct message make_message(struct session *session, const struct session
         };
 
         if (!request->has_no_timestamp)
-                session_add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
-        session_add_property(&message, PROPERTY_SOURCE_ID, session->config.options->client_id);
-        session_add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
+                store_client_add_property(&message, PROPERTY_TIMESTAMP, buf_text(&client->timestamp));
+        store_client_add_property(&message, PROPERTY_SOURCE_ID, client->config.options->client_id);
+        store_client_add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
-                session_add_property(&message, PROPERTY_FENCE, request->fence);
+                store_client_add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
-                session_add_property(&message, "aio-persistence", "true");
+                store_client_add_property(&message, "aio-persistence", "true");
         if (request->wants_details)
-                session_add_property(&message, PROPERTY_DETAILS, "1");
+                store_client_add_property(&message, PROPERTY_DETAILS, "1");
         return message;
 }
 
 /* Publish the message, unless the broker would close the connection because of its size. */
-static enum connection_result publish_request(struct session *session, const struct message *message,
+static enum connection_result publish_request(struct store_client *client, const struct message *message,
                                               int *ret_packet_id) {
-        uint32_t max_bytes = broker_connection_max_packet_bytes(session->connection);
+        uint32_t max_bytes = broker_connection_max_packet_bytes(client->connection);
         mosquitto_property *properties = NULL;
         int r;
 
         if (message_packet_size(message) > max_bytes) {
-                session->is_too_large = true;
+                client->is_too_large = true;
                 if (max_bytes == MESSAGE_PACKET_MAX)
-                        return broker_connection_fail(session->connection,
+                        return broker_connection_fail(client->connection,
                                                       "the request is longer than MQTT can carry");
                 return broker_connection_fail(
-                        session->connection,
+                        client->connection,
                         "the request is longer than the broker at %s accepts; raise the limit there "
                         "(mosquitto: max_packet_size)",
-                        endpoint_text(broker_connection_endpoint(session->connection)).text);
+                        endpoint_text(broker_connection_endpoint(client->connection)).text);
         }
 
         r = mqtt_properties_new(&properties, message);
         if (r < 0)
-                return broker_connection_fail(session->connection, "%s", strerror(-r));
-        return broker_connection_publish(session->connection, (const char *)message->topic.data,
+                return broker_connection_fail(client->connection, "%s", strerror(-r));
+        return broker_connection_publish(client->connection, (const char *)message->topic.data,
                                          message->payload, properties, ret_packet_id);
 }
 
-enum connection_result session_send(struct session *session, const struct session_request *request) {
-        struct pending_request *pending = request_at(session, session->n_requests);
+enum connection_result store_client_send(struct store_client *client, const struct store_request *request) {
+        struct pending_request *pending = request_at(client, client->n_requests);
         enum connection_result result;
         struct message message;
 
-        ASSERT(session->n_requests < SESSION_REQUESTS_MAX);
-        session->is_too_large = false;
+        ASSERT(client->n_requests < STORE_REQUESTS_MAX);
+        client->is_too_large = false;
         *pending = (struct pending_request){
                 .verb = request->words[0],
                 .key = request->words[1],
                 .has_key = request->n_words > 1,
-                .timeout_ms = request->timeout_ms ?: session->config.options->timeout_ms,
+                .timeout_ms = request->timeout_ms ?: client->config.options->timeout_ms,
                 .fails_without_subscriber = request->fails_without_subscriber,
                 .sent_ns = system_clock_mono_ns(),
         };
         random_fill(pending->correlation, CORRELATION_LENGTH);
 
-        buf_reset(&session->payload);
-        resp3_append_array(&session->payload, request->n_words);
+        buf_reset(&client->payload);
+        resp3_append_array(&client->payload, request->n_words);
         for (size_t i = 0; i < request->n_words; i++)
-                resp3_append_blob(&session->payload, request->words[i]);
-        advance_clock(session);
-        if (buf_failed(&session->payload) || !buf_text(&session->timestamp))
-                return broker_connection_fail(session->connection, "%s", strerror(ENOMEM));
+                resp3_append_blob(&client->payload, request->words[i]);
+        advance_clock(client);
+        if (buf_failed(&client->payload) || !buf_text(&client->timestamp))
+                return broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
 
-        message = make_message(session, request, pending);
-        result = publish_request(session, &message, &pending->packet_id);
+        message = make_message(client, request, pending);
+        result = publish_request(client, &message, &pending->packet_id);
         if (result != CONNECTION_OK)
                 return result;
 
-        pending->n_bytes = session->payload.length;
-        session->n_request_bytes += pending->n_bytes;
-        session->n_requests++;
+        pending->n_bytes = client->payload.length;
+        client->n_request_bytes += pending->n_bytes;
+        client->n_requests++;
         return CONNECTION_OK;
 }
 
-bool session_is_waiting(const struct session *session) {
-        return session->n_requests > 0;
+bool store_client_is_waiting(const struct store_client *client) {
+        return client->n_requests > 0;
 }
 
-bool session_has_room(const struct session *session) {
-        return session->n_requests < SESSION_REQUESTS_MAX && session->n_request_bytes < REQUEST_BYTES_MAX &&
-               session->n_requests * session->n_reply_bytes < REPLY_BYTES_MAX;
+bool store_client_has_room(const struct store_client *client) {
+        return client->n_requests < STORE_REQUESTS_MAX && client->n_request_bytes < REQUEST_BYTES_MAX &&
+               client->n_requests * client->n_reply_bytes < REPLY_BYTES_MAX;
 }
 
 /* Remove the oldest request. Its reply, if any, is freed. */
-static void drop_oldest(struct session *session) {
-        struct pending_request *oldest = request_at(session, 0);
+static void drop_oldest(struct store_client *client) {
+        struct pending_request *oldest = request_at(client, 0);
 
         free(take_ptr(&oldest->reply));
-        session->n_request_bytes -= oldest->n_bytes;
-        session->oldest = (session->oldest + 1) % SESSION_REQUESTS_MAX;
-        session->n_requests--;
+        client->n_request_bytes -= oldest->n_bytes;
+        client->oldest = (client->oldest + 1) % STORE_REQUESTS_MAX;
+        client->n_requests--;
 }
 
-static void drop_requests(struct session *session) {
-        while (session->n_requests > 0)
-                drop_oldest(session);
+static void drop_requests(struct store_client *client) {
+        while (client->n_requests > 0)
+                drop_oldest(client);
 }
 
 /* Receive until the oldest request is done, or its time is over. */
-static enum connection_result wait_for_oldest(struct session *session) {
-        const struct pending_request *oldest = request_at(session, 0);
+static enum connection_result wait_for_oldest(struct store_client *client) {
+        const struct pending_request *oldest = request_at(client, 0);
         int64_t waited_ms = (system_clock_mono_ns() - oldest->sent_ns) / NS_PER_MS;
-        struct endpoint_text broker = endpoint_text(broker_connection_endpoint(session->connection));
+        struct endpoint_text broker = endpoint_text(broker_connection_endpoint(client->connection));
         enum connection_result result;
 
-        note_progress(session);
-        result = broker_connection_wait(session->connection, &session->is_done,
-                                        oldest->timeout_ms - waited_ms);
-        if (result == CONNECTION_OK && !oldest->reply) { /* session_on_acknowledged() has ended the wait */
+        note_progress(client);
+        result =
+                broker_connection_wait(client->connection, &client->is_done, oldest->timeout_ms - waited_ms);
+        if (result == CONNECTION_OK && !oldest->reply) { /* on_store_acknowledged() has ended the wait */
                 broker_connection_set_problem(
-                        session->connection,
+                        client->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
                         "running there?",
                         broker.text);
@@ -307,7 +306,7 @@ static enum connection_result wait_for_oldest(struct session *session) {
         }
         if (result == CONNECTION_TIMED_OUT)
                 broker_connection_set_problem(
-                        session->connection,
+                        client->connection,
                         "no reply within %s through the broker at %s%s; is statestored running "
                         "there?",
                         duration_text(oldest->timeout_ms).text, broker.text,
@@ -315,49 +314,49 @@ static enum connection_result wait_for_oldest(struct session *session) {
         return result;
 }
 
-enum connection_result session_receive(struct session *session, struct session_reply *reply) {
-        struct pending_request *oldest = request_at(session, 0);
+enum connection_result store_client_receive(struct store_client *client, struct store_reply *reply) {
+        struct pending_request *oldest = request_at(client, 0);
         enum connection_result result;
 
-        ASSERT(session->n_requests > 0);
-        result = wait_for_oldest(session);
+        ASSERT(client->n_requests > 0);
+        result = wait_for_oldest(client);
         if (result != CONNECTION_OK) {
-                drop_requests(session);
+                drop_requests(client);
                 return result;
         }
 
-        session_reply_deinit(reply);
-        *reply = (struct session_reply){ .message = take_ptr(&oldest->reply),
-                                         .verb = oldest->verb,
-                                         .has_key = oldest->has_key,
-                                         .key = oldest->key,
-                                         .sent_ns = oldest->sent_ns,
-                                         .acknowledged_ns = oldest->acknowledged_ns,
-                                         .replied_ns = oldest->replied_ns };
-        session->n_reply_bytes = reply->message->payload.length;
-        drop_oldest(session);
+        store_reply_deinit(reply);
+        *reply = (struct store_reply){ .message = take_ptr(&oldest->reply),
+                                       .verb = oldest->verb,
+                                       .has_key = oldest->has_key,
+                                       .key = oldest->key,
+                                       .sent_ns = oldest->sent_ns,
+                                       .acknowledged_ns = oldest->acknowledged_ns,
+                                       .replied_ns = oldest->replied_ns };
+        client->n_reply_bytes = reply->message->payload.length;
+        drop_oldest(client);
         return CONNECTION_OK;
 }
 
-enum connection_result session_request(struct session *session, const struct session_request *request,
-                                       struct session_reply *reply) {
-        enum connection_result result = session_send(session, request);
+enum connection_result store_client_request(struct store_client *client, const struct store_request *request,
+                                            struct store_reply *reply) {
+        enum connection_result result = store_client_send(client, request);
 
-        return result == CONNECTION_OK ? session_receive(session, reply) : result;
+        return result == CONNECTION_OK ? store_client_receive(client, reply) : result;
 }
 
 /* 3. Replies */
 
-void session_reply_deinit(struct session_reply *reply) {
+void store_reply_deinit(struct store_reply *reply) {
         free(reply->message);
-        *reply = (struct session_reply){ 0 };
+        *reply = (struct store_reply){ 0 };
 }
 
-struct slice session_reply_version(const struct session_reply *reply) {
+struct slice store_reply_version(const struct store_reply *reply) {
         return message_property(reply->message, PROPERTY_TIMESTAMP);
 }
 
-bool session_reply_details(const struct session_reply *reply, struct key_details *ret_details) {
+bool store_reply_details(const struct store_reply *reply, struct key_details *ret_details) {
         struct slice expires_in = message_property(reply->message, PROPERTY_EXPIRES_IN);
 
         *ret_details = (struct key_details){ .token = message_property(reply->message, PROPERTY_FENCE) };
@@ -366,7 +365,7 @@ bool session_reply_details(const struct session_reply *reply, struct key_details
 }
 
 /* Print an error text of the store, with the request. */
-static void print_error(const struct session_reply *reply, const char *prefix, struct slice text) {
+static void print_error(const struct store_reply *reply, const char *prefix, struct slice text) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
         buf_append_string(&line, "statestorectl: ");
@@ -387,7 +386,7 @@ static void print_error(const struct session_reply *reply, const char *prefix, s
  * Print a status other than 200: "status 400: a request needs correlation data (Correlation Data:
  * value)".
  */
-static void print_status(const struct session_reply *reply) {
+static void print_status(const struct store_reply *reply) {
         const struct message *message = reply->message;
         struct slice text = message_property(message, PROPERTY_STATUS_TEXT);
         struct slice name = message_property(message, PROPERTY_FAULT_NAME);
@@ -412,12 +411,12 @@ static bool is_about_size(struct slice error) {
                slice_equal_string(error, "ERR the reply is too large");
 }
 
-enum exit_code session_print_unexpected_reply(const struct session_reply *reply) {
+enum exit_code store_reply_print_unexpected(const struct store_reply *reply) {
         complain("unexpected reply from the store: \"%s\"", LOG_TEXT(reply->message->payload));
         return EXIT_STORE_ERROR;
 }
 
-enum exit_code session_read_reply(struct session_reply *reply) {
+enum exit_code store_reply_read(struct store_reply *reply) {
         struct slice status = message_property(reply->message, PROPERTY_STATUS);
 
         if (status.data && !slice_equal(status, SLICE_LITERAL(STATUS_OK))) {
@@ -426,7 +425,7 @@ enum exit_code session_read_reply(struct session_reply *reply) {
         }
         reply->rest = reply->message->payload;
         if (resp3_read(&reply->rest, &reply->item) < 0)
-                return session_print_unexpected_reply(reply);
+                return store_reply_print_unexpected(reply);
 
         /*
          * A store with --dialect document writes -1 as "-1\r\n", which is the error "1" in RESP3.
@@ -438,43 +437,44 @@ enum exit_code session_read_reply(struct session_reply *reply) {
                 return is_about_size(reply->item.text) ? EXIT_TOO_LARGE : EXIT_STORE_ERROR;
         }
         if (reply->item.type != RESP3_ARRAY && reply->rest.length > 0)
-                return session_print_unexpected_reply(reply);
+                return store_reply_print_unexpected(reply);
         return EXIT_DONE;
 }
 
-enum exit_code session_print_problem(struct session *session) {
-        complain("%s", broker_connection_problem(session->connection));
-        return session->is_too_large ? EXIT_TOO_LARGE : EXIT_NO_REPLY;
+enum exit_code store_client_print_problem(struct store_client *client) {
+        complain("%s", broker_connection_problem(client->connection));
+        return client->is_too_large ? EXIT_TOO_LARGE : EXIT_NO_REPLY;
 }
 
-enum exit_code session_ask(struct session *session, const struct session_request *request,
-                           struct session_reply *reply) {
-        return session_request(session, request, reply) == CONNECTION_OK ? session_read_reply(reply)
-                                                                         : session_print_problem(session);
+enum exit_code store_client_ask(struct store_client *client, const struct store_request *request,
+                                struct store_reply *reply) {
+        return store_client_request(client, request, reply) == CONNECTION_OK
+                       ? store_reply_read(reply)
+                       : store_client_print_problem(client);
 }
 
 /* 4. Creation */
 
-struct broker_connection *session_connection(struct session *session) {
-        return session->connection;
+struct broker_connection *store_client_connection(struct store_client *client) {
+        return client->connection;
 }
 
-static int make_topics(struct session *session) {
-        const char *client_id = session->config.options->client_id;
+static int make_topics(struct store_client *client) {
+        const char *client_id = client->config.options->client_id;
 
-        if (session->config.reply_form)
-                topic_append_reply(&session->response_topic, slice_from_string(client_id),
-                                   session->config.reply_form);
+        if (client->config.reply_form)
+                topic_append_reply(&client->response_topic, slice_from_string(client_id),
+                                   client->config.reply_form);
         else
-                buf_append_format(&session->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
+                buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
                                   client_id);
         /* the notify topic for an empty key, then '+' as the level of the key */
-        topic_append_notify(&session->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
-        buf_append_string(&session->notify_filter, "+");
-        session->topics[0] = buf_text(&session->response_topic);
-        if (session->config.notification)
-                session->topics[1] = buf_text(&session->notify_filter);
-        return buf_failed(&session->response_topic) || buf_failed(&session->notify_filter) ? -ENOMEM : 0;
+        topic_append_notify(&client->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
+        buf_append_string(&client->notify_filter, "+");
+        client->topics[0] = buf_text(&client->response_topic);
+        if (client->config.notification)
+                client->topics[1] = buf_text(&client->notify_filter);
+        return buf_failed(&client->response_topic) || buf_failed(&client->notify_filter) ? -ENOMEM : 0;
 }
 
 struct broker_connection_config
@@ -490,49 +490,49 @@ broker_connection_config_from_options(const struct command_options *options) {
         };
 }
 
-int session_new(struct session **ret_session, const struct session_config *config) {
+int store_client_new(struct store_client **ret_client, const struct store_client_config *config) {
         struct broker_connection_config connection_config =
                 broker_connection_config_from_options(config->options);
-        struct session *session = calloc(1, sizeof(*session));
+        struct store_client *client = calloc(1, sizeof(*client));
         int r;
 
-        if (!session)
+        if (!client)
                 return -ENOMEM;
 
-        session->config = *config;
-        session->clock.node = slice_from_string(config->options->client_id);
-        connection_config.topics = session->topics;
+        client->config = *config;
+        client->clock.node = slice_from_string(config->options->client_id);
+        connection_config.topics = client->topics;
         connection_config.user_properties = reply_properties;
-        connection_config.message = session_on_message;
-        connection_config.acknowledged = session_on_acknowledged;
-        connection_config.userdata = session;
+        connection_config.message = on_store_message;
+        connection_config.acknowledged = on_store_acknowledged;
+        connection_config.userdata = client;
         connection_config.interrupted = config->interrupted;
         if (config->interrupt_fd)
                 connection_config.interrupt_fd = config->interrupt_fd;
         if (config->ends_with_stdout)
                 connection_config.hangup_fd = STDOUT_FILENO;
-        r = make_topics(session);
+        r = make_topics(client);
         if (r == 0)
-                r = broker_connection_new(&session->connection, &connection_config);
+                r = broker_connection_new(&client->connection, &connection_config);
         if (r < 0) {
-                session_free(session);
+                store_client_free(client);
                 return r;
         }
 
-        *ret_session = session;
+        *ret_client = client;
         return 0;
 }
 
-struct session *session_free(struct session *session) {
-        if (!session)
+struct store_client *store_client_free(struct store_client *client) {
+        if (!client)
                 return NULL;
 
-        broker_connection_free(session->connection);
-        buf_deinit(&session->response_topic);
-        buf_deinit(&session->notify_filter);
-        buf_deinit(&session->payload);
-        buf_deinit(&session->timestamp);
-        drop_requests(session);
-        free(session);
+        broker_connection_free(client->connection);
+        buf_deinit(&client->response_topic);
+        buf_deinit(&client->notify_filter);
+        buf_deinit(&client->payload);
+        buf_deinit(&client->timestamp);
+        drop_requests(client);
+        free(client);
         return NULL;
 }
