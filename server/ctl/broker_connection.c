@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "mqtt/refusal.h"
 
 #define KEEPALIVE_S 20
 
@@ -92,16 +93,16 @@ const char *broker_connection_problem(const struct broker_connection *connection
 
 /* 1. Callbacks of the MQTT client */
 
-static const char *refusal_advice(int reason) {
-        switch (reason) {
-        case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
-        case MQTT_RC_NOT_AUTHORIZED:
-                return "; check --user and --password-file";
-        case MQTT_RC_CLIENTID_NOT_VALID:
-                return "; choose another --client-id";
-        default:
-                return "";
-        }
+static void fail_refused(struct broker_connection *connection, int reason) {
+        const struct refusal *refusal = refusal_of_connack(reason);
+
+        if (refusal)
+                BROKER_FAIL(connection, "", " refuses the connection: %s; %s", refusal->cause,
+                            refusal->advice);
+        else
+                BROKER_FAIL(connection, "", " refuses the connection: %s",
+                            reason < 0x80 ? mosquitto_connack_string(reason) /* of MQTT 3 */
+                                          : mosquitto_reason_string(reason));
 }
 
 static void broker_connection_on_connected(void *userdata, int reason, bool session_present,
@@ -115,16 +116,8 @@ static void broker_connection_on_connected(void *userdata, int reason, bool sess
         connection->max_packet_bytes = MESSAGE_PACKET_MAX;
         mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
                                       &connection->max_packet_bytes, false);
-        /* Reasons below 0x80 are those of MQTT 3. */
-        if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
-                BROKER_FAIL(connection, "", " does not speak MQTT 5");
-                return;
-        }
         if (reason != 0) {
-                BROKER_FAIL(connection, "", " refuses the connection: %s%s",
-                            reason < 0x80 ? mosquitto_connack_string(reason)
-                                          : mosquitto_reason_string(reason),
-                            refusal_advice(reason));
+                fail_refused(connection, reason);
                 return;
         }
 

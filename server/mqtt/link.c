@@ -230,26 +230,6 @@ static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int
 
 /* 3. Refusals. */
 
-static const struct {
-        int reason;
-        struct refusal refusal;
-} refusals[] = {
-        { MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION,
-          { "it does not support MQTT 5", "use a broker with MQTT 5, such as mosquitto 2" } },
-        { CONNACK_REFUSED_PROTOCOL_VERSION, /* code of brokers before MQTT 5 */
-          { "it does not support MQTT 5", "use a broker with MQTT 5, such as mosquitto 2" } },
-        { MQTT_RC_CLIENTID_NOT_VALID,
-          { "it does not accept our client id", "choose another client id with --client-id" } },
-        { MQTT_RC_BAD_USERNAME_OR_PASSWORD,
-          { "wrong user name or password", "check --user and --password-file" } },
-        { MQTT_RC_NOT_AUTHORIZED,
-          { "not authorized", "provide other credentials (--user, --password-file, --tls-certificate), or "
-                              "allow this client at the broker" } },
-        { MQTT_RC_BANNED, { "this client is banned", "lift the ban at the broker" } },
-        { MQTT_RC_BAD_AUTHENTICATION_METHOD,
-          { "bad authentication method", "allow user name and password at the broker" } },
-};
-
 /* The broker's Maximum QoS is 0. */
 static const struct refusal refusal_qos = {
         "it allows QoS 0 only",
@@ -262,17 +242,6 @@ static const struct refusal refusal_subscription = {
         "allow this client in the broker's access rules to read statestore/# and to write clients/#; "
         "if the broker loads the plugin, name this client's user with plugin_opt_statestored_username"
 };
-
-/*
- * Return the refusal for the reason code of a CONNACK, or NULL if the cause is temporary, such as a
- * busy broker.
- */
-static const struct refusal *refusal_of_connection(int reason) {
-        for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++)
-                if (reason == refusals[i].reason)
-                        return &refusals[i].refusal;
-        return NULL;
-}
 
 /*
  * Report the refusal and disconnect. The link tries again later: an operator may have changed the
@@ -292,7 +261,7 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
         uint16_t receive_maximum;
 
         if (reason != 0) {
-                const struct refusal *refusal = refusal_of_connection(reason);
+                const struct refusal *refusal = refusal_of_connack(reason);
 
                 if (refusal)
                         link->config.callbacks.refused(link->config.callbacks.userdata, refusal);

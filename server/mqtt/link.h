@@ -7,6 +7,7 @@
 
 #include "base/endpoint.h"
 #include "mqtt/mqtt_client.h"
+#include "mqtt/refusal.h"
 #include "protocol/message.h"
 
 /*
@@ -23,12 +24,6 @@
  * Callbacks are called from the loop, never from within a call to the link. Not thread-safe.
  */
 struct link;
-
-/* A refusal by the broker that an operator must resolve. */
-struct refusal {
-        const char *cause;
-        const char *advice; /* what to change */
-};
 
 struct link_callbacks {
         /*
