@@ -39,16 +39,8 @@ static void reset_notifications(struct effects *effects) {
 }
 
 void reply_deinit(struct reply *reply) {
-        switch (outcomes[reply->result.outcome].built_from) {
-        case PAYLOAD_ENTRY:
-                entry_unref(reply->entry);
-                break;
-        case PAYLOAD_PAGE:
-                scan_page_free(reply->page);
-                break;
-        case PAYLOAD_CONSTANT:
-                break;
-        }
+        entry_unref(reply->entry);
+        scan_page_free(reply->page);
         *reply = (struct reply){ 0 };
 }
 

@@ -218,6 +218,7 @@ static void execute(struct request_step *step) {
         step->version = request->has_timestamp ? clock_receive(clock, step->now.wall_ms, request->timestamp)
                                                : clock_tick(clock, step->now.wall_ms);
         command_execute(step);
+        ASSERT(outcome_is_possible(request->verb, step->reply->result.outcome));
 }
 
 /*

@@ -331,12 +331,3 @@ Test(repeat, is_dropped_in_the_storage_and_in_steps_after_the_limit_was_lowered)
         }
         cr_expect_eq(engine_stats(world.engine).n_dropped_early, n_dropped_in_all);
 }
-
-/* Only the outcome and the version of a reply are remembered: another payload would be lost. */
-Test(repeat, of_a_remembered_command_has_a_constant_payload) {
-        for (enum verb verb = 0; verb < N_VERBS; verb++)
-                for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
-                        if ((verbs[verb].flags & VERB_IS_REMEMBERED) && outcome_is_possible(verb, outcome))
-                                cr_expect_eq(outcomes[outcome].built_from, PAYLOAD_CONSTANT, "%s: %s",
-                                             verbs[verb].label, outcome_name(outcome));
-}

@@ -282,9 +282,9 @@ static const struct {
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 6", "a newer statestored created it" },
+        { "newer", "PRAGMA user_version = 1000", "a newer statestored created it" },
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
-        { "the former one", "PRAGMA user_version = 4", "export with the version that wrote it" },
+        { "an older one", "PRAGMA user_version = 4", "export with the version that wrote it" },
         { "the first one", "PRAGMA user_version = 1", "export with the version that wrote it" },
         { "zero", "PRAGMA user_version = 0", "an older statestored created it" },
         { "another application", "PRAGMA application_id = 1", "not a database of statestored" },

@@ -182,6 +182,14 @@ Test(verbs, repeat_their_replies_after_a_restart) {
                 check_verb(verb);
 }
 
+Test(verbs, that_write_are_fenced_and_remembered) {
+        for (enum verb verb = 0; verb < N_VERBS; verb++)
+                if (verbs[verb].access == ACCESS_WRITE) {
+                        cr_expect(verbs[verb].flags & VERB_IS_FENCED, "%s", verbs[verb].label);
+                        cr_expect(verbs[verb].flags & VERB_IS_REMEMBERED, "%s", verbs[verb].label);
+                }
+}
+
 Test(verbs, are_remembered_only_with_results) {
         for (enum verb verb = 0; verb < N_VERBS; verb++)
                 for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
