@@ -13,6 +13,11 @@
  * A blocking connection to the broker: an MQTT client (mqtt/mqtt_client.h) on its own event loop,
  * which runs only within the calls below. Each call has a timeout. Closing a connection can take
  * longer: it waits for a name lookup in progress.
+ *
+ * It is no link (mqtt/link.h). A link sends messages without PUBACK again after it has reconnected: the
+ * renewal of a lock could then follow its release. So each connection here has an MQTT client of its
+ * own, which drops what has no PUBACK. And a link tries for ever, one broker after the other; here all
+ * brokers share one timeout.
  */
 struct broker_connection;
 
