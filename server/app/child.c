@@ -52,7 +52,7 @@ static _Noreturn void exec_child(char *const *arguments, pid_t parent, int input
         _exit(EXIT_NOT_STARTED);
 }
 
-static void reap(struct child *child) {
+static void reap_child(struct child *child) {
         if (child->pid == 0)
                 return;
 
@@ -90,7 +90,7 @@ static void child_on_read(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *
                 return;
         }
         uv_read_stop(stream);
-        reap(child);
+        reap_child(child);
         child->callbacks.ended(child->callbacks.userdata);
 }
 
@@ -146,7 +146,7 @@ struct child *child_stop(struct child *child) {
         if (!child)
                 return NULL;
 
-        reap(child);
+        reap_child(child);
         uv_close((uv_handle_t *)&child->output, free_closed);
         return NULL;
 }

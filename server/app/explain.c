@@ -7,14 +7,14 @@
 #include "base/log.h"
 #include "engine/request.h"
 
-static int deny(const struct config *config, enum access access) {
+static int print_denial(const struct config *config, enum access access) {
         printf("denied: no rule of %s grants %s\n", config->policy_file,
                access == ACCESS_READ ? "read" : "write");
         return EXIT_FAILURE;
 }
 
 /* Return the condition under which a request is granted, as the end of the message. */
-static const char *condition(const struct config *config) {
+static const char *condition_of_grant(const struct config *config) {
         return policy_allows_unverified(config->policy) ? "" : ", if the plugin verifies the client";
 }
 
@@ -32,9 +32,10 @@ static int explain_scan(const struct config *config, const struct request_origin
         const struct policy_keys *keys = NULL;
 
         if (!policy_grants_any(config->policy, origin, ACCESS_READ))
-                return deny(config, ACCESS_READ);
+                return print_denial(config, ACCESS_READ);
 
-        printf("granted: SCAN lists the keys that these rules let the client read%s\n", condition(config));
+        printf("granted: SCAN lists the keys that these rules let the client read%s\n",
+               condition_of_grant(config));
         while ((keys = policy_next_keys(config->policy, origin, ACCESS_READ, keys))) {
                 printf("  ");
                 print_rule(config, keys);
@@ -49,11 +50,11 @@ static int explain_access(const struct config *config, const struct request_orig
         const struct policy_keys *keys = policy_decide(config->policy, origin, access, key, &budget);
 
         if (!keys)
-                return deny(config, access);
+                return print_denial(config, access);
 
         printf("granted: ");
         print_rule(config, keys);
-        printf("%s\n", condition(config));
+        printf("%s\n", condition_of_grant(config));
         return EXIT_SUCCESS;
 }
 

@@ -48,7 +48,8 @@ struct parent_watch {
  * ended.
  */
 struct logged_states {
-        enum { OUTAGE_NONE, OUTAGE_DOWN, OUTAGE_REFUSED } outage; /* ends when the store serves requests */
+        /* Ends when the store serves requests. */
+        enum { DISCONNECT_NONE, DISCONNECT_DOWN, DISCONNECT_REFUSED } disconnect;
         bool is_hanging;         /* ends with the next watchdog notification */
         uint64_t low_disk_bytes; /* free bytes at the warning; ends when there are twice as many */
 };

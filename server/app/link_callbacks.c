@@ -35,9 +35,9 @@ static void server_on_down(void *userdata, const char *cause) {
         if (!server->is_attempt_refused) /* else server_on_refused() has set a better cause */
                 server_set_disconnected(server, "no connection to the broker at %s: %s",
                                         endpoint_text(link_endpoint(server->link)).text, cause);
-        if (server->logged.outage == OUTAGE_NONE) {
+        if (server->logged.disconnect == DISCONNECT_NONE) {
                 log_warning("%s; retrying", server->disconnected);
-                server->logged.outage = OUTAGE_DOWN;
+                server->logged.disconnect = DISCONNECT_DOWN;
         }
         server->is_attempt_refused = false;
         pipeline_disconnected(server->pipeline);
@@ -69,10 +69,10 @@ static void server_on_refused(void *userdata, const struct refusal *refusal) {
         server_set_disconnected(server, "the broker at %s refused the connection: %s",
                                 endpoint_text(link_endpoint(server->link)).text, refusal->cause);
         server_update_status(server);
-        if (server->logged.outage != OUTAGE_REFUSED)
+        if (server->logged.disconnect != DISCONNECT_REFUSED)
                 log_error("%s; %s", server->disconnected, refusal->advice);
         server->is_attempt_refused = true;
-        server->logged.outage = OUTAGE_REFUSED;
+        server->logged.disconnect = DISCONNECT_REFUSED;
         if (!server->was_ready)
                 server_stop(server, EXIT_FAILURE);
 }

@@ -37,17 +37,17 @@ struct now server_now(const struct server *server) {
         return server->control ? control_now(server->control, real_now()) : real_now();
 }
 
-static void tick(struct server *server) {
+static void tick_pipeline(struct server *server) {
         pipeline_tick(server->pipeline, server_now(server));
         server_update(server);
 }
 
 static void server_on_deadline(uv_timer_t *timer) {
-        tick(timer->data);
+        tick_pipeline(timer->data);
 }
 
 static void server_on_overdue(uv_idle_t *idle) {
-        tick(idle->data);
+        tick_pipeline(idle->data);
 }
 
 void server_set_deadline_timer(struct server *server) {
@@ -154,7 +154,7 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", broker_abilities(broker_kind));
         server_update_status(server);
         server_warn_of_unverified_clients(server, broker_kind);
-        server->logged.outage = OUTAGE_NONE;
+        server->logged.disconnect = DISCONNECT_NONE;
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;
@@ -338,7 +338,7 @@ static void start_handles(struct server *server) {
         server_start_watchdog(server);
 }
 
-static int run(struct server *server) {
+static int run_loop(struct server *server) {
         bool is_closed;
         int r;
 
@@ -397,7 +397,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         set_early_signals();
         ready_file_remove(server.config.ready_file);
 
-        r = run(&server);
+        r = run_loop(&server);
         log_report_suppressed();
         control_free(server.control);
         pipeline_free(server.pipeline);

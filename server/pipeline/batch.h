@@ -35,7 +35,7 @@
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
 #define BATCH_ITEM_BYTES 100
 
-/* The reply to one request, and its address. */
+/* The reply to one request, and what is necessary to publish it. */
 struct pending_reply {
         /*
          * Read these texts only through batch_next_reply(): they move when the batch grows.

@@ -30,7 +30,7 @@ void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, vo
         bool was_kept = !outbox->backend || outbox->backend->is_kept;
 
         if (!was_kept || !backend->is_kept)
-                continue_after(outbox, outbox->state->delivered);
+                continue_after(outbox, outbox->state->acknowledged);
         outbox->backend = backend;
         outbox->backend_data = backend_data;
         outbox->is_open = true;
@@ -47,7 +47,7 @@ void outbox_fail(struct outbox *outbox) {
 }
 
 void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
-        state_deliver(outbox->state, sequence);
+        state_acknowledge(outbox->state, sequence);
         if (sequence > outbox->published_sequence)
                 continue_after(outbox, sequence);
 }

@@ -114,7 +114,7 @@ void outbox_fail(struct outbox *outbox);
 
 /*
  * Notifications up to this sequence are acknowledged, perhaps to an earlier process of the store:
- * state_deliver(), and publish only later ones.
+ * state_acknowledge(), and publish only later ones.
  */
 void outbox_skip_to(struct outbox *outbox, uint64_t sequence);
 

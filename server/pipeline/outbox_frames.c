@@ -287,12 +287,12 @@ static void publish_notification(void *backend, const struct pending_notificatio
 /* 4. Acknowledgements */
 
 static bool is_acknowledgement_awaited(const struct outbox_frames *frames) {
-        return is_open(frames) && frames->outbox->published_sequence > frames->outbox->state->delivered;
+        return is_open(frames) && frames->outbox->published_sequence > frames->outbox->state->acknowledged;
 }
 
 void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence) {
         if (sequence <= frames->outbox->published_sequence)
-                state_deliver(frames->outbox->state, sequence);
+                state_acknowledge(frames->outbox->state, sequence);
         if (!is_acknowledgement_awaited(frames))
                 frames->deadline_ns = INT64_MAX;
 }

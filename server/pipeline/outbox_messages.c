@@ -34,8 +34,8 @@ static void remove_acknowledged(struct outbox_messages *messages) {
             outbox->n_acknowledged < messages->checkpoint_n_sent)
                 return;
 
-        state_deliver(outbox->state,
-                      is_all_acknowledged ? outbox->published_sequence : messages->checkpoint_sequence);
+        state_acknowledge(outbox->state,
+                          is_all_acknowledged ? outbox->published_sequence : messages->checkpoint_sequence);
         messages->checkpoint_sequence = outbox->published_sequence;
         messages->checkpoint_n_sent = outbox->n_sent;
 }

@@ -256,7 +256,7 @@ struct gauges {
         uint64_t n_registrations;
         uint64_t n_remembered_replies;
         uint64_t n_remembered_dropped_early; /* replies dropped before their deadline, since the start */
-        uint64_t n_pending_notifications;    /* changes whose notifications are not known to be delivered */
+        uint64_t n_pending_notifications;    /* changes with notifications that are not acknowledged */
         uint64_t n_waiting_bytes;            /* pipeline_n_waiting_bytes() */
         struct frame_counters plugin;        /* what the plugin has counted, at its last frame */
         uint64_t max_keys, max_bytes, max_registrations, max_waiting_bytes;

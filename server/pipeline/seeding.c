@@ -11,8 +11,8 @@
 #include "pipeline/internal.h"
 
 /* Execute one request without a reply. */
-static enum outcome step(struct engine *engine, const struct request *request, struct now now,
-                         struct effects *effects) {
+static enum outcome step_request(struct engine *engine, const struct request *request, struct now now,
+                                 struct effects *effects) {
         struct reply reply;
         struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &reply };
         enum outcome outcome;
@@ -40,11 +40,11 @@ enum outcome seeding_set(struct engine *engine, const struct key_record *record,
                 set.px_ms = record->deadline_ms - now.wall_ms;
         }
         /* Check first: SET checks the fencing token of an existing key before the condition. */
-        if (condition == SET_IF_ABSENT && step(engine, &get, now, effects) == OUTCOME_VALUE)
+        if (condition == SET_IF_ABSENT && step_request(engine, &get, now, effects) == OUTCOME_VALUE)
                 return OUTCOME_CONDITION_NOT_MET;
 
         set.has_fence = hlc_parse(buf_slice(&record->token), &set.fence) == 0;
-        return step(engine, &set, now, effects);
+        return step_request(engine, &set, now, effects);
 }
 
 int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,

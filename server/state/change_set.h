@@ -69,7 +69,7 @@ struct change_set {
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
         const struct notification_change *notifications;
         size_t n_notifications;
-        uint64_t delivered; /* the notifications up to this sequence are pending no more */
+        uint64_t acknowledged; /* the notifications up to this sequence are pending no more */
 };
 
 /* Owns the arrays of a change set, for the next one as well. All zeros is an empty buffer. */

@@ -7,7 +7,7 @@
 /*
  * The pending notifications: one for each change of a watched key, in the order of the changes (a
  * transactional outbox). A notification is staged until the change set with its change is
- * committed. Then it is pending until its delivery is known.
+ * committed. Then it is pending until it is acknowledged.
  *
  * All zeros is an empty queue.
  */

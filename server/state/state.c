@@ -119,7 +119,7 @@ static int apply_reply(struct state *state, const struct reply_change *change, s
 int state_apply(struct state *state, const struct change_set *change_set, struct now now) {
         int r = 0;
 
-        state_deliver(state, change_set->delivered);
+        state_acknowledge(state, change_set->acknowledged);
         for (size_t i = 0; i < change_set->n_entries && r == 0; i++)
                 r = apply_entry(state, &change_set->entries[i]);
         for (size_t i = 0; i < change_set->n_registrations && r == 0; i++)
@@ -135,7 +135,7 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
                 r = notification_queue_add(&state->notifications, &change_set->notifications[i]);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
-        state->delivered_stored = state->delivered;
+        state->acknowledged_stored = state->acknowledged;
         return r;
 }
 
@@ -215,7 +215,7 @@ int state_change_set(struct state *state, const struct effects *effects, struct 
                 .forgotten_up_to = stats.forgotten_reply,
                 .notifications = state->staged,
                 .n_notifications = n_staged,
-                .delivered = state->delivered,
+                .acknowledged = state->acknowledged,
         };
         return 0;
 }
@@ -226,7 +226,7 @@ void state_commit(struct state *state, const struct change_set *change_set) {
                 return;
 
         state->header = change_set->header;
-        state->delivered_stored = change_set->delivered;
+        state->acknowledged_stored = change_set->acknowledged;
         state->n_forgotten = 0;
 }
 
@@ -235,13 +235,13 @@ int state_undo(struct state *state, const struct effects *effects) {
         return engine_undo(state->engine, effects);
 }
 
-void state_deliver(struct state *state, uint64_t sequence) {
+void state_acknowledge(struct state *state, uint64_t sequence) {
         notification_queue_remove(&state->notifications, sequence);
-        if (sequence > state->delivered)
-                state->delivered = sequence;
+        if (sequence > state->acknowledged)
+                state->acknowledged = sequence;
 }
 
 bool state_needs_commit(const struct state *state, struct now now) {
-        return state->delivered > state->delivered_stored ||
+        return state->acknowledged > state->acknowledged_stored ||
                timescale_was_stepped(timescale_shift(state->timescale, now), state->header.shift_ms);
 }

@@ -29,8 +29,8 @@ struct state {
         struct state_header header;
         struct timescale timescale;
         struct notification_queue notifications;
-        uint64_t delivered;        /* the notifications up to it are delivered */
-        uint64_t delivered_stored; /* `delivered` of the last change set */
+        uint64_t acknowledged;        /* the notifications up to it are acknowledged, and removed */
+        uint64_t acknowledged_stored; /* `acknowledged` of the last change set */
         /* Replies that are forgotten before their time, for the next change set that is committed. */
         struct forgotten_reply *forgotten;
         size_t n_forgotten, forgotten_capacity;
@@ -68,7 +68,7 @@ int state_stage(struct state *state, const struct effects *effects);
 
 /*
  * Make the change set of the effects and of the staged notifications. It borrows from the effects
- * and the state: change neither until state_commit() or state_undo(), except by state_deliver() up
+ * and the state: change neither until state_commit() or state_undo(), except by state_acknowledge() up
  * to a sequence that was pending before. Returns 0 or -ENOMEM.
  */
 int state_change_set(struct state *state, const struct effects *effects, struct now now,
@@ -89,14 +89,14 @@ void state_commit(struct state *state, const struct change_set *change_set);
 int state_undo(struct state *state, const struct effects *effects);
 
 /*
- * The notifications up to this sequence are delivered. If it is above every sequence so far, later
- * notifications get higher ones; then nothing may be staged.
+ * The notifications up to this sequence are acknowledged: remove them. If the sequence is above all
+ * sequences so far, later notifications get higher ones; then nothing may be staged.
  */
-void state_deliver(struct state *state, uint64_t sequence);
+void state_acknowledge(struct state *state, uint64_t sequence);
 
 /*
  * Return whether a commit is necessary although no batch has changed anything: the wall clock was
- * stepped, so the stored times would be wrong after a restart; or delivered notifications are still
+ * stepped, so the stored times would be wrong after a restart; or acknowledged notifications are still
  * stored. Call about once a second.
  */
 bool state_needs_commit(const struct state *state, struct now now);

@@ -70,7 +70,7 @@ static void commit(struct filler *filler, struct now now) {
         effects_reset(&filler->effects);
 
         /* count the notifications as delivered: the next commit deletes their rows */
-        state_deliver(filler->state, filler->state->notifications.last_sequence);
+        state_acknowledge(filler->state, filler->state->notifications.last_sequence);
 }
 
 static void add_watchers(struct filler *filler, const struct options *options) {

@@ -237,7 +237,7 @@ static void compare_executions(const struct executions *a, const struct executio
 
 static void compare_notifications(const struct state *stored, const struct state *state) {
         const struct pending_notification *a, *b;
-        uint64_t sequence = state->delivered;
+        uint64_t sequence = state->acknowledged;
 
         while ((a = notification_queue_after(&state->notifications, sequence))) {
                 b = notification_queue_after(&stored->notifications, sequence);

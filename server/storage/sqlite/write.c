@@ -166,7 +166,7 @@ static int write_replies(struct sqlite_writer *writer, const struct change_set *
 }
 
 static int write_notifications(struct sqlite_writer *writer, const struct change_set *change_set) {
-        int code = remove_numbered(writer, WRITE_REMOVE_NOTIFICATIONS, change_set->delivered);
+        int code = remove_numbered(writer, WRITE_REMOVE_NOTIFICATIONS, change_set->acknowledged);
 
         for (size_t i = 0; i < change_set->n_notifications && code == SQLITE_OK; i++)
                 code = write_notification(writer, &change_set->notifications[i]);

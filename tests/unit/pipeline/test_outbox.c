@@ -105,9 +105,9 @@ Test(outbox, keeps_published_changes_until_they_are_delivered) {
         cr_expect_eq(state.notifications.n_pending, 3);
         outbox_frames_acknowledged(&frames, 1);
         cr_expect_eq(state.notifications.n_pending, 2);
-        cr_expect_eq(state.delivered, 1);
+        cr_expect_eq(state.acknowledged, 1);
         outbox_frames_acknowledged(&frames, 3);
-        cr_expect_eq(state.delivered, 1, "the third one is not published");
+        cr_expect_eq(state.acknowledged, 1, "the third one is not published");
 
         outbox_close(&outbox);
         cr_expect_not(outbox_is_waiting(&outbox));
@@ -154,7 +154,7 @@ Test(outbox, known_from_an_earlier_process_counts_and_sequences_continue_above_i
         cr_expect_eq(outbox.published_sequence, 41);
 
         outbox_skip_to(&outbox, 3); /* an old message */
-        cr_expect_eq(state.delivered, 40);
+        cr_expect_eq(state.acknowledged, 40);
         cr_expect_eq(outbox.published_sequence, 41);
 }
 

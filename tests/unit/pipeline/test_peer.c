@@ -268,7 +268,7 @@ Test(peer, serves_the_plugin_after_welcome) {
         cr_expect_eq(peer_broker_kind(peer), BROKER_WITH_PLUGIN);
         cr_expect_eq(peer->broker_run, BROKER_RUN);
         cr_expect_eq(peer->deadline_ns, INT64_MAX);
-        cr_expect_eq(pipeline->state->delivered, 9);
+        cr_expect_eq(pipeline->state->acknowledged, 9);
         cr_expect_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN, "the client of the connection is kicked");
         buf_deinit(&connections);
 }

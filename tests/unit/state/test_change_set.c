@@ -218,11 +218,11 @@ Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
         watch(S("c"), S("stored/k"), 1);
         set(S("stored/k"), S("1"));
         commit();
-        state_deliver(state, 1);
+        state_acknowledge(state, 1);
         set(S("stored/k"), S("2"));
         delete (S("stored/k"));
         make();
-        cr_expect_eq(change_set.delivered, 1);
+        cr_expect_eq(change_set.acknowledged, 1);
         cr_assert_eq(change_set.n_notifications, 2, "one for each change");
         cr_expect_eq(change_set.notifications[0].sequence, 2);
         cr_expect(slice_equal(change_set.notifications[0].value, S("2")));

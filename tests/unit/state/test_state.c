@@ -271,7 +271,7 @@ static void end_batch(struct history *history) {
         }
         effects_reset(&history->effects);
         if (below(3) == 0)
-                state_deliver(history->state, below(history->state->notifications.last_sequence + 1));
+                state_acknowledge(history->state, below(history->state->notifications.last_sequence + 1));
 }
 
 static void run(struct history *history) {
@@ -347,10 +347,10 @@ Test(state, needs_a_commit_after_a_delivery_and_after_a_step_of_the_wall_clock) 
         state_commit(state, &change_set);
         cr_expect_not(state_needs_commit(state, now));
 
-        state_deliver(state, 3);
+        state_acknowledge(state, 3);
         cr_expect(state_needs_commit(state, now));
         cr_assert_eq(state_change_set(state, &effects, now, &change_set), 0);
-        cr_expect_eq(change_set.delivered, 3);
+        cr_expect_eq(change_set.acknowledged, 3);
         cr_expect_eq(change_set.header.notification_sequence, 3);
         cr_expect_eq(change_set.header.n_commits, 2);
         state_commit(state, &change_set);

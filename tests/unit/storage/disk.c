@@ -70,7 +70,7 @@ static int take(void *userdata, const struct change_set *change_set) {
         size_t n_before = disk->loaded.n_lines;
 
         take_header(disk, change_set);
-        cr_assert_eq(change_set->n_forgotten + change_set->forgotten_up_to + change_set->delivered, 0);
+        cr_assert_eq(change_set->n_forgotten + change_set->forgotten_up_to + change_set->acknowledged, 0);
         for (size_t i = 0; i < change_set->n_entries; i++)
                 take_entry(disk, &change_set->entries[i]);
         for (size_t i = 0; i < change_set->n_registrations; i++)
@@ -449,7 +449,7 @@ int disk_commit(struct disk *disk) {
                 .forgotten_up_to = disk->forgotten_up_to,
                 .notifications = disk->notifications,
                 .n_notifications = disk->n_notifications,
-                .delivered = disk->delivered,
+                .acknowledged = disk->delivered,
         };
         int r;
 
