@@ -162,7 +162,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         if (!peer_receive(pipeline, message, now))
                 receive_message(pipeline, message, now);
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
-        if (!pipeline->storage && !quantum_is_over(&pipeline->quantum))
+        if (!pipeline->storage)
                 advance_batch(pipeline, now);
 }
 
