@@ -2,6 +2,7 @@
 """statestored --dev: ports, the private broker, and cleanup."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import pytest
 from support.broker import free_port
 from support.ctl import environment
 from support.double import WITHOUT_LEAK_CHECK, Double, is_gone, sanitizer_environment
-from support.process import PATIENCE, STATESTORED, wait_until
+from support.process import CTL, PATIENCE, REPOSITORY, STATESTORED, wait_until
 
 
 @pytest.fixture
@@ -66,12 +67,11 @@ def test_no_request_of_a_burst_is_lost(double):
     assert all(reply.payload == b"+OK\r\n" for reply in replies)
 
 
-def test_dev_accepts_values_beyond_the_packet_size_of_a_shared_broker(double):
-    client = double.connect("client-1")
-    value = b"v" * 16_000_000
+def test_dev_has_the_packet_size_of_production(double):
+    limit = re.search(r"(?m)^max_packet_size (\d+)$", (REPOSITORY / "conf/mosquitto.conf").read_text())[1]
 
-    assert client.request("SET", "key", value).payload == b"+OK\r\n"
-    assert client.request("GET", "key").payload.endswith(value + b"\r\n")
+    doctor = subprocess.run([CTL, "--port", str(double.port), "doctor"], capture_output=True, text=True, timeout=PATIENCE)
+    assert f"the broker takes packets of {limit} bytes at most" in doctor.stdout
 
 
 def test_dev_uses_the_given_port(double_of):

@@ -14,6 +14,7 @@ from support.process import CTL
 
 ANOTHER_USER = 65534
 KEY, VALUE, PASSWORD = "settings/secret-key", "a-secret-value", "the-password-of-the-store"
+STORE_USER = "plugin_opt_statestored_username statestored"
 
 # Prints the paths that it can read. It reads a directory by listing it.
 TRY_EACH = """
@@ -97,7 +98,7 @@ def test_another_local_user_learns_no_password_from_the_process(make_site, open_
     password = open_directory / "password"
     password.write_text(PASSWORD)
     password.chmod(0o600)
-    site = make_site()
+    site = make_site(STORE_USER)
     site.start_store("--user", "statestored", "--password-file", password)
 
     process = Path(f"/proc/{site.store.child.pid}")
@@ -109,7 +110,7 @@ def test_another_local_user_learns_no_password_from_the_process(make_site, open_
 def test_the_disk_has_the_values_and_no_password(make_site, open_directory):
     data, password = open_directory / "data", open_directory / "password"
     password.write_text(PASSWORD)
-    site = make_site()
+    site = make_site(STORE_USER)
     site.start_store("--data-dir", data, "--user", "statestored", "--password-file", password)
     fill(site)
     assert site.store.stop() == 0
