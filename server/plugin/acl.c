@@ -25,8 +25,17 @@
  * acl_on_check().
  */
 
+#include "plugin/acl.h"
+
+#include "plugin/broker.h"
 #include "plugin/internal.h"
+#include "plugin/requests.h"
+#include "plugin/slow_watchers.h"
+#include "plugin/subscriptions.h"
 #include "protocol/broker_log.h"
+#include "protocol/companion.h"
+#include "protocol/frame.h"
+#include "protocol/topics.h"
 
 #define CONTROL_TOPICS "$CONTROL/statestore/"
 #define SYS_TOPICS     "$SYS/statestore/"

@@ -6,12 +6,17 @@
  * boot twice with the same time.
  */
 
+#include "plugin/connections.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "base/random.h"
+#include "fair_queue/fair_queue.h"
+#include "plugin/broker.h"
 #include "plugin/internal.h"
+#include "protocol/handshake.h"
 
 /* The first number is below 2^62, so that numbers stay below 2^63. */
 #define FIRST_NUMBER_BITS 62
@@ -60,8 +65,7 @@ static void unschedule_kick(struct connections *connections, struct connection *
         connection->scheduled_prev = NULL;
 }
 
-/* Remove the connection from the tables of open connections. */
-static void remove_open(struct connections *connections, struct connection *connection) {
+void connections_remove(struct connections *connections, struct connection *connection) {
         unschedule_kick(connections, connection);
         if (is_added(&connection->by_client))
                 HASH_DELETE(by_client, connections->by_client, connection);
@@ -71,8 +75,8 @@ static void remove_open(struct connections *connections, struct connection *conn
                 HASH_DELETE(by_number, connections->by_number, connection);
 }
 
-static int connection_add(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
-                          struct connection **ret_connection) {
+int connections_add(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                    struct connection **ret_connection) {
         struct connections *connections = &plugin->connections;
         struct connection *connection;
         size_t id_size = strlen(client_id) + 1;
@@ -95,7 +99,7 @@ static int connection_add(struct plugin *plugin, const struct mosquitto *client,
                         connection);
         if (!is_added(&connection->by_client) || !is_added(&connection->by_number) ||
             !is_added(&connection->by_client_id)) {
-                remove_open(connections, connection);
+                connections_remove(connections, connection);
                 connection_free(plugin, connection);
                 return -ENOMEM;
         }
@@ -104,38 +108,20 @@ static int connection_add(struct plugin *plugin, const struct mosquitto *client,
         return 0;
 }
 
-static void connection_close(struct plugin *plugin, struct connection *connection) {
-        remove_open(&plugin->connections, connection);
-        records_add_end(plugin, connection);
-}
-
-int connections_open(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
-                     struct connection **ret_connection) {
-        struct connections *connections = &plugin->connections;
+struct connection *connections_find_client(const struct connections *connections,
+                                           const struct mosquitto *client) {
         struct connection *connection;
 
         HASH_FIND(by_client, connections->by_client, &client, sizeof(client), connection);
-        if (connection) {
-                *ret_connection = connection;
-                return 0;
-        }
-
-        /*
-         * If a client takes over a session over websockets, the broker may report the end of the
-         * former connection after requests of the new one.
-         */
-        HASH_FIND(by_client_id, connections->by_client_id, client_id, strlen(client_id), connection);
-        if (connection)
-                connection_close(plugin, connection);
-        return connection_add(plugin, client, client_id, ret_connection);
+        return connection;
 }
 
-void connections_close(struct plugin *plugin, const struct mosquitto *client) {
+struct connection *connections_find_client_id(const struct connections *connections,
+                                              struct slice client_id) {
         struct connection *connection;
 
-        HASH_FIND(by_client, plugin->connections.by_client, &client, sizeof(client), connection);
-        if (connection)
-                connection_close(plugin, connection);
+        HASH_FIND(by_client_id, connections->by_client_id, client_id.data, client_id.length, connection);
+        return connection;
 }
 
 struct connection *connections_find(const struct connections *connections, uint64_t number) {
@@ -178,9 +164,8 @@ void connections_untrack_all(struct connections *connections, const struct mosqu
 }
 
 void connections_note_drop(struct connections *connections, struct slice client_id) {
-        struct connection *connection;
+        struct connection *connection = connections_find_client_id(connections, client_id);
 
-        HASH_FIND(by_client_id, connections->by_client_id, client_id.data, client_id.length, connection);
         if (!connection)
                 return;
         connection->is_dropping = true;

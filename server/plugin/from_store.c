@@ -8,12 +8,28 @@
  * the broker's loop, it gets the notification when it reconnects.
  */
 
+#include "plugin/from_store.h"
+
 #include <errno.h>
 #include <sodium.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "plugin/acl.h"
+#include "plugin/broker.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
+#include "plugin/notifications.h"
+#include "plugin/publish.h"
+#include "plugin/record.h"
+#include "plugin/records.h"
+#include "plugin/replies.h"
+#include "plugin/requests.h"
+#include "plugin/slow_watchers.h"
+#include "plugin/to_store.h"
+#include "protocol/companion.h"
+#include "protocol/frame.h"
+#include "protocol/handshake.h"
 
 /* 1. HELLO */
 
@@ -74,7 +90,7 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
         slow_watchers_check_log(plugin);
         welcome.is_takeover = set_run(plugin, hello->run);
         plugin->hello_number = hello->number;
-        r = send_welcome(plugin, hello->key, &welcome);
+        r = to_store_send_welcome(plugin, hello->key, &welcome);
         if (r < 0)
                 return r;
 
@@ -121,7 +137,7 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
                 r = reply_publish(record, reply);
         if (r == -ENOMEM)
                 return r;
-        to_store_count_published(plugin, reply->payload.length);
+        publish_count(plugin, reply->payload.length);
         records_end(plugin, reply->number);
         return r;
 }
@@ -219,7 +235,7 @@ int from_store_on_control(int event, void *event_data, void *userdata) {
 
         (void)event;
         requests_drop_staged(load->plugin);
-        plugin_check_deadlines(load->plugin);
+        to_store_check_deadlines(load->plugin);
         if (!is_accepted(load, message->client, is_hello))
                 return MOSQ_ERR_SUCCESS;
 

@@ -5,10 +5,16 @@
  * properties and payload.
  */
 
+#include "plugin/notifications.h"
+
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
+#include "plugin/publish.h"
+#include "protocol/frame.h"
+#include "protocol/topics.h"
 
 /* notification_position.n_recipients after the last record of a change. */
 #define ALL_RECIPIENTS UINT64_MAX
@@ -20,7 +26,7 @@ static int publish_notification(struct plugin *plugin, const struct frame_notifi
         topic_append_notify(&topic, slice_from_string(client_id), notification->key);
         if (topic.length > TOPIC_LENGTH_MAX)
                 return -EINVAL;
-        to_store_count_published(plugin, topic.length + notification->payload.length);
+        publish_count(plugin, topic.length + notification->payload.length);
         return publish_to_clients(client_id, &topic,
                                   &(struct publication){ .user_properties = notification->properties,
                                                          .payload = notification->payload });

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "plugin/options.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/parse.h"
+#include "plugin/broker.h"
 #include "plugin/internal.h"
 
 /* Upper limits that keep calculations in range: a year, and the address space of small machines. */

@@ -9,13 +9,25 @@
 #include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "fair_queue/fair_queue.h"
+#include "plugin/acl.h"
+#include "plugin/broker.h"
+#include "plugin/connections.h"
+#include "plugin/from_store.h"
 #include "plugin/internal.h"
+#include "plugin/options.h"
+#include "plugin/records.h"
+#include "plugin/requests.h"
+#include "plugin/to_store.h"
+#include "protocol/companion.h"
+#include "protocol/companion_box.h"
+#include "protocol/frame.h"
+#include "protocol/topics.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Events and results that the headers of 2.0 do not define. */
+/* An event that the headers of 2.0 do not define. */
 #define EVENT_CLIENT_OFFLINE 28
-#define RESULT_IGNORE        32
 
 /* A step of the wall clock by less than this delays no tick. */
 #define TICK_BACK_S (24L * 60 * 60)
@@ -23,47 +35,13 @@
 /* The state that all loads share. */
 static struct plugin shared_plugin;
 
-static bool is_2_1;
-
-bool broker_is_2_1(void) {
-        return is_2_1;
-}
-
-int broker_no_decision(void) {
-        return is_2_1 ? RESULT_IGNORE : MOSQ_ERR_PLUGIN_DEFER;
-}
-
-int broker_errno(int result) {
-        switch (result) {
-        case MOSQ_ERR_SUCCESS:
-                return 0;
-        case MOSQ_ERR_NOMEM:
-                return -ENOMEM;
-        default:
-                return -EINVAL;
-        }
-}
-
-void log_client(struct line_limit *limit, const char *event, const char *client_id) {
-        int64_t now_ns = system_clock_mono_ns();
-
-        if (now_ns < limit->next_ns) {
-                limit->n_suppressed++;
-                return;
-        }
-        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: %s: client_id=%s suppressed=%llu", event,
-                             LOG_TEXT(slice_from_string(client_id ? client_id : "")),
-                             (unsigned long long)limit->n_suppressed);
-        *limit = (struct line_limit){ .next_ns = now_ns + NS_PER_S };
-}
-
 static int plugin_on_message(int event, void *event_data, void *userdata) {
         struct mosquitto_evt_message *message = event_data;
         const struct plugin_load *load = userdata;
 
         (void)event;
         requests_drop_staged(load->plugin);
-        plugin_check_deadlines(load->plugin);
+        to_store_check_deadlines(load->plugin);
         if (strcmp(message->topic, TOPIC_INVOKE) == 0)
                 return requests_receive(load, message);
         return acl_may_publish(load, message->client, message->topic) ? MOSQ_ERR_SUCCESS
@@ -74,12 +52,15 @@ static int plugin_on_message(int event, void *event_data, void *userdata) {
 static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_disconnect *disconnect = event_data;
         const struct plugin_load *load = userdata;
+        struct connection *connection;
 
         (void)event;
         requests_drop_staged(load->plugin);
         if (disconnect->client == load->plugin->hello_client)
                 load->plugin->hello_client = NULL;
-        connections_close(load->plugin, disconnect->client);
+        connection = connections_find_client(&load->plugin->connections, disconnect->client);
+        if (connection)
+                to_store_disconnect(load->plugin, connection);
         return MOSQ_ERR_SUCCESS;
 }
 
@@ -93,9 +74,9 @@ static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
 static void set_next_tick(const struct plugin *plugin, struct mosquitto_evt_tick *tick) {
         int64_t left_ns;
 
-        if (!is_2_1)
+        if (!broker_is_2_1())
                 return;
-        left_ns = plugin_deadline_ns(plugin) - system_clock_mono_ns();
+        left_ns = to_store_deadline_ns(plugin) - system_clock_mono_ns();
         tick->next_s = -TICK_BACK_S;
         if (left_ns < TICK_BACK_S * NS_PER_S)
                 tick->next_ns = (long)(TICK_BACK_S * MS_PER_S + 1 + (left_ns > 0 ? left_ns / NS_PER_MS : 0));
@@ -109,7 +90,7 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         plugin->has_ticked = true;
         requests_drop_staged(plugin);
         connections_kick_scheduled(plugin);
-        plugin_check_deadlines(plugin);
+        to_store_check_deadlines(plugin);
         to_store_send(plugin, 1);
         set_next_tick(plugin, event_data);
         acl_order_changed(
@@ -128,7 +109,7 @@ static int plugin_on_reload(int event, void *event_data, void *userdata) {
         (void)event_data;
         requests_drop_staged(load->plugin);
         acl_order_changed(load);
-        return is_2_1 ? MOSQ_ERR_SUCCESS : MOSQ_ERR_PLUGIN_DEFER;
+        return broker_is_2_1() ? MOSQ_ERR_SUCCESS : MOSQ_ERR_PLUGIN_DEFER;
 }
 
 static const struct {
@@ -157,7 +138,7 @@ static int register_offline(struct plugin_load *load) {
                                              load);
         if (result == MOSQ_ERR_NOMEM)
                 return -ENOMEM;
-        is_2_1 = result == MOSQ_ERR_SUCCESS;
+        broker_set_2_1(result == MOSQ_ERR_SUCCESS);
         return 0;
 }
 
@@ -183,7 +164,7 @@ static void unregister_all(struct plugin_load *load) {
                 mosquitto_callback_unregister(load->id, callbacks[i].event, callbacks[i].function,
                                               callbacks[i].topic);
         mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL);
-        if (is_2_1)
+        if (broker_is_2_1())
                 mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL);
 }
 
@@ -202,6 +183,7 @@ static int plugin_init(struct plugin *plugin) {
 }
 
 static void plugin_deinit(struct plugin *plugin) {
+        requests_drop_staged(plugin);
         records_deinit(plugin);
         connections_deinit(plugin);
         fair_queues_deinit(&plugin->records.queues);
@@ -241,7 +223,7 @@ static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
         if (r == 0)
                 r = register_all(load);
         if (r == 0)
-                r = send_banner();
+                r = to_store_send_banner();
         if (r < 0)
                 return r;
 

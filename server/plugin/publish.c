@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "plugin/publish.h"
+
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "plugin/broker.h"
 #include "plugin/internal.h"
+#include "protocol/frame.h"
+#include "protocol/message.h"
+
+/*
+ * Estimated time of the broker for each reply and each notification: to copy it, to write it, and to
+ * read its PUBACK; and for each byte of its topic and payload.
+ */
+#define PUBLISH_NS      10000
+#define PUBLISH_BYTE_NS 1
 
 /* mosquitto takes NUL-terminated texts, and copies them. Returns MOSQ_ERR_..., as add_properties(). */
 static int add_user_property(mosquitto_property **list, struct buf *text,
@@ -56,4 +68,8 @@ int publish_to_clients(const char *client_id, struct buf *topic, const struct pu
         if (result == MOSQ_ERR_SUCCESS)
                 properties = NULL; /* owned by the broker */
         return broker_errno(result);
+}
+
+void publish_count(struct plugin *plugin, size_t n_bytes) {
+        plugin->to_store.publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * n_bytes;
 }

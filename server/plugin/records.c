@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "plugin/records.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -7,29 +9,12 @@
 #include "base/assert.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "plugin/broker.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
-
-struct record *record_new(struct connection *connection, struct slice encoded) {
-        struct record *record = malloc(sizeof(*record) + encoded.length);
-
-        if (!record)
-                return NULL;
-
-        *record = (struct record){ .connection = connection,
-                                   .is_request = true,
-                                   .encoded = { (uint8_t *)(record + 1), encoded.length } };
-        memcpy(record + 1, encoded.data, encoded.length);
-        return record;
-}
-
-struct frame_request record_request(const struct record *record) {
-        struct slice rest = record->encoded;
-        struct frame_to_store_record decoded;
-        bool is_whole = frame_to_store_next(&rest, &decoded);
-
-        ASSERT(is_whole && decoded.kind == FRAME_REQUEST);
-        return decoded.request;
-}
+#include "plugin/record.h"
+#include "plugin/replies.h"
+#include "protocol/companion.h"
 
 /* Remove a record from the queue of its client. */
 static void dequeue(struct records *records, struct record *record) {
@@ -64,32 +49,17 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         struct records *records = &plugin->records;
         struct connection *connection = record->connection;
 
-        if (record->is_refused) {
-                plugin->to_store.counters.n_too_many++;
-                log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
-                           connection->client_id);
-                reply_publish_error(record, COMPANION_ERROR_TOO_MANY);
-                free(record);
-                return;
-        }
-
         record->expires_ns =
                 plugin->wait_s > 0 ? system_clock_mono_ns() + (int64_t)plugin->wait_s * NS_PER_S : INT64_MAX;
         fair_queues_add(&records->queues, connection->queue, &record->waiting, record->n_bytes);
         DL_APPEND(records->by_arrival, record);
         connection->n_kept++;
-        to_store_send(plugin, 1);
 }
 
 void records_add_end(struct plugin *plugin, struct connection *connection) {
-        if (!connection_is_reported(connection)) {
-                connection_free(plugin, connection);
-                return;
-        }
         connection->is_closed = true;
         connection->end = (struct record){ .connection = connection };
         fair_queues_add(&plugin->records.queues, connection->queue, &connection->end.waiting, 0);
-        to_store_send(plugin, 1);
 }
 
 struct record *records_next(const struct records *records) {
@@ -138,8 +108,9 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
 
         while ((record = plugin->records.by_arrival) && now_ns >= record->expires_ns) {
                 plugin->to_store.counters.n_unavailable++;
-                log_client(&plugin->unavailable_limit, "request refused: the state store is not available",
-                           record->connection->client_id);
+                broker_log_client(&plugin->unavailable_limit,
+                                  "request refused: the state store is not available",
+                                  record->connection->client_id);
                 reply_publish_error(record, COMPANION_ERROR_UNAVAILABLE);
                 dequeue(&plugin->records, record);
                 request_drop(plugin, record);
@@ -149,7 +120,6 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
 void records_deinit(struct plugin *plugin) {
         struct record *record;
 
-        requests_drop_staged(plugin);
         while ((record = records_next(&plugin->records)))
                 records_number(&plugin->records);
         if (plugin->records.last_number > 0)

@@ -5,11 +5,18 @@
  * who gets them.
  */
 
+#include "plugin/replies.h"
+
 #include <errno.h>
 
 #include "base/cleanup.h"
 #include "plugin/internal.h"
+#include "plugin/publish.h"
+#include "plugin/record.h"
+#include "protocol/companion.h"
+#include "protocol/frame.h"
 #include "protocol/properties.h"
+#include "protocol/topics.h"
 
 bool reply_is_allowed(const struct plugin_load *load, struct slice topic) {
         const char *prefix = load->plugin->reply_prefix;

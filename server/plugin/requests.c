@@ -15,13 +15,25 @@
  * is delivered later, at PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
  */
 
+#include "plugin/requests.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "plugin/broker.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
+#include "plugin/record.h"
+#include "plugin/records.h"
+#include "plugin/replies.h"
+#include "plugin/to_store.h"
+#include "protocol/companion.h"
+#include "protocol/frame.h"
+#include "protocol/message.h"
+#include "protocol/topics.h"
 
 /*
  * A request with more properties is refused, so that the time for one request is bounded: mosquitto
@@ -176,6 +188,45 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
         return copy;
 }
 
+/*
+ * Queue a request. If it is refused, reply that too many requests are waiting. Then send it if no
+ * frame is outstanding. Takes ownership.
+ */
+static void take_request(struct plugin *plugin, struct record *record) {
+        if (record->is_refused) {
+                plugin->to_store.counters.n_too_many++;
+                broker_log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
+                                  record->connection->client_id);
+                reply_publish_error(record, COMPANION_ERROR_TOO_MANY);
+                free(record);
+                return;
+        }
+
+        records_add_request(plugin, record);
+        to_store_send(plugin, 1);
+}
+
+/* Return the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */
+static int open_connection(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                           struct connection **ret_connection) {
+        struct connections *connections = &plugin->connections;
+        struct connection *connection = connections_find_client(connections, client);
+
+        if (connection) {
+                *ret_connection = connection;
+                return 0;
+        }
+
+        /*
+         * If a client takes over a session over websockets, the broker may report the end of the
+         * former connection after requests of the new one.
+         */
+        connection = connections_find_client_id(connections, slice_from_string(client_id));
+        if (connection)
+                to_store_disconnect(plugin, connection);
+        return connections_add(plugin, client, client_id, ret_connection);
+}
+
 static int stage_request(struct plugin *plugin, const struct mosquitto_evt_message *message,
                          const struct request_properties *properties, const char *client_id) {
         struct connection *connection;
@@ -185,7 +236,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         if ((uint64_t)message->payloadlen + properties->user.length + 4 * (uint64_t)UINT16_MAX >
             REQUEST_BYTES_MAX)
                 return -E2BIG;
-        r = connections_open(plugin, message->client, client_id, &connection);
+        r = open_connection(plugin, message->client, client_id, &connection);
         if (r < 0)
                 return r;
         record = copy_request(plugin, message, properties, connection);
@@ -193,7 +244,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
                 return -ENOMEM;
 
         if (message->qos == 2) {
-                records_add_request(plugin, record);
+                take_request(plugin, record);
                 return 0;
         }
         plugin->staged = record;
@@ -212,7 +263,7 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
                                  const char *client_id) {
         struct connection *connection;
 
-        if (connections_open(plugin, client, client_id, &connection) < 0)
+        if (open_connection(plugin, client, client_id, &connection) < 0)
                 return MOSQ_ERR_NOMEM;
         if (!connection->scheduled_prev)
                 mosquitto_log_printf(MOSQ_LOG_NOTICE,
@@ -228,10 +279,10 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
 /* Refuse a request whose reply the plugin may not publish. The PUBACK tells the client. */
 static int deny_request(struct plugin *plugin, const char *client_id) {
         plugin->to_store.counters.n_denied++;
-        log_client(&plugin->denied_limit,
-                   "request refused: the response topic does not begin with clients/, nor with "
-                   "plugin_opt_statestored_reply_prefix",
-                   client_id);
+        broker_log_client(&plugin->denied_limit,
+                          "request refused: the response topic does not begin with clients/, nor with "
+                          "plugin_opt_statestored_reply_prefix",
+                          client_id);
         return MOSQ_ERR_ACL_DENIED;
 }
 
@@ -308,10 +359,10 @@ int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_ch
         if (is_staged(plugin, check)) {
                 plugin->staged = NULL;
                 plugin->n_untaken = 0;
-                records_add_request(plugin, record);
+                take_request(plugin, record);
         } else if (check->qos != 2) {
                 plugin->to_store.counters.n_dropped++;
-                log_client(
+                broker_log_client(
                         &plugin->dropped_limit,
                         "a message on the invoke topic is dropped: it is a will, or came through a listener "
                         "without the plugin",

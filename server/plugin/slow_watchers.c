@@ -7,6 +7,10 @@
  * (acl.c).
  */
 
+#include "plugin/slow_watchers.h"
+
+#include "plugin/broker.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
 

@@ -11,8 +11,11 @@
  * Filters from before the plugin was loaded stay in the sessions that the broker has stored.
  */
 
+#include "plugin/subscriptions.h"
+
 #include "base/array.h"
 #include "plugin/internal.h"
+#include "protocol/topics.h"
 
 #define ALL_LEVELS SLICE_LITERAL("#")
 

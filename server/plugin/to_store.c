@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "plugin/to_store.h"
+
 #include <errno.h>
 #include <sodium.h>
 
 #include "base/cleanup.h"
 #include "base/system_clock.h"
+#include "plugin/broker.h"
+#include "plugin/connections.h"
 #include "plugin/internal.h"
+#include "plugin/notifications.h"
+#include "plugin/record.h"
+#include "plugin/records.h"
+#include "protocol/companion.h"
+#include "protocol/handshake.h"
 
 /* Records of the first frame, before the store has reported how long their execution takes. */
 #define FIRST_RECORDS_MAX 16
 
-/*
- * Estimated time of the broker for each reply and each notification: to copy it, to write it, and to
- * read its PUBACK; and for each byte of its topic and payload.
- */
-#define PUBLISH_NS      10000
-#define PUBLISH_BYTE_NS 1
-
-int send_banner(void) {
+int to_store_send_banner(void) {
         return broker_errno(mosquitto_broker_publish_copy(
                 NULL, COMPANION_BANNER, (int)strlen(COMPANION_VERSION), COMPANION_VERSION, 1, true, NULL));
 }
@@ -38,7 +40,8 @@ static int publish_to_store(const struct plugin *plugin, const char *topic, cons
 
 /* 1. WELCOME */
 
-int send_welcome(struct plugin *plugin, const uint8_t *hello_key, struct handshake_welcome *welcome) {
+int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
+                          struct handshake_welcome *welcome) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct to_store *to_store = &plugin->to_store;
         int r;
@@ -158,10 +161,6 @@ static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_
         to_store->n_records_max = n_max > 0 ? n_max : 1;
 }
 
-void to_store_count_published(struct plugin *plugin, size_t n_bytes) {
-        plugin->to_store.publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * n_bytes;
-}
-
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns) {
         struct to_store *to_store = &plugin->to_store;
         size_t n_ended = 0;
@@ -177,6 +176,16 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_n
         for (size_t i = 0; i < to_store->n_outstanding; i++)
                 to_store->outstanding[i] = to_store->outstanding[i + n_ended];
         to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
+}
+
+void to_store_disconnect(struct plugin *plugin, struct connection *connection) {
+        connections_remove(&plugin->connections, connection);
+        if (!connection_is_reported(connection)) {
+                connection_free(plugin, connection);
+                return;
+        }
+        records_add_end(plugin, connection);
+        to_store_send(plugin, 1);
 }
 
 /* 3. Deadlines */
@@ -195,7 +204,7 @@ static void check_timeout(struct plugin *plugin, int64_t now_ns) {
         to_store_send(plugin, 1);
 }
 
-int64_t plugin_deadline_ns(const struct plugin *plugin) {
+int64_t to_store_deadline_ns(const struct plugin *plugin) {
         int64_t deadline_ns = INT64_MAX;
 
         if (plugin->records.by_arrival)
@@ -205,7 +214,7 @@ int64_t plugin_deadline_ns(const struct plugin *plugin) {
         return deadline_ns;
 }
 
-void plugin_check_deadlines(struct plugin *plugin) {
+void to_store_check_deadlines(struct plugin *plugin) {
         int64_t now_ns = system_clock_mono_ns();
 
         records_expire(plugin, now_ns);

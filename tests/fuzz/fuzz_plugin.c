@@ -14,8 +14,11 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "fuzz/fuzz.h"
-#include "plugin/internal.h"
+#include "plugin/broker.h"
 #include "protocol/broker_log.h"
+#include "protocol/companion_box.h"
+#include "protocol/frame.h"
+#include "protocol/handshake.h"
 
 #define N_CLIENTS   4
 #define N_CALLBACKS 32

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "plugin/broker.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
+
+/* A result that the headers of 2.0 do not define. */
+#define RESULT_IGNORE 32
+
+static bool is_2_1;
+
+void broker_set_2_1(bool is_broker_2_1) {
+        is_2_1 = is_broker_2_1;
+}
+
+bool broker_is_2_1(void) {
+        return is_2_1;
+}
+
+int broker_no_decision(void) {
+        return is_2_1 ? RESULT_IGNORE : MOSQ_ERR_PLUGIN_DEFER;
+}
+
+int broker_errno(int result) {
+        switch (result) {
+        case MOSQ_ERR_SUCCESS:
+                return 0;
+        case MOSQ_ERR_NOMEM:
+                return -ENOMEM;
+        default:
+                return -EINVAL;
+        }
+}
+
+void broker_log_client(struct line_limit *limit, const char *event, const char *client_id) {
+        int64_t now_ns = system_clock_mono_ns();
+
+        if (now_ns < limit->next_ns) {
+                limit->n_suppressed++;
+                return;
+        }
+        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: %s: client_id=%s suppressed=%llu", event,
+                             LOG_TEXT(slice_from_string(client_id ? client_id : "")),
+                             (unsigned long long)limit->n_suppressed);
+        *limit = (struct line_limit){ .next_ns = now_ns + NS_PER_S };
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "fair_queue/fair_queue.h"
+#include "protocol/frame.h"
+
+/* One record for the store. records.h lists the records. */
+
+struct connection;
+
+/*
+ * A record for the store (frame_to_store_record): a request, or the end of a connection. First it
+ * waits in the queue of its client. It is numbered when it is put into a frame, and is then in the
+ * list of numbered records until it has ended.
+ */
+struct record {
+        struct fair_item waiting;      /* first: a pointer to it is a pointer to the record */
+        struct record *prev, *next;    /* in one of the lists of struct records */
+        struct connection *connection; /* stays until the end of its last record */
+        uint64_t number;               /* 0: it waits */
+        int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
+        bool is_request;
+        bool is_refused;      /* a request that exceeds its client's share */
+        size_t n_bytes;       /* of a request: what it takes in the queue */
+        struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
+};
+
+/* Allocate a request of the connection; free() it. encoded is copied. Returns NULL if out of memory. */
+struct record *record_new(struct connection *connection, struct slice encoded);
+
+/* Decode a request that the plugin has encoded. */
+struct frame_request record_request(const struct record *record);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fair_queue/fair_queue.h"
+
+/*
+ * The records for the store: queued by client until they are numbered, then kept in the order of
+ * their numbers until the store has reported their end. The lists own the records, and the
+ * connections that have ended. to_store.h sends the records.
+ */
+
+struct connection;
+struct plugin;
+struct record;
+
+/* All requests that have not ended, and ends of connections. */
+struct records {
+        struct fair_queues queues; /* those without a number */
+        struct record *by_arrival; /* the requests in the queues, the oldest first */
+        struct record *numbered;   /* in the order of their numbers */
+        uint64_t last_number;
+};
+
+/* Free all records, and the connections of closed ones. */
+void records_deinit(struct plugin *plugin);
+
+/*
+ * What a request of n_bytes (of client id, properties and payload) takes in the queue of this
+ * connection. The first request that the plugin keeps for a connection also counts for the
+ * connection and its queue, which contain the client id, too: it can have 64 KiB.
+ */
+size_t record_bytes(const struct connection *connection, size_t n_bytes);
+
+/* Whether a request that takes this many bytes does not exceed its client's share. */
+bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes);
+
+/* Queue a request that is not refused. Takes ownership, allocates nothing. */
+void records_add_request(struct plugin *plugin, struct record *record);
+
+/* Queue the end of a connection, which is not open any more, behind its requests. */
+void records_add_end(struct plugin *plugin, struct connection *connection);
+
+/*
+ * Return the record that is sent next: one without a number, in turn between the clients. NULL:
+ * none waits.
+ */
+struct record *records_next(const struct records *records);
+
+/* Number the record that records_next() returns. */
+void records_number(struct records *records);
+
+/* Return the numbered request with this number, or NULL. */
+struct record *records_find(const struct records *records, uint64_t number);
+
+/*
+ * Free all records up to this number, which have ended. Returns 0, or -EBADMSG if the number is not
+ * assigned yet.
+ */
+int records_end(struct plugin *plugin, uint64_t number);
+
+/* Reply to the requests that have waited too long, and free them. */
+void records_expire(struct plugin *plugin, int64_t now_ns);

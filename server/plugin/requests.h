@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Take requests out of the broker: copy a request when its PUBLISH arrives, and queue it when all
+ * callbacks have accepted it.
+ */
+
+struct mosquitto_evt_acl_check;
+struct mosquitto_evt_message;
+struct plugin;
+struct plugin_load;
+
+/*
+ * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Stages the request
+ * for requests_check_read(). Returns MOSQ_ERR_...
+ */
+int requests_receive(const struct plugin_load *load, struct mosquitto_evt_message *message);
+
+/*
+ * The broker asks whether the store may read a message on the invoke topic. Takes the request if
+ * this is the staged one: then its PUBLISH is accepted by all callbacks, and the store has a
+ * subscription. The message itself is denied: returns MOSQ_ERR_ACL_DENIED, or MOSQ_ERR_SUCCESS if
+ * the store has another version.
+ */
+int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
+
+/*
+ * Drop the staged request. Call first in each callback that does not belong to the delivery of the
+ * staged message, and so in all but READ checks: the broker uses the address of its payload again.
+ */
+void requests_drop_staged(struct plugin *plugin);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/companion_box.h"
+#include "protocol/frame.h"
+
+/*
+ * Messages to the store: the banner, WELCOME, and frames of records; and the deadlines of what it has
+ * not answered. Times are those of CLOCK_MONOTONIC. Functions that return int return 0 or -ENOMEM.
+ */
+
+struct connection;
+struct handshake_welcome;
+struct plugin;
+struct record;
+
+/* Frames to the store. */
+struct to_store {
+        uint8_t key[COMPANION_KEY_SIZE];
+        uint64_t n_frames; /* under this key: the number of the last frame */
+        /* The first numbered record that was not sent since WELCOME, or NULL. */
+        struct record *unsent;
+        /* The numbers of the last records of the outstanding frames, the oldest first. */
+        uint64_t outstanding[COMPANION_FRAMES_MAX];
+        size_t n_outstanding;
+        size_t n_ended;       /* records that have ended since the last FRAME_END */
+        uint64_t publish_ns;  /* estimated time of the broker for what was published since then */
+        size_t n_records_max; /* of the next frame: see to_store_ended() */
+        int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
+        bool is_frame_due;    /* send a frame even without records */
+        struct frame_counters counters;
+};
+
+/* Publish the retained message that tells a store of the plugin and its version. */
+int to_store_send_banner(void);
+
+/*
+ * Reply to HELLO with is_takeover of *welcome; this adds the rest. Frames have a key derived from
+ * hello_key from then on, and all numbered records are sent again.
+ */
+int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
+                          struct handshake_welcome *welcome);
+
+/*
+ * Send what waits, until so many frames are outstanding: 1 on arrival of a record, and at each tick
+ * what could not be sent for lack of memory; COMPANION_FRAMES_MAX after a frame of the store.
+ * Nothing is sent before HELLO, or if memory is short.
+ */
+void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
+
+/*
+ * The connection has ended: remove it from the open ones, queue its end behind its requests, and send
+ * it. If the store needs no report, free the connection.
+ */
+void to_store_disconnect(struct plugin *plugin, struct connection *connection);
+
+/* The store has reported the end of the records up to this number; their execution took execution_ns. */
+void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns);
+
+/* Return when the next request expires, or a frame has no end in time; INT64_MAX: never. */
+int64_t to_store_deadline_ns(const struct plugin *plugin);
+
+/*
+ * Reply to expired requests, and send a frame without records after a time-out. Call at each tick,
+ * and in other callbacks, because some brokers send no ticks.
+ */
+void to_store_check_deadlines(struct plugin *plugin);
