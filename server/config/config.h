@@ -12,7 +12,11 @@
 
 /* The configuration of statestored, from its command line, environment and configuration file. */
 
-struct config_text; /* a list of strings */
+/* A list of strings. */
+struct config_text {
+        struct config_text *next;
+        char text[];
+};
 
 /* Exit status if an option, or a file that it names, is invalid. */
 #define EXIT_INVALID_CONFIG 2

@@ -94,6 +94,10 @@ bool option_apply(const struct option *option, void *config, const char *value,
         return false;
 }
 
+bool option_same_value(const char *a, const char *b) {
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 struct option_variable option_variable(const struct option *option) {
         struct option_variable variable = { "" };
 

@@ -63,6 +63,9 @@ struct option_fault {
 bool option_apply(const struct option *option, void *config, const char *value,
                   struct option_fault *ret_fault);
 
+/* Whether two values are the same. NULL: not set. */
+bool option_same_value(const char *a, const char *b);
+
 #define OPTION_VARIABLE_MAX 64
 struct option_variable {
         char name[OPTION_VARIABLE_MAX];

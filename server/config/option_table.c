@@ -165,7 +165,7 @@ static int set_http_listen(void *target, const struct option *option, const char
         return 0;
 }
 
-/* `set` of --explain, whose four values take_explain() in config.c stores. */
+/* `set` of --explain, whose four values take_explain() in command_line.c stores. */
 static int set_nothing(void *config, const struct option *option, const char *value) {
         (void)config;
         (void)option;

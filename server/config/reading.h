@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+#include "config/config.h"
+
+/*
+ * One reading of the configuration: what the readers of the sources and the checks share. All faults
+ * are reported, not only the first. Text of an environment variable or of the command line is
+ * borrowed; config_store_text() copies other text.
+ */
+
+struct config_reading {
+        struct config *config;
+        const char *program;
+        const char *hint; /* suffix of fault messages */
+        bool is_reload;   /* faults are logged, not printed */
+        bool is_invalid;
+        unsigned int n_faults;
+        unsigned int source;                           /* number of the present source */
+        unsigned int list_sources[CONFIG_OPTIONS_MAX]; /* source of each list; 0: none */
+        const char *file;                              /* name of the configuration file */
+        bool is_client_variable[CONFIG_OPTIONS_MAX];   /* the value is that of a variable of statestorectl */
+        unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each value in the file; 0: not from the file */
+};
+
+/* Report a fault on a line of its own, unless there were FAULTS_MAX before it. */
+void config_report(struct config_reading *reading, const char *where, const char *what);
+
+/* The same, as a function of struct ini_sink and struct policy_file_sink. userdata: the reading. */
+void config_take_fault(void *userdata, const char *where, const char *what);
+
+/* Report a fault of a setting at its line in the file, if its value is from there. */
+void config_report_setting(struct config_reading *reading, const char *flag, const char *what);
+
+/* Copy the text; `texts` owns the copy. Returns NULL without memory. */
+const char *config_store_text(struct config_text **texts, const char *text);
+
+/*
+ * Set the option, or report a fault at `where`. The value is borrowed until config_deinit(). A source
+ * replaces the list of the sources before it.
+ */
+void config_set(struct config_reading *reading, const struct option *option, const char *value,
+                const char *where);
+
+/* Return the option with this flag, which must exist. */
+const struct option *config_find_flag(const char *flag);
+
+/*
+ * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as
+ * in --policy <(generate-policy). A reload does not read pipes: it must not wait for a writer, and
+ * the start has read the pipe to its end.
+ */
+bool config_check_readable(struct config_reading *reading, const char *name);
