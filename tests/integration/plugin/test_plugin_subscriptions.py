@@ -75,6 +75,20 @@ def test_a_client_id_with_a_wildcard_has_no_access(site_with, tmp_path, client_i
     assert "dangerous client id" not in site.broker.log()
 
 
+@pytest.mark.parametrize("length, is_monitor", [(1024, True), (1025, False)])
+def test_a_client_with_a_long_id_reads_no_replies_to_others(site_with, tmp_path, length, is_monitor):
+    """acl_file searches the whole id at each check."""
+    (tmp_path / "acl").write_text("topic readwrite #\n")
+    client = site_with(f"acl_file {tmp_path / 'acl'}").connect("x" * length)
+    own, other = reply_topic(client.id), reply_topic("pump")
+    assert client.subscribe("clients/#") == client.subscribe("any/topic") == GRANTED
+
+    for topic in own, other, "any/topic":
+        client.publish(topic)
+
+    assert [message.topic for message in client.messages()] == ([own, other] if is_monitor else [own]) + ["any/topic"]
+
+
 # Filters that match replies to others, or requests
 
 REPLY = reply_topic("pump")
