@@ -18,6 +18,9 @@
  */
 #define CONTROL_WORDS_MAX 21
 
+/* After "-ERR " in the reply to a request to TOPIC_CONTROL with wrong words. */
+#define CONTROL_USAGE "usage: "
+
 /* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
 #define TOPIC_LENGTH_MAX 65535
 

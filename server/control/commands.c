@@ -28,12 +28,19 @@ struct control_call {
         struct now now;
         struct buf payload;  /* of the reply; empty: +OK */
         bool is_waiting;     /* end_wait() sends the reply */
-        const char *problem; /* after -EINVAL: what was expected */
+        const char *problem; /* after -EINVAL: what was expected; after -EPERM: why it is refused */
         char problem_buffer[320];
 };
 
-static int call_refuse(struct control_call *call, const char *problem) {
-        return refuse_words(&call->problem, problem);
+/* Refuse the words, whatever the state of the store is. Returns -EINVAL. */
+static int call_refuse_words(struct control_call *call, const char *expected) {
+        return refuse_words(&call->problem, expected);
+}
+
+/* Refuse valid words because of the state of the store. Returns -EPERM. */
+static int call_refuse(struct control_call *call, const char *reason) {
+        call->problem = reason;
+        return -EPERM;
 }
 
 static int reply_with_blob(struct control_call *call, const struct buf *text) {
@@ -54,7 +61,7 @@ static int read_selection(struct control_call *call, size_t first, struct select
                 int r;
 
                 if (!is_known || i + 1 == call->n_words)
-                        return call_refuse(call, "client ID, key PATTERN or nothing was expected");
+                        return call_refuse_words(call, "client ID, key PATTERN or nothing was expected");
                 r = selection_set(selection, call->words[i], call->words[i + 1], &call->problem);
                 if (r < 0)
                         return r;
@@ -129,7 +136,7 @@ static int set_seed(struct control_call *call) {
         int r;
 
         if (call->n_words != 1)
-                return call_refuse(call, "one text was expected after seed");
+                return call_refuse_words(call, "one text was expected after seed");
 
         seed_init(&seed, "seed", call->words[0]);
         r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
@@ -159,7 +166,8 @@ static int advance(struct control_call *call) {
         int64_t duration_ms;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
-                return call_refuse(call, "a duration, such as 500ms, 10s or 1h, was expected after advance");
+                return call_refuse_words(call,
+                                         "a duration, such as 500ms, 10s or 1h, was expected after advance");
         if (test_clock_advance(&call->control->clock, duration_ms) < 0)
                 return call_refuse(call, "the clock can be advanced by 100 years between two resets");
         return expire_overdue(call);
@@ -179,7 +187,7 @@ static int set_clock(struct control_call *call) {
                 test_clock_resume(clock, call->control->real);
                 return 0;
         }
-        return call_refuse(call, "advance DURATION, freeze or resume was expected after clock");
+        return call_refuse_words(call, "advance DURATION, freeze or resume was expected after clock");
 }
 
 /* expire */
@@ -188,7 +196,7 @@ static int expire(struct control_call *call) {
         int r;
 
         if (call->n_words != 1)
-                return call_refuse(call, "one key was expected after expire");
+                return call_refuse_words(call, "one key was expected after expire");
         r = pipeline_expire_key(call->control->pipeline, call->words[0], call->now);
         if (r == -ENOENT)
                 return call_refuse(call, "there is no such key");
@@ -205,7 +213,7 @@ static int begin_outage(struct control_call *call) {
         if (call->n_words != 2 || (!of_broker && !slice_equal_string(call->words[0], "store")) ||
             parse_duration(call->words[1], &duration_ms) < 0 || duration_ms == 0 ||
             duration_ms > OUTAGE_MAX_MS)
-                return call_refuse(
+                return call_refuse_words(
                         call, "broker or store, and a duration from 1ms to 1h, was expected after outage");
         r = call->control->begin_outage(call->control->outage_userdata,
                                         of_broker ? OUTAGE_OF_BROKER : OUTAGE_OF_STORE, duration_ms);
@@ -280,26 +288,27 @@ static int read_option(struct control_call *call, struct journal_query *query, s
         if (slice_equal_string(name, "after"))
                 return parse_uint64(value, &query->after) == 0
                                ? 0
-                               : call_refuse(call, "a number was expected after \"after\"");
+                               : call_refuse_words(call, "a number was expected after \"after\"");
         if (slice_equal_string(name, "count") && query->count > 0)
                 return parse_uint64(value, &query->count) == 0 && query->count > 0
                                ? 0
-                               : call_refuse(call, "a positive number was expected after \"count\"");
+                               : call_refuse_words(call, "a positive number was expected after \"count\"");
         if (slice_equal_string(name, "timeout") && query->timeout_ms > 0)
                 return parse_duration(value, &query->timeout_ms) == 0 && query->timeout_ms > 0 &&
                                        query->timeout_ms <= WAIT_TIMEOUT_MAX_MS
                                ? 0
-                               : call_refuse(call,
-                                             "a duration from 1ms to 10m was expected after \"timeout\"");
-        return call_refuse(call, query->count > 0 ? "client, verb, key, after, count or timeout was expected"
-                                                  : "client, verb, key or after was expected");
+                               : call_refuse_words(
+                                         call, "a duration from 1ms to 10m was expected after \"timeout\"");
+        return call_refuse_words(call, query->count > 0
+                                               ? "client, verb, key, after, count or timeout was expected"
+                                               : "client, verb, key or after was expected");
 }
 
 static int read_query(struct control_call *call, struct journal_query *query) {
         int r;
 
         if (call->n_words % 2 != 0)
-                return call_refuse(call, "the last word has no value");
+                return call_refuse_words(call, "the last word has no value");
         for (size_t i = 0; i < call->n_words; i += 2) {
                 r = read_option(call, query, call->words[i], call->words[i + 1]);
                 if (r < 0)
@@ -317,7 +326,7 @@ static int list_journal(struct control_call *call, const struct journal *journal
         if (r < 0)
                 return r;
         if (query.selection.has_verb && journal == &call->control->notifications)
-                return call_refuse(call, "a notification has no verb");
+                return call_refuse_words(call, "a notification has no verb");
         r = journal_write(journal, &query.selection, query.after, format, &text);
         return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
@@ -448,7 +457,7 @@ static int wait_for(struct control_call *call) {
 
 static const struct {
         const char *name;
-        int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->problem */
+        int (*execute)(struct control_call *call); /* 0, -ENOMEM; -EINVAL or -EPERM with call->problem */
 } commands[] = {
         { .name = "reset", .execute = reset },
         { .name = "seed", .execute = set_seed },
@@ -466,9 +475,9 @@ static int execute_command(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (slice_equal_string(name, commands[i].name))
                         return commands[i].execute(call);
-        return call_refuse(call,
-                           "reset, seed, clock, expire, outage, fault, requests, notifications, watchers or "
-                           "wait-for was expected");
+        return call_refuse_words(
+                call, "reset, seed, clock, expire, outage, fault, requests, notifications, watchers or "
+                      "wait-for was expected");
 }
 
 /*
@@ -491,9 +500,9 @@ static void read_and_execute(struct control_call *call) {
         if (resp3_read_request(call->message->payload, words, CONTROL_WORDS_MAX, &n_words) < 0) {
                 r = call_refuse(call, "syntax error");
         } else if (n_words > CONTROL_WORDS_MAX) {
-                r = call_refuse(call, "there are too many words");
+                r = call_refuse_words(call, "there are too many words");
         } else if (has_long_word(words, n_words)) {
-                r = call_refuse(call, "a word is longer than 65535 bytes");
+                r = call_refuse_words(call, "a word is longer than 65535 bytes");
         } else {
                 call->n_words = n_words - 1;
                 memcpy(call->words, words + 1, call->n_words * sizeof(words[0]));
@@ -506,8 +515,8 @@ static void read_and_execute(struct control_call *call) {
         if (r == 0)
                 buf_append_string(&call->payload, "+OK\r\n");
         else
-                buf_append_format(&call->payload, "-ERR %s\r\n",
-                                  r == -EINVAL ? call->problem : "out of memory");
+                buf_append_format(&call->payload, "-ERR %s%s\r\n", r == -EINVAL ? CONTROL_USAGE : "",
+                                  r == -ENOMEM ? "out of memory" : call->problem);
 }
 
 void control_refuse(struct pipeline *pipeline, const struct message *message) {

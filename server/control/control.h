@@ -27,7 +27,8 @@
  *
  * A SELECTION is `client ID`, `verb VERB` or `key PATTERN`: see control/selection.h.
  *
- * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not
+ * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. The text begins with
+ * CONTROL_USAGE if the words are wrong whatever the state of the store is. Requests are not
  * authenticated: all clients that may publish on the topic can use it.
  */
 struct control;

@@ -311,6 +311,8 @@ enum exit_code command_test(struct command_run *run) {
         if (is_seed)
                 run->reply.key = slice_from_string(options->words[1]); /* an error names the file */
         code = store_reply_read(&run->reply);
+        if (item->type == RESP3_ERROR && slice_starts_with(item->text, SLICE_LITERAL("ERR " CONTROL_USAGE)))
+                return EXIT_USAGE;
         if (code != EXIT_DONE)
                 return code;
 
