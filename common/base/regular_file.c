@@ -24,7 +24,7 @@ static int open_file(const char *name, size_t length_max, int *ret_fd) {
 }
 
 int regular_file_read(const char *name, size_t length_max, struct buf *content) {
-        int fd, r;
+        int fd = -1, r;
 
         r = open_file(name, length_max, &fd);
         if (r != 0)
@@ -36,7 +36,7 @@ int regular_file_read(const char *name, size_t length_max, struct buf *content) 
 }
 
 int regular_file_check(const char *name, size_t length_max) {
-        int fd, r;
+        int fd = -1, r;
 
         r = open_file(name, length_max, &fd);
         if (r == 0)

@@ -213,7 +213,7 @@ static bool is_interrupted(const struct broker_connection *connection) {
  */
 static int poll_unless_interrupted(const struct broker_connection *connection, struct pollfd *fds,
                                    nfds_t n_fds, int64_t duration_ms) {
-        struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * NS_PER_MS };
+        struct timespec timeout = { (time_t)(duration_ms / 1000), (long)(duration_ms % 1000 * NS_PER_MS) };
         sigset_t signals, before;
         int r;
 

@@ -225,8 +225,8 @@ static void append_time(struct buf *line, struct slice version) {
         time_t s;
 
         hlc_parse(version, &hlc);
-        s = hlc.wall_ms / MS_PER_S;
-        if (hlc.wall_ms < 0 || !gmtime_r(&s, &utc)) {
+        s = (time_t)(hlc.wall_ms / MS_PER_S);
+        if (hlc.wall_ms < 0 || s != hlc.wall_ms / MS_PER_S || !gmtime_r(&s, &utc)) {
                 append_printable(line, version, false);
                 return;
         }

@@ -65,7 +65,7 @@ int64_t supervisor_clock_ns(void) {
 
 /* at_ns: 0 stops the timer. A time in the past expires at once. */
 static void set_timer(struct supervisor *supervisor, int64_t at_ns) {
-        struct itimerspec at = { .it_value = { at_ns / NS_PER_S, at_ns % NS_PER_S } };
+        struct itimerspec at = { .it_value = { (time_t)(at_ns / NS_PER_S), (long)(at_ns % NS_PER_S) } };
 
         timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }

@@ -52,7 +52,7 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
             (fence && fence->node.length > PART_LENGTH_MAX))
                 return -ENOMEM;
 
-        entry = malloc(entry_cost(key.length, value.length, fence) - OVERHEAD);
+        entry = malloc((size_t)(entry_cost(key.length, value.length, fence) - OVERHEAD));
         if (!entry)
                 return -ENOMEM;
 
@@ -112,7 +112,7 @@ bool entry_fence(const struct entry *entry, struct hlc *ret_fence) {
         *ret_fence = (struct hlc){
                 .wall_ms = header.wall_ms,
                 .counter = header.counter,
-                .node = { fence_of(entry) + sizeof(header), header.node_length },
+                .node = { fence_of(entry) + sizeof(header), (size_t)header.node_length },
         };
         return true;
 }

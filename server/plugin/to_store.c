@@ -158,7 +158,7 @@ static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_
                 n_max = 2 * to_store->n_records_max;
         if (work_ns > 0 && n_max > COMPANION_FRAME_WORK_NS * n_records / work_ns)
                 n_max = COMPANION_FRAME_WORK_NS * n_records / work_ns;
-        to_store->n_records_max = n_max > 0 ? n_max : 1;
+        to_store->n_records_max = n_max > 0 ? (size_t)n_max : 1;
 }
 
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns) {

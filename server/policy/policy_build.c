@@ -205,14 +205,14 @@ int policy_compile(struct policy *policy, bool allows_unverified) {
         if (n_grants > POLICY_GRANTS_MAX)
                 return POLICY_TOO_MANY;
 
-        drafts = calloc(n_grants + 1, sizeof(*drafts));
-        policy->grants = calloc(n_grants + 1, sizeof(*policy->grants));
+        drafts = calloc((size_t)n_grants + 1, sizeof(*drafts));
+        policy->grants = calloc((size_t)n_grants + 1, sizeof(*policy->grants));
         policy->grantees = calloc(policy->n_principals + 1, sizeof(*policy->grantees));
         if (!drafts || !policy->grants || !policy->grantees)
                 return -ENOMEM;
 
         draft_all(policy, drafts);
-        qsort(drafts, n_grants, sizeof(*drafts), draft_compare);
+        qsort(drafts, (size_t)n_grants, sizeof(*drafts), draft_compare);
         compile_grants(policy, drafts, (uint32_t)n_grants);
         policy->allows_unverified = allows_unverified;
         return POLICY_DONE;

@@ -130,10 +130,10 @@ static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
         uint64_t place;
 
         if (record_read(statement, &place, &record) < 0 || stored_execution_read(record, &row) < 0 ||
-            !is_result_issued(load, &row.after.result))
+            place >= EXECUTIONS_PLACES || !is_result_issued(load, &row.after.result))
                 return -EBADMSG;
 
-        row.place = place;
+        row.place = (size_t)place;
         return apply(load, (struct change_set){ .executions = &row, .n_executions = 1 });
 }
 

@@ -48,7 +48,7 @@ static const struct {
         const char *name; /* of the option */
         const char *value;
         size_t offset; /* of the field in struct config */
-        enum { TEXT, UINT16, UINT64, ENUM, BOOLEAN } kind;
+        enum { TEXT, UINT16, UINT64, SIZE, ENUM, BOOLEAN } kind;
         const char *text;
         uint64_t number;
 } settings[] = {
@@ -91,8 +91,8 @@ static const struct {
         { "persist-property", "keep=1", FIELD(persist_property_value), TEXT, "1", 0 },
         { "persist-property", "keep=a=b", FIELD(persist_property_value), TEXT, "a=b", 0 },
         { "persist-property", "keep=", FIELD(persist_property_value), TEXT, "", 0 },
-        { "persist-pattern", "k[0-9]*", FIELD(n_persist_rules), UINT64, NULL, 1 },
-        { "persist-key", "k", FIELD(n_persist_rules), UINT64, NULL, 1 },
+        { "persist-pattern", "k[0-9]*", FIELD(n_persist_rules), SIZE, NULL, 1 },
+        { "persist-key", "k", FIELD(n_persist_rules), SIZE, NULL, 1 },
         { "ready-file", "/run/ready", FIELD(ready_file), TEXT, "/run/ready", 0 },
         { "log-level", "error", FIELD(log_level), ENUM, NULL, LOG_ERROR },
         { "log-level", "warning", FIELD(log_level), ENUM, NULL, LOG_WARNING },
@@ -112,6 +112,9 @@ static void expect_setting(const struct config *config, size_t i) {
                 break;
         case UINT64:
                 cr_expect_eq(*(const uint64_t *)field, settings[i].number, ROW(settings, i));
+                break;
+        case SIZE:
+                cr_expect_eq(*(const size_t *)field, settings[i].number, ROW(settings, i));
                 break;
         case ENUM:
                 cr_expect_eq(*(const unsigned *)field, settings[i].number, ROW(settings, i));
