@@ -125,13 +125,12 @@ static void on_store_acknowledged(void *userdata, int packet_id, int reason) {
 
         request->acknowledged_ns = system_clock_mono_ns();
         if (reason >= 0x80)
-                broker_connection_fail(
-                        client->connection, "the broker at %s refuses the request: %s%s",
-                        endpoint_text(broker_connection_endpoint(client->connection)).text,
-                        mosquitto_reason_string(reason),
-                        reason == MQTT_RC_NOT_AUTHORIZED
-                                ? "; allow this client to write statestore/# and read clients/#"
-                                : "");
+                broker_connection_fail(client->connection, "the broker at %s refuses the request: %s%s",
+                                       endpoint_text(broker_connection_endpoint(client->connection)).text,
+                                       mosquitto_reason_string(reason),
+                                       reason == MQTT_RC_NOT_AUTHORIZED
+                                               ? "; allow this client to write " TOPIC_INVOKE
+                                               : "");
         client->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
         request->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
         note_progress(client);
