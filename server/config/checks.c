@@ -45,10 +45,6 @@ static void check_dev(struct config_reading *reading) {
         for (size_t i = 0; i < n_settings; i++) {
                 if (option_same_value(config->values[i], config_options[i].default_value))
                         continue;
-                if (config->dev && describes_broker(&config_options[i]) && reading->is_client_variable[i]) {
-                        config_options[i].set(config, &config_options[i], config_options[i].default_value);
-                        continue;
-                }
                 if (config->dev && describes_broker(&config_options[i]))
                         config_report_setting(
                                 reading, config_options[i].flag,

@@ -98,8 +98,7 @@ enum config_result {
 
 /*
  * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or
- * --name=VALUE), the environment (STATESTORE_SECTION_NAME; also STATESTORE_HOST, STATESTORE_PORT and
- * STATESTORE_URL, the variables of statestorectl), the file that --config or
+ * --name=VALUE), the environment (STATESTORE_SECTION_NAME), the file that --config or
  * STATESTORE_CONFIG names, the defaults. Strings from the command line and the environment are
  * borrowed. The caller must call config_deinit() on *ret_config, also after CONFIG_DONE and
  * CONFIG_INVALID. is_reload: the store is running, so faults are logged instead of printed, and the

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "config/option.h"
@@ -77,50 +76,4 @@ void config_read_environment(struct config_reading *reading) {
                 if (value && *value)
                         config_set(reading, &config_options[i], value, variable.name);
         }
-}
-
-static void set_from_client_variable(struct config_reading *reading, const char *flag, const char *value,
-                                     const char *variable) {
-        const struct option *option = config_find_flag(flag);
-
-        config_set(reading, option, value, variable);
-        reading->is_client_variable[option - config_options] = true;
-}
-
-/* Without user and password: the store has other options for its own. */
-static void take_client_url(struct config_reading *reading, const char *variable, const char *url) {
-        struct slice rest, text = slice_from_string(url);
-        bool is_tls = slice_starts_with(text, SLICE_LITERAL("mqtts://"));
-        CLEANUP(cleanup_free) char *host = NULL;
-        const char *stored;
-
-        if ((!is_tls && !slice_starts_with(text, SLICE_LITERAL("mqtt://"))) || strpbrk(url, "@?#,")) {
-                config_report(reading, variable, "mqtt[s]://HOST[:PORT] was expected");
-                return;
-        }
-
-        text = slice_split(slice_skip(text, strlen("mqtt://") + is_tls), '/', &rest);
-        host = rest.length == 0 ? strndup((const char *)text.data, text.length) : strdup("");
-        stored = host ? config_store_text(&reading->config->file_texts, host) : NULL;
-        if (!stored) {
-                config_report(reading, variable, "out of memory");
-                return;
-        }
-        set_from_client_variable(reading, "--host", stored, variable);
-        if (is_tls)
-                set_from_client_variable(reading, "--tls", "on", variable);
-}
-
-void config_read_client_variables(struct config_reading *reading) {
-        const char *host = getenv("STATESTORE_HOST");
-        const char *port = getenv("STATESTORE_PORT");
-        const char *url = getenv("STATESTORE_URL");
-
-        if (host && *host)
-                set_from_client_variable(reading, "--host", host, "STATESTORE_HOST");
-        else if (url && *url)
-                take_client_url(reading, "STATESTORE_URL", url);
-        /* Kubernetes sets STATESTORE_PORT to a URL for a service with the name statestore. */
-        if (port && *port && !strstr(port, "://"))
-                set_from_client_variable(reading, "--port", port, "STATESTORE_PORT");
 }

@@ -68,7 +68,6 @@ void config_set(struct config_reading *reading, const struct option *option, con
         const char *text = option->is_list && value ? extend_list(reading, option, value) : value;
         struct option_fault fault;
 
-        reading->is_client_variable[option - config_options] = false;
         reading->lines[option - config_options] = 0;
         if (option_apply(option, reading->config, value, &fault))
                 reading->config->values[option - config_options] = text;
@@ -76,7 +75,7 @@ void config_set(struct config_reading *reading, const struct option *option, con
                 config_report(reading, where, fault.text);
 }
 
-const struct option *config_find_flag(const char *flag) {
+static const struct option *find_flag(const char *flag) {
         const struct option *option = config_options;
 
         while (strcmp(option->flag, flag) != 0)
@@ -85,7 +84,7 @@ const struct option *config_find_flag(const char *flag) {
 }
 
 void config_report_setting(struct config_reading *reading, const char *flag, const char *what) {
-        const struct option *option = config_find_flag(flag);
+        const struct option *option = find_flag(flag);
         unsigned int line = reading->lines[option - config_options];
         char text[300];
 

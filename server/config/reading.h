@@ -21,7 +21,6 @@ struct config_reading {
         unsigned int source;                           /* number of the present source */
         unsigned int list_sources[CONFIG_OPTIONS_MAX]; /* source of each list; 0: none */
         const char *file;                              /* name of the configuration file */
-        bool is_client_variable[CONFIG_OPTIONS_MAX];   /* the value is that of a variable of statestorectl */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each value in the file; 0: not from the file */
 };
 
@@ -43,9 +42,6 @@ const char *config_store_text(struct config_text **texts, const char *text);
  */
 void config_set(struct config_reading *reading, const struct option *option, const char *value,
                 const char *where);
-
-/* Return the option with this flag, which must exist. */
-const struct option *config_find_flag(const char *flag);
 
 /*
  * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as

@@ -53,7 +53,6 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         reading.source++;
         config_read_file(&reading, ret_config->file);
         reading.source++;
-        config_read_client_variables(&reading);
         config_read_environment(&reading);
         reading.source++;
         reading.hint = "; see --help";
