@@ -174,3 +174,11 @@ def test_the_unit_is_sandboxed(unit):
     exposure = re.search(r"Overall exposure level for .*: ([0-9.]+)", result.stdout)
     assert result.returncode == 0 and float(exposure[1]) <= 1.5, result.stdout
     assert result.stderr == ""
+
+
+def test_the_changelog_begins_with_the_version_of_the_build():
+    first, *_, last = (REPOSITORY / "conf/debian/changelog").read_text().splitlines()
+    version = re.search(r"^ +version: '(.+)',$", (REPOSITORY / "meson.build").read_text(), re.MULTILINE)[1]
+
+    assert re.fullmatch(rf"statestored \({re.escape(version)}\) \S+; urgency=\w+", first)
+    assert re.fullmatch(r" -- .+ <.+@.+>  \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", last)
