@@ -2,6 +2,8 @@
 
 /* The commands of the control topic, in one table. */
 
+#include "control/commands.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +13,14 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/time_units.h"
+#include "control/delayed_replies.h"
+#include "control/faults.h"
 #include "control/internal.h"
+#include "control/journal.h"
+#include "control/request_waits.h"
+#include "control/selection.h"
+#include "control/test_clock.h"
+#include "pipeline/control_operations.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 #include "records/seed.h"
@@ -27,7 +36,7 @@ struct control_call {
         size_t n_words;
         struct now now;
         struct buf payload;  /* of the reply; empty: +OK */
-        bool is_waiting;     /* end_wait() sends the reply */
+        bool is_waiting;     /* request_waits.h: the wait sends the reply */
         const char *problem; /* after -EINVAL: what was expected; after -EPERM: why it is refused */
         char problem_buffer[320];
 };
@@ -119,8 +128,8 @@ static int reset(struct control_call *call) {
         if (r < 0)
                 return r;
 
-        control_end_waits(control, INT64_MAX);
-        control_drop_delayed_replies(control);
+        request_waits_end(&control->waits, control->pipeline, INT64_MAX);
+        delayed_replies_drop(&control->delayed);
         fault_rules_clear(&control->faults);
         journal_clear(&control->journal);
         journal_clear(&control->notifications);
@@ -154,11 +163,12 @@ static int set_seed(struct control_call *call) {
  */
 static int expire_overdue(struct control_call *call) {
         struct control *control = call->control;
-        struct now now = control_now(control, control->real);
+        struct now now = test_clock_read(&control->clock, control->real);
         int r;
 
         r = pipeline_expire_keys(control->pipeline, now);
-        control->hooks.tick(control, now);
+        delayed_replies_send(&control->delayed, control->pipeline, now.mono_ns);
+        request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
         return r;
 }
 
@@ -366,58 +376,10 @@ static int list_watchers(struct control_call *call) {
 
 /* wait-for */
 
-/* Remove the wait from the list and reply: 1 if all awaited requests have arrived, else 0. */
-static void end_wait(struct control *control, struct request_wait **place) {
-        struct request_wait *wait = *place;
-
-        *place = wait->next;
-        control->n_waits--;
-        pipeline_send_reply(control->pipeline, wait->message,
-                            wait->n_remaining == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
-        selection_deinit(&wait->selection);
-        free(wait->message);
-        free(wait);
-}
-
-void control_notify_waits(struct control *control, uint64_t number, const struct request *request) {
-        uint64_t budget = SELECTION_STEPS_MAX;
-
-        for (struct request_wait **place = &control->waits; *place;) {
-                struct request_wait *wait = *place;
-
-                if (number > wait->after &&
-                    selection_matches(&wait->selection, request->client, request->verb, request->key,
-                                      &budget) &&
-                    --wait->n_remaining == 0)
-                        end_wait(control, place);
-                else
-                        place = &wait->next;
-        }
-}
-
-void control_end_waits(struct control *control, int64_t real_ns) {
-        for (struct request_wait **place = &control->waits; *place;)
-                if ((*place)->deadline_ns <= real_ns)
-                        end_wait(control, place);
-                else
-                        place = &(*place)->next;
-}
-
-int64_t control_next_wait_deadline(const struct control *control) {
-        int64_t next_ns = INT64_MAX;
-
-        for (const struct request_wait *wait = control->waits; wait; wait = wait->next)
-                if (wait->deadline_ns < next_ns)
-                        next_ns = wait->deadline_ns;
-        return next_ns;
-}
-
 /* Requests that arrived earlier also count, so a test may send them before it waits. */
 static int wait_for(struct control_call *call) {
         CLEANUP(query_deinit) struct journal_query query = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
-        CLEANUP(cleanup_free) struct message *message = NULL;
         struct control *control = call->control;
-        struct request_wait *wait;
         uint64_t n;
         int r;
 
@@ -431,24 +393,19 @@ static int wait_for(struct control_call *call) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
         }
-        if (control->n_waits == WAITS_MAX)
+        r = request_waits_add(&control->waits,
+                              &(struct request_wait){
+                                      .selection = query.selection,
+                                      .after = query.after,
+                                      .n_remaining = query.count - n,
+                                      .deadline_ns = control->real.mono_ns + query.timeout_ms * NS_PER_MS,
+                              },
+                              call->message);
+        if (r == -ENOSPC)
                 return call_refuse(call, "too many wait-for requests are pending");
-
-        message = message_copy(call->message);
-        wait = message ? malloc(sizeof(*wait)) : NULL;
-        if (!wait)
-                return -ENOMEM;
-        *wait = (struct request_wait){
-                .next = control->waits,
-                .selection = query.selection,
-                .after = query.after,
-                .n_remaining = query.count - n,
-                .deadline_ns = control->real.mono_ns + query.timeout_ms * NS_PER_MS,
-                .message = take_ptr(&message),
-        };
+        if (r < 0)
+                return r;
         query.selection = (struct selection){ 0 }; /* the wait owns it */
-        control->waits = wait;
-        control->n_waits++;
         call->is_waiting = true;
         return 0;
 }
@@ -481,9 +438,8 @@ static int execute_command(struct control_call *call, struct slice name) {
 }
 
 /*
- * Return whether a word is too long to be stored. FAULT_RULES_MAX, WAITS_MAX and
- * TEST_CLOCK_SKEWS_MAX limit the number of stored words; this limits their length. The text of a
- * seed is exempt: it is not stored.
+ * Return whether a word is too long to be stored. FAULT_RULES_MAX and REQUEST_WAITS_MAX limit the
+ * number of stored words; this limits their length. The text of a seed is exempt: it is not stored.
  */
 static bool has_long_word(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words && !slice_equal_string(words[0], "seed"); i++)
@@ -517,13 +473,6 @@ static void read_and_execute(struct control_call *call) {
         else
                 buf_append_format(&call->payload, "-ERR %s%s\r\n", r == -EINVAL ? CONTROL_USAGE : "",
                                   r == -ENOMEM ? "out of memory" : call->problem);
-}
-
-void control_refuse(struct pipeline *pipeline, const struct message *message) {
-        if (pipeline_check_properties(pipeline, message))
-                pipeline_send_reply(pipeline, message,
-                                    SLICE_LITERAL("-ERR this store runs without test control: start "
-                                                  "statestored with --control\r\n"));
 }
 
 void control_execute(void *userdata, const struct message *message, struct now now) {

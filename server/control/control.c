@@ -7,8 +7,15 @@
 
 #include "base/cleanup.h"
 #include "base/time_units.h"
+#include "control/commands.h"
+#include "control/delayed_replies.h"
+#include "control/faults.h"
 #include "control/internal.h"
-#include "protocol/companion.h"
+#include "control/journal.h"
+#include "control/request_waits.h"
+#include "control/test_clock.h"
+#include "pipeline/control_operations.h"
+#include "pipeline/hooks.h"
 #include "protocol/properties.h"
 
 /* 1. Received requests */
@@ -52,91 +59,11 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
         number = journal_add(&control->journal, &entry);
         control->injected_faults[number % INJECTED_FAULTS_MAX] =
                 (struct injected_fault){ number, rule, request->connection };
-        control_notify_waits(control, number, request);
+        request_waits_notify(&control->waits, control->pipeline, number, request);
         return number;
 }
 
 /* 2. Replies and notifications */
-
-/* Return false at a limit of delayed replies: then count and log the reply as dropped. */
-static bool has_room_for(struct control *control, const struct message *reply) {
-        if (control->n_delayed < DELAYED_MAX &&
-            reply->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
-                return true;
-
-        pipeline_count_drop(control->pipeline, DROP_TOO_MANY_WAITING);
-        log_limited_fields(&control->delay_limit, LOG_WARNING,
-                           "a reply was dropped: too many replies are delayed",
-                           (struct log_field[]){ LOG_FIELD_NUMBER("reply_bytes", reply->payload.length),
-                                                 LOG_FIELD_NUMBER("delayed", control->n_delayed),
-                                                 LOG_FIELD_NUMBER("max_delayed", DELAYED_MAX),
-                                                 LOG_FIELD_NUMBER("delayed_bytes", control->n_delayed_bytes),
-                                                 LOG_FIELD_NUMBER("max_delayed_bytes", DELAYED_BYTES_MAX),
-                                                 { 0 } });
-        return false;
-}
-
-static void queue_delayed(struct control *control, const struct message *reply, int64_t deadline_ns) {
-        struct delayed_reply **place = &control->delayed;
-        struct delayed_reply *delayed;
-
-        if (!has_room_for(control, reply))
-                return;
-        delayed = malloc(sizeof(*delayed));
-        if (delayed)
-                *delayed =
-                        (struct delayed_reply){ .message = message_copy(reply), .deadline_ns = deadline_ns };
-        if (!delayed || !delayed->message) {
-                free(delayed);
-                pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
-                return;
-        }
-
-        while (*place && (*place)->deadline_ns <= deadline_ns)
-                place = &(*place)->next;
-        delayed->next = *place;
-        *place = delayed;
-        control->n_delayed++;
-        control->n_delayed_bytes += reply->payload.length;
-}
-
-/* Drop the reply if it expires before it would be sent; else delay it. */
-static void delay_reply(struct control *control, struct message reply, int64_t delay_ms, struct now now) {
-        int64_t delay_s = delay_ms / MS_PER_S;
-
-        if (reply.has_expiry && delay_s >= reply.expiry_s) {
-                pipeline_count_expired(control->pipeline);
-                return;
-        }
-        if (reply.has_expiry)
-                reply.expiry_s -= (uint32_t)delay_s;
-        queue_delayed(control, &reply, now.mono_ns + delay_ms * NS_PER_MS);
-}
-
-static void send_delayed(struct control *control, int64_t deadline_ns) {
-        while (control->delayed && control->delayed->deadline_ns <= deadline_ns) {
-                struct delayed_reply *first = control->delayed;
-
-                control->delayed = first->next;
-                control->n_delayed--;
-                control->n_delayed_bytes -= first->message->payload.length;
-                pipeline_send(control->pipeline, first->message);
-                free(first->message);
-                free(first);
-        }
-}
-
-void control_drop_delayed_replies(struct control *control) {
-        while (control->delayed) {
-                struct delayed_reply *first = control->delayed;
-
-                control->delayed = first->next;
-                free(first->message);
-                free(first);
-        }
-        control->n_delayed = 0;
-        control->n_delayed_bytes = 0;
-}
 
 static void send_error(struct control *control, uint64_t number, struct message reply, struct slice text) {
         CLEANUP(buf_deinit) struct buf payload = { 0 };
@@ -160,7 +87,7 @@ static bool apply_fault(struct control *control, const struct injected_fault *in
 
         switch (rule->action) {
         case FAULT_DELAY:
-                delay_reply(control, *reply, rule->delay_ms, now);
+                delayed_replies_add(&control->delayed, control->pipeline, *reply, rule->delay_ms, now);
                 return false;
         case FAULT_NO_REPLY:
                 return false;
@@ -226,14 +153,14 @@ static int control_on_notification(void *userdata, struct slice client,
 static void control_on_tick(void *userdata, struct now now) {
         struct control *control = userdata;
 
-        send_delayed(control, now.mono_ns);
-        control_end_waits(control, control->real.mono_ns);
+        delayed_replies_send(&control->delayed, control->pipeline, now.mono_ns);
+        request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
 }
 
 static int64_t next_deadline(void *userdata) {
         const struct control *control = userdata;
 
-        return control->delayed ? control->delayed->deadline_ns : INT64_MAX;
+        return delayed_replies_next_deadline(&control->delayed);
 }
 
 struct now control_now(struct control *control, struct now real) {
@@ -243,7 +170,7 @@ struct now control_now(struct control *control, struct now real) {
 
 int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real) {
         int64_t remaining_ns = test_clock_remaining_ns(&control->clock, deadline_ns, real);
-        int64_t wait_ns = control_next_wait_deadline(control);
+        int64_t wait_ns = request_waits_next_deadline(&control->waits);
 
         if (wait_ns != INT64_MAX && wait_ns - real.mono_ns < remaining_ns)
                 remaining_ns = wait_ns - real.mono_ns;
@@ -279,18 +206,18 @@ struct control *control_free(struct control *control) {
                 return NULL;
 
         pipeline_set_hooks(control->pipeline, NULL);
-        while (control->waits) {
-                struct request_wait *wait = control->waits;
-
-                control->waits = wait->next;
-                selection_deinit(&wait->selection);
-                free(wait->message);
-                free(wait);
-        }
-        control_drop_delayed_replies(control);
+        request_waits_deinit(&control->waits);
+        delayed_replies_drop(&control->delayed);
         fault_rules_clear(&control->faults);
         journal_deinit(&control->journal);
         journal_deinit(&control->notifications);
         free(control);
         return NULL;
+}
+
+void control_refuse(struct pipeline *pipeline, const struct message *message) {
+        if (pipeline_check_properties(pipeline, message))
+                pipeline_send_reply(pipeline, message,
+                                    SLICE_LITERAL("-ERR this store runs without test control: start "
+                                                  "statestored with --control\r\n"));
 }
