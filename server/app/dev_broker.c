@@ -5,23 +5,29 @@
  * its log to a pipe. So it leaves no file behind, even after SIGKILL.
  */
 
+#include "app/dev_broker.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "app/child.h"
 #include "app/dev_broker_conf.h"
-#include "app/internal.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
 struct dev_broker {
+        struct dev_broker_callbacks callbacks;
+        uv_loop_t *loop;
+        const char *listen;
         struct child *child;
         uv_timer_t restart_timer;
         struct endpoint endpoint;
@@ -95,10 +101,10 @@ static int find_plugin(char ret_path[PATH_MAX]) {
 }
 
 /* Returns an anonymous file with the configuration, positioned at its beginning. */
-static int write_configuration(const struct server *server, const struct dev_broker *dev) {
+static int write_configuration(const struct dev_broker *dev) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct dev_broker_conf conf = {
-                .address = server->config.dev_listen,
+                .address = dev->listen,
                 .port = dev->endpoint.port,
                 .plugin = dev->plugin,
                 .is_root = geteuid() == 0,
@@ -164,8 +170,7 @@ static bool is_running_line(const char *line) {
 }
 
 static void on_line(void *userdata, const char *line) {
-        struct server *server = userdata;
-        struct dev_broker *dev = server->dev_broker;
+        struct dev_broker *dev = userdata;
 
         log_debug("mosquitto: %s", LOG_STRING(line));
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
@@ -174,77 +179,74 @@ static void on_line(void *userdata, const char *line) {
                 return;
 
         dev->was_running = true;
-        if (!server->is_stopping && server_open_link(server) < 0)
-                server_stop(server, EXIT_FAILURE);
+        dev->callbacks.running(dev->callbacks.userdata);
 }
 
 static void on_ended(void *userdata) {
-        struct server *server = userdata;
-        struct dev_broker *dev = server->dev_broker;
+        struct dev_broker *dev = userdata;
+        char cause[LOG_TEXT_MAX + 100];
 
         dev->child = child_stop(dev->child);
-        if (server->is_stopping)
-                return;
-
         if (strstr(dev->last_error, "Address already in use"))
-                log_error("cannot start: port %u is in use; choose another port with --port, or a free "
-                          "port with --port 0",
-                          dev->endpoint.port);
+                snprintf(cause, sizeof(cause),
+                         "cannot start: port %u is in use; choose another port with --port, or a free "
+                         "port with --port 0",
+                         dev->endpoint.port);
         else
-                log_error("mosquitto ended: %s", LOG_STRING(dev->last_error));
-        server_stop(server, EXIT_FAILURE);
+                snprintf(cause, sizeof(cause), "mosquitto ended: %s", LOG_STRING(dev->last_error));
+        dev->callbacks.ended(dev->callbacks.userdata, cause);
 }
 
-/* Returns 0 or -errno; the cause is logged. */
-static int start_child(struct server *server) {
-        const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended, .userdata = server };
-        struct dev_broker *dev = server->dev_broker;
+/* Returns 0 or -errno. */
+static int start_child(struct dev_broker *dev) {
+        const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended, .userdata = dev };
         char *arguments[] = { dev->mosquitto, "-c", "/proc/self/fd/0", NULL };
         int conf_fd;
         int r;
 
-        conf_fd = write_configuration(server, dev);
-        r = conf_fd < 0 ? conf_fd : child_start(&dev->child, &server->loop, arguments, conf_fd, &callbacks);
+        conf_fd = write_configuration(dev);
+        r = conf_fd < 0 ? conf_fd : child_start(&dev->child, dev->loop, arguments, conf_fd, &callbacks);
         if (conf_fd >= 0)
                 close(conf_fd);
-        if (r < 0)
-                log_error("cannot start mosquitto: %s", strerror(-r));
         return r;
 }
 
 static void start_again(uv_timer_t *timer) {
-        struct server *server = timer->data;
+        struct dev_broker *dev = timer->data;
+        char cause[100];
+        int r = start_child(dev);
 
-        if (start_child(server) < 0)
-                server_stop(server, EXIT_FAILURE);
+        if (r == 0)
+                return;
+        snprintf(cause, sizeof(cause), "cannot start mosquitto: %s", strerror(-r));
+        dev->callbacks.ended(dev->callbacks.userdata, cause);
 }
 
-void server_interrupt_dev_broker(struct server *server, int64_t duration_ms) {
-        struct dev_broker *dev = server->dev_broker;
-
+void dev_broker_interrupt(struct dev_broker *dev, int64_t duration_ms) {
         dev->child = child_stop(dev->child);
         uv_timer_start(&dev->restart_timer, start_again, (uint64_t)duration_ms, 0);
 }
 
-int server_start_dev_broker(struct server *server) {
-        struct dev_broker *dev = calloc(1, sizeof(*dev));
+CLEANUP_FUNCTION(cleanup_dev_broker, struct dev_broker *, dev_broker_free)
+
+int dev_broker_start(struct dev_broker **ret_dev, uv_loop_t *loop, const char *listen, uint16_t port,
+                     const struct dev_broker_callbacks *callbacks) {
+        CLEANUP(cleanup_dev_broker) struct dev_broker *dev = calloc(1, sizeof(*dev));
         int r;
 
         if (!dev)
                 return -ENOMEM;
 
-        server->dev_broker = dev;
-        uv_timer_init(&server->loop, &dev->restart_timer);
-        dev->restart_timer.data = server;
-        dev->endpoint.port = server->config.port;
+        dev->callbacks = *callbacks;
+        dev->loop = loop;
+        dev->listen = listen;
+        dev->endpoint.port = port;
         dev->reserved_fd = reserve_port(&dev->endpoint.port);
         if (dev->reserved_fd < 0 && dev->endpoint.port == 0) {
                 log_error("cannot start: no TCP port is free: %s", strerror(-dev->reserved_fd));
                 return dev->reserved_fd;
         }
-        snprintf(dev->host, sizeof(dev->host), "%s",
-                 strcmp(server->config.dev_listen, "0.0.0.0") == 0 ? "127.0.0.1"
-                                                                   : server->config.dev_listen);
+        snprintf(dev->host, sizeof(dev->host), "%s", strcmp(listen, "0.0.0.0") == 0 ? "127.0.0.1" : listen);
         dev->endpoint.host = dev->host;
 
         r = find_mosquitto(dev->mosquitto);
@@ -253,28 +255,37 @@ int server_start_dev_broker(struct server *server) {
         if (r < 0)
                 return r;
 
-        if (strncmp(server->config.dev_listen, "127.", strlen("127.")) != 0)
+        if (strncmp(listen, "127.", strlen("127.")) != 0)
                 log_warning(
                         "--dev-listen %s: all clients that reach this machine may read and write every key",
-                        server->config.dev_listen);
-        return start_child(server);
+                        listen);
+        r = start_child(dev);
+        if (r < 0) {
+                log_error("cannot start mosquitto: %s", strerror(-r));
+                return r;
+        }
+
+        uv_timer_init(loop, &dev->restart_timer);
+        dev->restart_timer.data = dev;
+        *ret_dev = take_ptr(&dev);
+        return 0;
 }
 
-void server_stop_dev_broker(struct server *server) {
-        if (server->dev_broker)
-                server->dev_broker->child = child_stop(server->dev_broker->child);
+void dev_broker_stop(struct dev_broker *dev) {
+        if (dev)
+                dev->child = child_stop(dev->child);
 }
 
-void server_free_dev_broker(struct server *server) {
-        if (!server->dev_broker)
-                return;
+struct dev_broker *dev_broker_free(struct dev_broker *dev) {
+        if (!dev)
+                return NULL;
 
-        if (server->dev_broker->reserved_fd >= 0)
-                close(server->dev_broker->reserved_fd);
-        free(server->dev_broker);
-        server->dev_broker = NULL;
+        if (dev->reserved_fd >= 0)
+                close(dev->reserved_fd);
+        free(dev);
+        return NULL;
 }
 
-const struct endpoint *server_dev_broker_endpoint(const struct server *server) {
-        return &server->dev_broker->endpoint;
+const struct endpoint *dev_broker_endpoint(const struct dev_broker *dev) {
+        return &dev->endpoint;
 }

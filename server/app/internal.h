@@ -97,6 +97,8 @@ struct server {
         int exit_code;
 };
 
+/* loop.c: what each event of the loop needs. */
+
 /* The current time: the system clocks, unless --control has changed the clock. */
 struct now server_now(const struct server *server);
 
@@ -118,6 +120,9 @@ void server_update(struct server *server);
  * iteration of the loop.
  */
 void server_set_deadline_timer(struct server *server);
+
+/* Close all handles of the loop. Those of the link, the HTTP server and the child are closing already. */
+void server_close_handles(struct server *server);
 
 /* pipeline_setup.c: creates the pipeline according to the configuration. */
 
@@ -179,20 +184,6 @@ __attribute__((format(printf, 2, 3))) void server_set_disconnected(struct server
  * sd_notify() and sd_notifyf() do nothing without a service manager; the server ignores their errors.
  */
 void server_start_watchdog(struct server *server);
-
-/* dev_broker.c: the private broker of --dev. */
-
-/*
- * Start the private broker. Opens the link when the broker is ready. Stops the server when the
- * broker ends. Returns 0 or -errno; the cause is logged.
- */
-int server_start_dev_broker(struct server *server);
-
-/* Stop the private broker as a crash would, and start it again on the same port after duration_ms. */
-void server_interrupt_dev_broker(struct server *server, int64_t duration_ms);
-void server_stop_dev_broker(struct server *server);
-void server_free_dev_broker(struct server *server);
-const struct endpoint *server_dev_broker_endpoint(const struct server *server);
 
 /* parent_watch.c: stop when the parent process or stdin ends, if the configuration says so. */
 void server_watch_parent(struct server *server);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "app/dev_broker.h"
 #include "app/internal.h"
 #include "base/array.h"
 #include "base/log.h"
@@ -43,7 +44,7 @@ static void server_on_down(void *userdata, const char *cause) {
         pipeline_disconnected(server->pipeline);
         server_update_status(server);
         if (server->next_outage.duration_ms > 0 && server->next_outage.of == OUTAGE_OF_BROKER)
-                server_interrupt_dev_broker(server, server->next_outage.duration_ms);
+                dev_broker_interrupt(server->dev_broker, server->next_outage.duration_ms);
         server->next_outage.duration_ms = 0;
 }
 
@@ -164,7 +165,7 @@ int server_open_link(struct server *server) {
                        "raise LINK_SUBSCRIPTIONS_MAX");
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
-                .brokers = { .endpoints = server->dev_broker ? server_dev_broker_endpoint(server)
+                .brokers = { .endpoints = server->dev_broker ? dev_broker_endpoint(server->dev_broker)
                                                              : config->endpoints,
                              .n_endpoints = server->dev_broker ? 1 : config->n_endpoints },
                 .client_id = config->client_id ? config->client_id : server->client_id,

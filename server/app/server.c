@@ -10,6 +10,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "app/dev_broker.h"
 #include "app/internal.h"
 #include "app/ready_file.h"
 #include "base/assert.h"
@@ -20,110 +21,8 @@
 #include "config/config.h"
 #include "http/pages.h"
 
-/* Limit for finishing pending requests after SIGTERM. */
-#define STOP_TIMEOUT_MS 2000
-
 /* Interval of pipeline_check_storage(). */
 #define STORAGE_CHECK_INTERVAL_MS 1000
-
-/* Delay from the first suppressed log message to the line with the number of suppressed ones. */
-#define LOG_REPORT_DELAY_MS 2000
-
-static struct now real_now(void) {
-        return (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
-}
-
-struct now server_now(const struct server *server) {
-        return server->control ? control_now(server->control, real_now()) : real_now();
-}
-
-static void tick_pipeline(struct server *server) {
-        pipeline_tick(server->pipeline, server_now(server));
-        server_update(server);
-}
-
-static void server_on_deadline(uv_timer_t *timer) {
-        tick_pipeline(timer->data);
-}
-
-static void server_on_overdue(uv_idle_t *idle) {
-        tick_pipeline(idle->data);
-}
-
-void server_set_deadline_timer(struct server *server) {
-        int64_t deadline_ns = pipeline_next_deadline(server->pipeline);
-        int64_t remaining_ns = deadline_ns;
-
-        /*
-         * Most requests do not change the earliest deadline. With --control the clock may have
-         * moved, so the timer must be set again.
-         */
-        if (deadline_ns == server->deadline.deadline_ns &&
-            uv_is_active((uv_handle_t *)&server->deadline.timer) && !server->control && !server->is_stopping)
-                return;
-
-        if (server->control)
-                remaining_ns = control_ns_until_tick(server->control, deadline_ns, real_now());
-        else if (deadline_ns != INT64_MAX)
-                remaining_ns = deadline_ns - system_clock_mono_ns();
-
-        uv_timer_stop(&server->deadline.timer);
-        uv_idle_stop(&server->deadline.overdue);
-        if (remaining_ns == INT64_MAX || server->is_stopping)
-                return;
-        if (remaining_ns <= 0) {
-                uv_idle_start(&server->deadline.overdue, server_on_overdue);
-                return;
-        }
-        server->deadline.deadline_ns = deadline_ns;
-        uv_update_time(&server->loop);
-        uv_timer_start(&server->deadline.timer, server_on_deadline,
-                       (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
-}
-
-/*
- * The link, the HTTP server and the child process close their own handles, so these are closing
- * already.
- */
-static void close_handle(uv_handle_t *handle, void *argument) {
-        (void)argument;
-        if (!uv_is_closing(handle))
-                uv_close(handle, NULL);
-}
-
-static void server_on_link_closed(void *userdata) {
-        struct server *server = userdata;
-
-        server->link = NULL;
-        http_close(take_ptr(&server->http));
-        server_stop_dev_broker(server);
-        uv_walk(&server->loop, close_handle, NULL);
-}
-
-static void server_on_stop_timer(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
-        uv_timer_stop(&server->deadline.timer);
-        uv_idle_stop(&server->deadline.overdue);
-        uv_timer_stop(&server->stop_timer);
-        if (server->link)
-                link_close(server->link, server_on_link_closed);
-        else
-                server_on_link_closed(server);
-}
-
-/* Pending requests are finished first: see server_update(). */
-void server_stop(struct server *server, int exit_code) {
-        if (exit_code != EXIT_SUCCESS)
-                server->exit_code = exit_code;
-        if (server->is_stopping)
-                return;
-
-        server->is_stopping = true;
-        sd_notify(0, "STOPPING=1");
-        uv_timer_start(&server->stop_timer, server_on_stop_timer,
-                       pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
-}
 
 static void server_on_signal(uv_signal_t *handle, int number) {
         log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -139,7 +38,7 @@ static void announce_ready(const struct server *server) {
 
         if (server->dev_broker)
                 snprintf(text, sizeof(text), "mqtt://%s\n",
-                         endpoint_text(server_dev_broker_endpoint(server)).text);
+                         endpoint_text(dev_broker_endpoint(server->dev_broker)).text);
         ready_file_write(server->config.ready_file, text);
         if (server->dev_broker && write(STDOUT_FILENO, text, strlen(text)) < 0)
                 log_warning("cannot write to stdout: %s", strerror(errno));
@@ -158,40 +57,6 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;
-}
-
-static void report_suppressed(uv_timer_t *timer) {
-        (void)timer;
-        log_report_suppressed();
-}
-
-/*
- * While requests wait, read more packets, so that the pipeline has requests of several clients and
- * can serve the clients in turn. Above PIPELINE_WAITING_PAUSE read only if all outgoing packets have
- * been written, and not at all while a commit is stalled.
- */
-static enum mqtt_read_mode choose_read_mode(const struct server *server) {
-        size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
-
-        if (n_waiting_bytes == 0)
-                return MQTT_READ_NORMAL;
-        if (n_waiting_bytes <= PIPELINE_WAITING_PAUSE)
-                return MQTT_READ_BACKLOG;
-        return pipeline_is_commit_stalled(server->pipeline, server_now(server)) ? MQTT_READ_PAUSED
-                                                                                : MQTT_READ_AFTER_WRITES;
-}
-
-void server_update(struct server *server) {
-        if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
-                uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
-        if (!server->link)
-                return;
-
-        link_set_read_mode(server->link, choose_read_mode(server));
-        server_set_deadline_timer(server);
-        if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
-            uv_is_active((uv_handle_t *)&server->stop_timer))
-                uv_timer_start(&server->stop_timer, server_on_stop_timer, 0, 0);
 }
 
 /* Skip all cleanup: it would publish replies, and write a checkpoint. */
@@ -338,6 +203,31 @@ static void start_handles(struct server *server) {
         server_start_watchdog(server);
 }
 
+static void server_on_dev_broker_running(void *userdata) {
+        struct server *server = userdata;
+
+        if (!server->is_stopping && server_open_link(server) < 0)
+                server_stop(server, EXIT_FAILURE);
+}
+
+static void server_on_dev_broker_ended(void *userdata, const char *cause) {
+        struct server *server = userdata;
+
+        if (server->is_stopping)
+                return;
+        log_error("%s", cause);
+        server_stop(server, EXIT_FAILURE);
+}
+
+static int start_dev_broker(struct server *server) {
+        const struct dev_broker_callbacks callbacks = { .running = server_on_dev_broker_running,
+                                                        .ended = server_on_dev_broker_ended,
+                                                        .userdata = server };
+
+        return dev_broker_start(&server->dev_broker, &server->loop, server->config.dev_listen,
+                                server->config.port, &callbacks);
+}
+
 static int run_loop(struct server *server) {
         bool is_closed;
         int r;
@@ -348,18 +238,18 @@ static int run_loop(struct server *server) {
 
         r = create_pipeline(server);
         if (r == 0)
-                r = server->config.dev ? server_start_dev_broker(server) : server_open_link(server);
+                r = server->config.dev ? start_dev_broker(server) : server_open_link(server);
         if (r == 0) {
                 start_handles(server);
                 server_watch_parent(server);
                 open_http(server);
         } else {
-                uv_walk(&server->loop, close_handle, NULL);
+                server_close_handles(server);
         }
         uv_run(&server->loop, UV_RUN_DEFAULT);
         is_closed = uv_loop_close(&server->loop) == 0;
         ASSERT(is_closed);
-        server_free_dev_broker(server);
+        dev_broker_free(server->dev_broker);
         return r;
 }
 
