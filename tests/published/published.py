@@ -161,11 +161,11 @@ def run_tests(suite, settings):
 
 def run_test_program(suite, command, settings):
     """Return the names of the tests that passed and failed, or the program if it failed otherwise."""
-    result = subprocess.run(command, env=in_mode(settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                            errors="replace")
+    # The log goes to stderr: in one pipe it would break the lines of the results.
+    result = subprocess.run(command, env=in_mode(settings), capture_output=True, text=True, check=False, errors="replace")
     passed, failed = (re.findall(pattern, result.stdout, re.MULTILINE) for pattern in (suite.passed, suite.failed))
     if failed or result.returncode or not passed:
-        print(result.stdout)
+        print(result.stdout, result.stderr)
         failed = failed or [Path(command[0]).name]
     return passed, failed
 
