@@ -172,7 +172,8 @@ static enum watcher_state print_present(struct watch *watch, struct slice key) {
 /* A timer that is set to 0 would not expire. */
 static void start_timer(struct watch *watch) {
         int64_t wait_ms = watch->run->options->wait_ms;
-        struct itimerspec at = { .it_value = { wait_ms / MS_PER_S, wait_ms % MS_PER_S * NS_PER_MS + 1 } };
+        struct itimerspec at = { .it_value = { (time_t)(wait_ms / MS_PER_S),
+                                               (long)(wait_ms % MS_PER_S * NS_PER_MS + 1) } };
 
         if (!watch->run->options->has_wait || watch->is_timer_set)
                 return;
