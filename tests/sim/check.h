@@ -40,6 +40,7 @@ enum planted {
         PLANTED_EARLY_CLOCK,      /* the pipeline's clock is ahead */
         PLANTED_OTHER_REQUEST,    /* the network turns one request into two different ones */
         PLANTED_SWAPPED,          /* the checks see two published notifications in the wrong order */
+        PLANTED_REPLIES_FIRST,    /* the checks see the replies of a frame before its other records */
         PLANTED_LOST_NOTIFIED,    /* the checks do not see a published notification */
         PLANTED_NO_ROOM,          /* the broker accepts no more messages */
         PLANTED_LOST_REQUESTS,    /* the requests of one client are dropped */

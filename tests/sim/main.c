@@ -23,6 +23,7 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_EARLY_CLOCK] = "early-clock",
         [PLANTED_OTHER_REQUEST] = "other-request",
         [PLANTED_SWAPPED] = "swapped",
+        [PLANTED_REPLIES_FIRST] = "replies-first",
         [PLANTED_LOST_NOTIFIED] = "lost-notified",
         [PLANTED_NO_ROOM] = "no-room",
         [PLANTED_LOST_REQUESTS] = "lost-requests",

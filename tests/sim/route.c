@@ -320,27 +320,36 @@ static void check_notification(struct world *world, const struct frame_notificat
         buf_deinit(&topic);
 }
 
+static void check_record(struct world *world, const struct frame_to_plugin_record *record) {
+        switch (record->kind) {
+        case FRAME_REPLY:
+                check_reply(world, &record->reply);
+                break;
+        case FRAME_NOTIFICATION:
+                check_notification(world, &record->notification);
+                break;
+        case FRAME_KICK:
+                check_trace("  kick %" PRIu64, record->connection);
+                break;
+        case FRAME_END:
+                check_trace("  end %" PRIu64, record->end.number);
+                break;
+        }
+}
+
 /* The plugin ignores frames before HELLO. */
 void plugin_check_frame(struct world *world, const struct message *frame) {
         struct frame_to_plugin_record record;
-        struct slice records;
+        struct slice records, rest;
 
         ASSERT(frame_to_plugin_read(frame->payload, &records) == 0);
         if (world->pipeline->peer.state != PEER_WITH_PLUGIN)
                 return;
+        rest = records;
+        while (IS_PLANTED(PLANTED_REPLIES_FIRST) && frame_to_plugin_next(&rest, &record))
+                if (record.kind == FRAME_REPLY)
+                        check_record(world, &record);
         while (frame_to_plugin_next(&records, &record))
-                switch (record.kind) {
-                case FRAME_REPLY:
-                        check_reply(world, &record.reply);
-                        break;
-                case FRAME_NOTIFICATION:
-                        check_notification(world, &record.notification);
-                        break;
-                case FRAME_KICK:
-                        check_trace("  kick %" PRIu64, record.connection);
-                        break;
-                case FRAME_END:
-                        check_trace("  end %" PRIu64, record.end.number);
-                        break;
-                }
+                if (record.kind != FRAME_REPLY || !IS_PLANTED(PLANTED_REPLIES_FIRST))
+                        check_record(world, &record);
 }

@@ -83,6 +83,14 @@ static bool was_present(const struct truth *truth, const struct sim_request *req
         return false;
 }
 
+/* A client that has the reply knows that the watchers of its change were notified. */
+static void check_notified_before(const struct truth *truth, size_t change) {
+        for (size_t i = 0; i < truth->n_expected_notifications; i++)
+                CHECK(truth->expected_notifications[i].change != change ||
+                              truth->expected_notifications[i].attempt > 0,
+                      "the notifications of a change are published before its reply");
+}
+
 static void check_done(const struct truth *truth, const struct sim_request *request) {
         size_t set;
 
@@ -92,6 +100,7 @@ static void check_done(const struct truth *truth, const struct sim_request *requ
         set = find_set(truth, request->key, request->version);
         CHECK(set != NONE && truth->changes[set].request == request,
               "the reply to a write follows its commit and has its version");
+        check_notified_before(truth, set);
 }
 
 static void check_deleted(const struct truth *truth, struct sim_request *request) {
@@ -108,6 +117,7 @@ static void check_deleted(const struct truth *truth, struct sim_request *request
         if (change->request->has_fence)
                 CHECK(request->has_fence && hlc_compare(request->fence, change->request->fence) >= 0,
                       "no stale token is accepted");
+        check_notified_before(truth, deletion);
         change->deleted_by = request;
         request->deleted = deletion;
 }
