@@ -46,31 +46,21 @@ const struct topic_reply_form topic_reply_forms[TOPIC_REPLY_FORMS] = {
          * rust/azure_iot_operations_services/src/state_store/client.rs, and CommandInvoker::new() in
          * rust/azure_iot_operations_protocol/src/rpc_command/invoker.rs
          */
-        { "Rust", false, SLICE_LITERAL("services/" TOPIC_INVOKE "/response") },
+        { false, SLICE_LITERAL("services/" TOPIC_INVOKE "/response") },
         /*
          * .NET: ResponseTopicPrefix in StateStore/Generated/InvokeCommandInvoker.g.cs of
          * dotnet/src/Azure.Iot.Operations.Services, and GenerateResponseTopicPattern() in
          * dotnet/src/Azure.Iot.Operations.Protocol/RPC/CommandInvoker.cs
          */
-        { ".NET", false, SLICE_LITERAL(TOPIC_INVOKE) },
+        { false, SLICE_LITERAL(TOPIC_INVOKE) },
         /*
          * The page "State store protocol" of Azure IoT Operations recommends this topic:
          * learn.microsoft.com/azure/iot-operations/create-edge-apps/concept-about-state-store-protocol
          */
-        { "other", false, SLICE_LITERAL(TOPIC_REPLY_SUFFIX) },
+        { false, SLICE_LITERAL(TOPIC_REPLY_SUFFIX) },
         /* Go: New() in go/services/statestore/client.go, NewCommandInvoker() in go/protocol/command_invoker.go */
-        { "Go", true, SLICE_LITERAL(TOPIC_INVOKE "/response") },
+        { true, SLICE_LITERAL(TOPIC_INVOKE "/response") },
 };
-
-void topic_append_reply(struct buf *buf, struct slice client, const struct topic_reply_form *form) {
-        buf_append_string(buf, TOPIC_REPLY_PREFIX);
-        if (form->is_base16)
-                base16_append(buf, client);
-        else
-                buf_append_slice(buf, client);
-        buf_append_string(buf, "/");
-        buf_append_slice(buf, form->suffix);
-}
 
 /* Return the topic behind the client id and '/'; NULL: the topic does not begin with them. */
 static const char *skip_client(const char *topic, const char *client, bool is_base16) {

@@ -57,16 +57,12 @@ bool topic_is_notify_of(const char *topic, const char *client);
  * may contain '/'.
  */
 struct topic_reply_form {
-        const char *clients; /* that use it */
-        bool is_base16;      /* the client id is in upper-case base16 */
+        bool is_base16; /* the client id is in upper-case base16 */
         struct slice suffix;
 };
 
 #define TOPIC_REPLY_FORMS 4
 extern const struct topic_reply_form topic_reply_forms[TOPIC_REPLY_FORMS];
-
-/* Append the response topic of this form for the client. */
-void topic_append_reply(struct buf *buf, struct slice client, const struct topic_reply_form *form);
 
 /*
  * Return whether this is a response topic of the table for this client. A topic belongs to one

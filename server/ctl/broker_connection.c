@@ -426,11 +426,6 @@ enum connection_result broker_connection_reopen(struct broker_connection *connec
         return result;
 }
 
-void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay) {
-        if (connection->client)
-                mqtt_client_set_nodelay(connection->client, nodelay);
-}
-
 bool broker_connection_may_be_taken_over(const struct broker_connection *connection) {
         return connection->may_be_taken_over;
 }

@@ -85,9 +85,6 @@ bool broker_connection_may_be_taken_over(const struct broker_connection *connect
 /* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
 void broker_connection_close(struct broker_connection *connection);
 
-/* Turn TCP_NODELAY of the open connection on or off. It is on after broker_connection_open(). */
-void broker_connection_set_nodelay(struct broker_connection *connection, bool nodelay);
-
 /* The broker's Maximum Packet Size in bytes, from the latest CONNACK; without one MESSAGE_PACKET_MAX. */
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 

@@ -183,12 +183,12 @@ static const char restore_help[] =
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. A check\n"
         "is skipped if the access rules of the broker or the policy of the store do not let this user\n"
-        "do what the check needs. Exit status 0 if there is no warn and no fail, 1 after a warn, 4\n"
-        "after a fail, 3 if the broker cannot be reached.\n"
+        "do what the check needs: most need keys below statestorectl/doctor/. Exit status 0 if there is\n"
+        "no warn and no fail, 1 after a warn, 4 after a fail, 3 if the broker cannot be reached.\n"
         "\n"
-        "Safe at a broker in use: publishes about 1500 messages, most of 16 bytes and one of 256 KiB,\n"
-        "to a topic of its own, sends about 60 requests for a key of its own, and leaves nothing\n"
-        "behind. Takes seconds if all is ok, and minutes if replies are slow but arrive in time.\n"
+        "Safe at a broker in use: publishes about 1500 messages of 16 bytes to a topic of its own, sends\n"
+        "about 50 requests for a key of its own, and leaves nothing behind. Takes seconds if all is ok,\n"
+        "and minutes if replies are slow but arrive in time.\n"
         "\n"
         "  statestorectl doctor\n"
         "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n";

@@ -28,7 +28,8 @@
 /* A Receive Maximum that is common among MQTT clients. */
 #define PEER_RECEIVE_MAXIMUM 20
 
-#define LARGE_MESSAGE_SIZE ((size_t)256 << 10)
+/* Size of the value that the doctor sets: a disk that is almost full has room for a smaller one. */
+#define VALUE_SIZE 16384
 
 /* Above this Maximum Packet Size of the broker, doctor warns: large packets delay all clients. */
 #define MAX_PACKET_BYTES_HIGH (UINT32_C(4325376)) /* conf/mosquitto.conf */
@@ -45,9 +46,6 @@
  */
 #define LATENCY_ROUNDS  40
 #define LATENCY_COUNTED 20
-
-/* Requests without TCP_NODELAY at the doctor: few, because each takes 40 ms. */
-#define NAGLE_ROUNDS 9
 
 /*
  * A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK,
@@ -66,7 +64,7 @@ static const bool never = false; /* to wait for the whole duration */
 
 enum severity {
         SEVERITY_OK,
-        SEVERITY_SKIPPED, /* this user may not do what the check needs */
+        SEVERITY_SKIPPED, /* this user may not do what the checks need */
         SEVERITY_WARN,    /* the service works, but a setting limits it */
         SEVERITY_FAIL, /* the service fails, for example: requests are lost or slow, or two stores reply */
         N_SEVERITIES,
@@ -94,10 +92,7 @@ struct doctor {
         struct store_reply reply;             /* to the last request; zeros: none */
         struct buf key, topic;
         struct doctor_peer peer;
-        bool reaches_peer; /* messages to `topic` arrive at the peer */
-        bool has_store;    /* the store replies */
         bool is_notified;
-        bool lacks_replies; /* at the response topic of a published client */
         unsigned n_requests, n_further_replies;
         unsigned n_findings[N_SEVERITIES];
 };
@@ -239,24 +234,14 @@ static const char *open_peer(struct doctor *doctor) {
                        : broker_connection_problem(peer->connection);
 }
 
-/* Receive until the peer has all messages, or until no message arrives for SILENCE_MS. */
-static void drain(struct doctor_peer *peer) {
-        unsigned n_before;
-
-        do {
-                n_before = peer->n_messages;
-                if (peer->is_done || broker_connection_wait(peer->connection, &peer->is_done, SILENCE_MS) ==
-                                             CONNECTION_FAILED)
-                        return;
-        } while (peer->n_messages > n_before);
-}
-
 /*
- * Publish n messages for the peer, which reads none of them meanwhile, like a busy client. Returns
- * when the broker has all of them: it acknowledges the request that follows them in turn.
+ * Publish n messages for the peer, and receive them. The peer reads none of them until the broker has
+ * all, like a busy client: the broker acknowledges the request that follows them in turn.
  */
-static void publish_to_peer(struct doctor *doctor, unsigned n, struct slice payload) {
+static void publish_to_peer(struct doctor *doctor, unsigned n) {
+        static const struct slice payload = SLICE_LITERAL("0123456789ABCDEF");
         struct doctor_peer *peer = &doctor->peer;
+        unsigned n_before;
         int packet_id;
 
         peer->n_messages = 0;
@@ -266,6 +251,12 @@ static void publish_to_peer(struct doctor *doctor, unsigned n, struct slice payl
                 broker_connection_publish(doctor->connection, buf_text(&doctor->topic), payload, NULL,
                                           &packet_id);
         ask(doctor, "GET", NULL);
+
+        do {
+                n_before = peer->n_messages;
+        } while (broker_connection_wait(peer->connection, &peer->is_done, SILENCE_MS) ==
+                         CONNECTION_TIMED_OUT &&
+                 peer->n_messages > n_before);
 }
 
 /* 4. Checks of the broker */
@@ -276,13 +267,10 @@ static void check_plugin(struct doctor *doctor) {
         broker_connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
         if (!peer->has_banner)
                 report(doctor, SEVERITY_WARN, "plugin",
-                       "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, in the "
-                       "acl_file: topic read " COMPANION_BANNER,
-                       "this client cannot read the retained message with which the plugin announces "
-                       "itself; "
-                       "without the plugin client ids are not verified, and only clients that subscribe "
-                       "are "
-                       "notified");
+                       "load mosquitto_statestore.so if the broker is mosquitto; for another broker see "
+                       "\"Access rules of the broker\" in OPERATIONS.md",
+                       "it does not announce itself; without the plugin client ids are not verified, and "
+                       "only clients that subscribe are notified");
         else if (!peer->is_plugin_of_this_version)
                 report(doctor, SEVERITY_WARN, "plugin",
                        "install the plugin and the store of the same version",
@@ -291,44 +279,10 @@ static void check_plugin(struct doctor *doctor) {
                 report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
 }
 
-static void check_queue(struct doctor *doctor) {
-        static const struct slice payload = SLICE_LITERAL("0123456789ABCDEF");
-        struct doctor_peer *peer = &doctor->peer;
-
-        publish_to_peer(doctor, 1, payload);
-        drain(peer);
-        doctor->reaches_peer = peer->is_done;
-        if (!doctor->reaches_peer) {
-                report(doctor, SEVERITY_SKIPPED, "queue", NULL, "this user may not write and read %s",
-                       buf_text(&doctor->topic));
-                return;
-        }
-
-        publish_to_peer(doctor, BURST, payload);
-        drain(peer);
-        if (peer->n_messages < BURST)
-                report(doctor, SEVERITY_FAIL, "queue", "max_queued_messages 100000 in mosquitto.conf, not 0",
-                       "of %d messages sent at once to one client the broker lost %u", BURST,
-                       BURST - peer->n_messages);
-        else
-                report(doctor, SEVERITY_OK, "queue", NULL,
-                       "%d messages sent at once to one client all arrive", BURST);
-}
-
-/* This check comes last: the broker may close the connection that publishes the large message. */
 static void check_size(struct doctor *doctor) {
-        static const uint8_t payload[LARGE_MESSAGE_SIZE];
         uint32_t max_bytes = broker_connection_max_packet_bytes(doctor->connection);
 
-        if (doctor->reaches_peer) {
-                publish_to_peer(doctor, 1, (struct slice){ payload, sizeof(payload) });
-                drain(&doctor->peer);
-        }
-        if (doctor->reaches_peer && !doctor->peer.is_done)
-                report(doctor, SEVERITY_WARN, "size",
-                       "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
-                       "a message of %zu bytes does not arrive", LARGE_MESSAGE_SIZE);
-        else if (max_bytes < MAX_PACKET_BYTES_LOW)
+        if (max_bytes < MAX_PACKET_BYTES_LOW)
                 report(doctor, SEVERITY_WARN, "size", "max_packet_size 4325376 in mosquitto.conf",
                        "the broker takes packets of %" PRIu32
                        " bytes at most: values of up to 4 MiB, as for Azure IoT Operations, do not pass",
@@ -340,114 +294,45 @@ static void check_size(struct doctor *doctor) {
                        "the broker takes packets of %" PRIu32
                        " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
                        max_bytes);
-        else if (!doctor->reaches_peer)
-                report(doctor, SEVERITY_SKIPPED, "size", NULL, "this user may not write and read %s",
-                       buf_text(&doctor->topic));
         else
                 report(doctor, SEVERITY_OK, "size", NULL,
-                       "a message of %zu bytes arrives; the broker takes packets of %" PRIu32
-                       " bytes at most",
-                       LARGE_MESSAGE_SIZE, max_bytes);
+                       "the broker takes packets of %" PRIu32 " bytes at most", max_bytes);
+}
+
+static void check_queue(struct doctor *doctor) {
+        struct doctor_peer *peer = &doctor->peer;
+
+        publish_to_peer(doctor, 1);
+        if (!peer->is_done) {
+                report(doctor, SEVERITY_SKIPPED, "queue", NULL, "this user may not write and read %s",
+                       buf_text(&doctor->topic));
+                return;
+        }
+
+        publish_to_peer(doctor, BURST);
+        if (!peer->is_done)
+                report(doctor, SEVERITY_FAIL, "queue", "max_queued_messages 100000 in mosquitto.conf, not 0",
+                       "of %d messages sent at once to one client the broker lost %u", BURST,
+                       BURST - peer->n_messages);
+        else
+                report(doctor, SEVERITY_OK, "queue", NULL,
+                       "%d messages sent at once to one client all arrive", BURST);
 }
 
 /* 5. Checks of the store */
 
-CLEANUP_FUNCTION(cleanup_client, struct store_client *, store_client_free)
-
 static enum connection_result check_store(struct doctor *doctor) {
         enum connection_result result = ask(doctor, "GET", NULL);
 
-        doctor->has_store = result == CONNECTION_OK;
-        if (doctor->has_store)
-                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies%s",
-                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)),
-                       is_denied(doctor)
-                               ? "; its policy refuses the doctor's requests, and its log names them"
-                               : "");
+        if (result == CONNECTION_OK)
+                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
+                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)));
         else
                 report(doctor, SEVERITY_FAIL, "store",
-                       "start statestored at this broker; in the acl_file, for statestored: topic read "
-                       "statestore/# and topic write clients/#; for clients: topic write " TOPIC_INVOKE
-                       " and topic read clients/ID/#",
+                       "start statestored at this broker; if it runs, see \"Access rules of the broker\" in "
+                       "OPERATIONS.md",
                        "%s", broker_connection_problem(doctor->connection));
         return result;
-}
-
-/*
- * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading
- * of the clock: the store's wall clock, or its last version if that is later. *ret_ahead_ms: how
- * far it is ahead of this machine's clock.
- */
-static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms) {
-        const struct store_reply *reply = &doctor->reply;
-        struct hlc reading;
-
-        if (ask(doctor, "KEYNOTIFY", NULL) != CONNECTION_OK ||
-            hlc_parse(store_reply_version(reply), &reading) < 0)
-                return false;
-
-        *ret_ahead_ms = reading.wall_ms -
-                        (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
-        return true;
-}
-
-/* A store's clock that is behind may show its last version: its wall clock is further behind then. */
-static void report_clock(struct doctor *doctor, int64_t ahead_ms) {
-        static const char remedy[] = "synchronize the clocks of both machines by NTP";
-        const char *at_least = ahead_ms < 0 ? "at least " : "";
-        const char *side = ahead_ms > 0 ? "ahead of" : "behind";
-        int64_t distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
-
-        if (distance_ms <= SKEW_SMALL_MS)
-                report(doctor, SEVERITY_OK, "clock", NULL,
-                       "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
-        else
-                report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock", remedy,
-                       "the store's clock is %s%" PRId64 " s %s this machine's%s", at_least,
-                       distance_ms / 1000, side,
-                       distance_ms > SKEW_LARGE_MS ? "; timestamps more than a minute ahead are refused"
-                                                   : "");
-}
-
-static void check_clock(struct doctor *doctor) {
-        int64_t ahead_ms;
-
-        if (read_clock(doctor, &ahead_ms))
-                report_clock(doctor, ahead_ms);
-        else if (is_denied(doctor))
-                report(doctor, SEVERITY_SKIPPED, "clock", NULL, "the policy does not let this user watch %s",
-                       buf_text(&doctor->key));
-        else
-                report(doctor, SEVERITY_WARN, "clock", "see the store's log",
-                       "the store's clock cannot be read: \"%s\"", LOG_TEXT(reply_line(doctor)));
-}
-
-/*
- * Measure what a client without TCP_NODELAY gets: Nagle's algorithm holds back its request until
- * the broker's TCP acknowledges the PUBACK of the previous reply. The remedy is in the clients, so
- * this is not a warning about the broker. The requests of check_latency() come first: after them
- * the broker's TCP no longer acknowledges at once.
- */
-static void measure_client_nagle(struct doctor *doctor) {
-        uint64_t taken_ns[NAGLE_ROUNDS];
-        bool has_replies = true;
-
-        broker_connection_set_nodelay(doctor->connection, false);
-        for (size_t i = 0; i < NAGLE_ROUNDS && has_replies; i++) {
-                has_replies = ask(doctor, "GET", NULL) == CONNECTION_OK;
-                taken_ns[i] = (uint64_t)(doctor->reply.replied_ns - doctor->reply.sent_ns);
-        }
-        broker_connection_set_nodelay(doctor->connection, true);
-        if (!has_replies) {
-                report(doctor, SEVERITY_FAIL, "client", "see the logs of the broker and the store",
-                       "a request got no reply");
-                return;
-        }
-
-        qsort(taken_ns, NAGLE_ROUNDS, sizeof(*taken_ns), compare_uint64);
-        report(doctor, SEVERITY_OK, "client", NULL,
-               "without TCP_NODELAY on the client's socket a request takes %.2f ms: set it in your clients",
-               (double)taken_ns[NAGLE_ROUNDS / 2] / 1e6);
 }
 
 static void check_latency(struct doctor *doctor) {
@@ -481,7 +366,6 @@ static void check_latency(struct doctor *doctor) {
                        "a request takes %.2f ms; the slowest of %d took %.2f ms",
                        (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
                        (double)last[LATENCY_COUNTED - 1] / 1e6);
-        measure_client_nagle(doctor);
 }
 
 static void check_one_store(struct doctor *doctor) {
@@ -495,9 +379,40 @@ static void check_one_store(struct doctor *doctor) {
                        doctor->n_requests);
 }
 
-static void check_notifications(struct doctor *doctor) {
-        bool is_set = ask_for(doctor, "KEYNOTIFY", NULL, OK) && ask_for(doctor, "SET", "x", OK);
+/*
+ * Compare the store's clock with that of this machine. The version in the reply to KEYNOTIFY is the
+ * present reading of the store's clock: its wall clock, or its last version if that is later.
+ */
+static void check_clock(struct doctor *doctor) {
+        const struct store_reply *reply = &doctor->reply;
+        struct hlc reading;
+        int64_t ahead_ms, distance_ms;
 
+        if (hlc_parse(store_reply_version(reply), &reading) < 0)
+                return;
+        ahead_ms = reading.wall_ms -
+                   (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
+        distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+        if (distance_ms <= SKEW_SMALL_MS)
+                report(doctor, SEVERITY_OK, "clock", NULL,
+                       "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
+        else
+                report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
+                       "synchronize the clocks of both machines by NTP",
+                       "the store's clock is %" PRId64
+                       " s %s this machine's; timestamps more than a minute ahead are refused",
+                       distance_ms / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+}
+
+static void check_notifications(struct doctor *doctor) {
+        bool is_watched = ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
+        char value[VALUE_SIZE + 1] = "";
+
+        memset(value, 'x', VALUE_SIZE);
+        if (is_watched) {
+                check_clock(doctor);
+                is_set = ask_for(doctor, "SET", value, OK);
+        }
         if (is_denied(doctor))
                 report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
                        "the policy does not let this user watch and set %s", buf_text(&doctor->key));
@@ -510,92 +425,42 @@ static void check_notifications(struct doctor *doctor) {
                        "a watched key was set, and its notification arrived");
         else
                 report(doctor, SEVERITY_FAIL, "notifications",
-                       "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
-                       "clients/" TOPIC_SERVICE "/#",
+                       "see \"Access rules of the broker\" in OPERATIONS.md",
                        "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
-        ask(doctor, "KEYNOTIFY", "STOP");
-        ask(doctor, "DEL", NULL);
-}
-
-/*
- * Whether a reply reaches a client with the doctor's client id at its topic of this form. *ret_client
- * is the client, whose connection has the cause if not.
- */
-static bool gets_reply(struct doctor *doctor, const struct topic_reply_form *form,
-                       struct store_client **ret_client) {
-        const struct store_client_config config = { .options = doctor->options, .reply_form = form };
-        struct store_request request = { .has_no_timestamp = true, .timeout_ms = SILENCE_MS };
-
-        if (store_client_new(ret_client, &config) < 0)
-                return false;
-        store_request_add_string(&request, "GET");
-        store_request_add(&request, buf_slice(&doctor->key));
-        return broker_connection_open(store_client_connection(*ret_client)) == CONNECTION_OK &&
-               store_client_request(*ret_client, &request, &doctor->reply) == CONNECTION_OK;
-}
-
-static void check_reply_form(struct doctor *doctor, const struct topic_reply_form *form) {
-        CLEANUP(cleanup_client) struct store_client *client = NULL;
-        CLEANUP(buf_deinit) struct buf topic = { 0 }, change = { 0 };
-        char check[32];
-
-        if (gets_reply(doctor, form, &client))
-                return;
-
-        doctor->lacks_replies = true;
-        topic_append_reply(&topic, slice_from_string(doctor->options->client_id), form);
-        buf_append_string(&change,
-                          "load mosquitto_statestore.so; without it, in the acl_file, for this client: ");
-        if (form->is_base16)
-                buf_append_format(&change, "topic read %s", buf_text(&topic));
-        else
-                buf_append_format(&change, "pattern read " TOPIC_REPLY_PREFIX "%%c/%s",
-                                  (const char *)form->suffix.data);
-        snprintf(check, sizeof(check), "replies to %s clients", form->clients);
-        report(doctor, SEVERITY_WARN, check, buf_text(&change), "no reply arrives at %s: %s",
-               buf_text(&topic),
-               client ? broker_connection_problem(store_client_connection(client)) : "out of memory");
-}
-
-/*
- * Each published client has a response topic of its own, and access rules can lack one of them. The
- * check uses the doctor's client id, so it comes last and ends the doctor's connection.
- */
-static void check_reply_topics(struct doctor *doctor) {
-        broker_connection_close(doctor->connection);
-        for (size_t i = 0; i < TOPIC_REPLY_FORMS; i++)
-                check_reply_form(doctor, &topic_reply_forms[i]);
-        if (!doctor->lacks_replies)
-                report(doctor, SEVERITY_OK, "replies", NULL,
-                       "one arrives at the response topic of each published client");
+        if (is_watched)
+                ask(doctor, "KEYNOTIFY", "STOP");
+        if (is_set)
+                ask(doctor, "DEL", NULL);
 }
 
 /* 6. The run */
 
 /* An early finding can explain later ones. */
 static void examine(struct doctor *doctor) {
+        enum connection_result result = check_store(doctor);
         const char *problem;
 
-        if (check_store(doctor) == CONNECTION_FAILED)
+        if (result == CONNECTION_FAILED)
                 return;
 
+        check_size(doctor);
         problem = open_peer(doctor);
-        if (problem) {
+        if (problem)
                 report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
-        } else {
+        else
                 check_plugin(doctor);
-                check_queue(doctor);
+        if (is_denied(doctor)) { /* the store logs each request that it refuses */
+                report(doctor, SEVERITY_SKIPPED, "other checks", NULL,
+                       "the policy does not let this user read %s", buf_text(&doctor->key));
+                return;
         }
-        if (doctor->has_store) {
-                check_clock(doctor);
+        if (!problem)
+                check_queue(doctor);
+        if (result == CONNECTION_OK) {
                 check_latency(doctor);
                 check_one_store(doctor);
                 check_notifications(doctor);
         }
-        if (!problem)
-                check_size(doctor);
-        if (doctor->has_store)
-                check_reply_topics(doctor);
 }
 
 static enum exit_code run_doctor(struct doctor *doctor) {

@@ -461,12 +461,7 @@ struct broker_connection *store_client_connection(struct store_client *client) {
 static int make_topics(struct store_client *client) {
         const char *client_id = client->config.options->client_id;
 
-        if (client->config.reply_form)
-                topic_append_reply(&client->response_topic, slice_from_string(client_id),
-                                   client->config.reply_form);
-        else
-                buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
-                                  client_id);
+        buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX, client_id);
         /* the notify topic for an empty key, then '+' as the level of the key */
         topic_append_notify(&client->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
         buf_append_string(&client->notify_filter, "+");

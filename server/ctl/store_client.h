@@ -15,9 +15,6 @@ struct store_client;
 struct store_client_config {
         const struct command_options *options; /* borrowed: broker, credentials, client id, timeout */
 
-        /* Form of the topic of the replies, NULL: that of the published protocol. */
-        const struct topic_reply_form *reply_form;
-
         /*
          * A notification for this client arrived, valid during the call. NULL: do not subscribe to
          * them.

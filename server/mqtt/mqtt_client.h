@@ -132,9 +132,6 @@ bool mqtt_client_has_untried_address(const struct mqtt_client *client);
 /* Whether the socket of the attempt, or of the connection, is connected. */
 bool mqtt_client_is_socket_connected(const struct mqtt_client *client);
 
-/* Turn TCP_NODELAY of the open connection on or off. It is on after each connect. */
-void mqtt_client_set_nodelay(struct mqtt_client *client, bool nodelay);
-
 /*
  * Tell the client that the connection is up. After it ends, the next attempt uses the same address.
  */

@@ -3,8 +3,6 @@
 /* The events of the socket: reading and writing packets. */
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,12 +19,6 @@ bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
         socklen_t size = sizeof(peer);
 
         return getpeername(mosquitto_socket(client->library), (struct sockaddr *)&peer, &size) == 0;
-}
-
-void mqtt_client_set_nodelay(struct mqtt_client *client, bool nodelay) {
-        int on = nodelay;
-
-        setsockopt(mosquitto_socket(client->library), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 /*
