@@ -25,8 +25,7 @@
 struct parser {
         struct command_options *options;
         struct arguments arguments;
-        uint64_t seen;         /* bit N: the command line has the option of row N of the table */
-        uint64_t seen_letters; /* bit N: it has the letter of that option */
+        uint64_t seen; /* bit N: the command line has the option of row N of the table */
 };
 
 /* Print an error. argument: the argument that is wrong. */
@@ -145,8 +144,6 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return complain_of_name(options, "option", name);
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        if (name[1] != '-')
-                parser->seen_letters |= UINT64_C(1) << (argument->option - ctl_options);
         return command_options_set(options, argument->option, name, argument->value);
 }
 
@@ -175,27 +172,15 @@ static bool needs_broker(const struct command_options *options) {
         return !options->data_dir && (options->command->needs & (NEEDS_CLIENT | NEEDS_BROKER));
 }
 
-/* Print that an option of the command line is not one of the command. */
-static enum options_result complain_of_other_option(const struct parser *parser,
-                                                    const struct option *option) {
-        char letter[] = { '-', option->letter, '\0' };
-
-        return parser->seen_letters & UINT64_C(1) << (option - ctl_options)
-                       ? usage_error(parser->options, letter, "not an option of this command" WORD_ADVICE)
-                       : usage_error(parser->options, option->flag, "not an option of this command");
-}
-
 /* Check the options of the command line. Those of the environment may be for other commands. */
 static enum options_result check_options(const struct parser *parser) {
         const struct command_options *options = parser->options;
         uint32_t command = OPTION_FOR(options->command - commands);
 
-        for (size_t i = 0; i < n_ctl_options; i++) {
-                if (!(parser->seen & UINT64_C(1) << i))
-                        continue;
-                if (!(ctl_options[i].commands & command))
-                        return complain_of_other_option(parser, &ctl_options[i]);
-        }
+        for (size_t i = 0; i < n_ctl_options; i++)
+                if (parser->seen & UINT64_C(1) << i && !(ctl_options[i].commands & command))
+                        return usage_error(options, ctl_options[i].flag,
+                                           "not an option of this command" WORD_ADVICE);
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
         if (command == OPTION_FOR(COMMAND_ELECT) && !options->name)

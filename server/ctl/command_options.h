@@ -47,7 +47,6 @@ struct command_options {
         const char *value_file;
         bool json;
         bool hex;
-        bool verbose;
 
         bool nx;
         bool nex;
@@ -65,7 +64,6 @@ struct command_options {
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;
-        bool sort;
 
         bool help;
         bool version;

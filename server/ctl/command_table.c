@@ -62,7 +62,7 @@ static const char scan_help[] =
         "store does not tell. On a terminal the first line names the columns. With --json the lines have\n"
         "size, expires_in_ms, token and version.\n"
         "\n"
-        "  statestorectl scan --long --sort | column -t\n"
+        "  statestorectl scan --long | sort | column -t\n"
         "  statestorectl scan\n"
         "  statestorectl scan 'sensor/*/temperature'\n"
         "  statestorectl scan 'tmp-*' | wc -l       count them\n";

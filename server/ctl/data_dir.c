@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/log.h"
@@ -92,29 +91,9 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
                        : 0;
 }
 
-static enum exit_code export_entries(const struct data_dir *directory, struct entry *const *entries,
-                                     size_t n_entries) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        CLEANUP(buf_deinit) struct buf output = { 0 };
-
-        for (size_t i = 0; i < n_entries && !output_has_failed(); i++) {
-                if (fill_record(directory, entries[i], &record) < 0)
-                        return complain_of_memory();
-                buf_reset(&output);
-                key_record_write(&record, &output);
-                output_write(&output);
-        }
-        return EXIT_DONE;
-}
-
-static int compare_entries(const void *a, const void *b) {
-        return slice_compare(entry_key(*(struct entry *const *)a), entry_key(*(struct entry *const *)b));
-}
-
 enum exit_code command_export_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        CLEANUP(cleanup_free) struct entry **entries = NULL;
-        size_t n_entries = 0, capacity = 0;
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
         struct slice pattern = slice_from_string(pattern_of(run));
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
@@ -129,18 +108,18 @@ enum exit_code command_export_offline(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        while ((entry = engine_each_entry(directory.state->engine, &cursor))) {
+        while (!output_has_failed() && (entry = engine_each_entry(directory.state->engine, &cursor))) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
                         continue;
-                if (array_reserve((void **)&entries, &capacity, n_entries + 1, sizeof(struct entry *)) < 0)
+                if (fill_record(&directory, entry, &record) < 0)
                         return complain_of_memory();
-                entries[n_entries++] = entry;
+                buf_reset(&run->output);
+                key_record_write(&record, &run->output);
+                output_write(&run->output);
         }
-        if (run->options->sort && n_entries > 0)
-                qsort(entries, n_entries, sizeof(struct entry *), compare_entries);
-        return export_entries(&directory, entries, n_entries);
+        return EXIT_DONE;
 }
 
 /* import */

@@ -68,31 +68,23 @@ static void print_value_on_terminal(struct command_run *run, struct slice value)
                 complain("the value is printed escaped; use --hex, --json or a file to get it exactly");
 }
 
-static void print_version(const struct command_run *run) {
-        fprintf(stderr, "version %s\n", LOG_TEXT(store_reply_version(&run->reply)));
-}
-
 static void print_value(struct command_run *run) {
         struct slice value = run->reply.item.text;
-        bool is_terminal = isatty(STDOUT_FILENO);
 
-        /* Before a value without a newline: both outputs may be shown together. */
-        if (run->options->verbose && !is_terminal)
-                print_version(run);
         if (run->n_keys > 1) {
                 print_key_and_value(run, value);
         } else if (run->options->hex) {
                 base16_append(&run->output, value);
                 buf_append_string(&run->output, "\n");
                 output_write(&run->output);
-        } else if (is_terminal) {
+        } else if (isatty(STDOUT_FILENO)) {
                 print_value_on_terminal(run, value);
         } else {
                 buf_append_slice(&run->output, value);
                 output_write(&run->output);
         }
-        if (is_terminal && (run->options->verbose || run->n_keys == 1))
-                print_version(run);
+        if (run->n_keys == 1 && isatty(STDOUT_FILENO))
+                fprintf(stderr, "version %s\n", LOG_TEXT(store_reply_version(&run->reply)));
 }
 
 static enum exit_code get_key(struct command_run *run) {

@@ -3,7 +3,6 @@
 /* The commands for many keys: scan, and export and import through the broker. */
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,11 +35,6 @@ struct listing {
 static void flush_output(struct command_run *run) {
         output_write(&run->output);
         buf_reset(&run->output);
-}
-
-static void flush_long_output(struct command_run *run) {
-        if (run->output.length >= OUTPUT_BUFFERED_MAX)
-                flush_output(run);
 }
 
 /* Receive the reply to the oldest GET. A key without a value has vanished. */
@@ -104,7 +98,8 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB)
                         return store_reply_print_unexpected(page);
                 code = take_key(listing, item.text);
-                flush_long_output(listing->run);
+                if (listing->run->output.length >= OUTPUT_BUFFERED_MAX)
+                        flush_output(listing->run);
         }
         if (code == EXIT_DONE)
                 code = finish_keys(listing);
@@ -183,28 +178,6 @@ enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
         return scan(&(struct listing){ .run = run, .take = add_key }, pattern);
 }
 
-static int compare_keys(const void *a, const void *b) {
-        return slice_compare(buf_slice(a), buf_slice(b));
-}
-
-/* scan() with the pattern of the command; with --sort, in the order of the keys. */
-static enum exit_code scan_for_command(struct listing *listing) {
-        struct command_run *run = listing->run;
-        enum exit_code code;
-
-        if (!run->options->sort)
-                return scan(listing, pattern_of(run));
-
-        code = scan_add_keys(run, pattern_of(run));
-        if (run->n_keys > 0)
-                qsort(run->keys, run->n_keys, sizeof(*run->keys), compare_keys);
-        for (size_t i = 0; i < run->n_keys && code == EXIT_DONE && !output_has_failed(); i++) {
-                code = take_key(listing, buf_slice(&run->keys[i]));
-                flush_long_output(run);
-        }
-        return code ?: finish_keys(listing);
-}
-
 /* 59.9s, 59m59s, 1000h59m */
 static void append_lifetime(struct buf *line, uint64_t lifetime_ms) {
         uint64_t s = lifetime_ms / 1000;
@@ -272,9 +245,10 @@ enum exit_code command_scan(struct command_run *run) {
         /* A program that reads the lines needs no header; read_page() writes it with the first keys. */
         if (run->options->is_long && !run->options->json && isatty(STDOUT_FILENO))
                 buf_append_string(&run->output, "KEY\tSIZE\tEXPIRES_IN\tTOKEN\tTIME\n");
-        return scan_for_command(&(struct listing){ .run = run,
-                                                   .take = run->options->is_long ? append_long : print_key,
-                                                   .reads_keys = run->options->is_long });
+        return scan(&(struct listing){ .run = run,
+                                       .take = run->options->is_long ? append_long : print_key,
+                                       .reads_keys = run->options->is_long },
+                    pattern_of(run));
 }
 
 /* 2. export and import */
@@ -300,7 +274,7 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
 
 enum exit_code command_export(struct command_run *run) {
         struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
-        enum exit_code code = scan_for_command(&listing);
+        enum exit_code code = scan(&listing, pattern_of(run));
 
         if (listing.n_vanished > 0)
                 complain("%" PRIu64 " %s left out: deleted or expired since the store listed %s",

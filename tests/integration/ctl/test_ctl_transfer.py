@@ -243,11 +243,11 @@ def test_many_keys_pass_through_the_broker_in_their_order(site):
 
     assert ctl("import", "-", site=site, stdin=written).stdout == b"501 keys imported\n"
 
-    exported = lines(ctl("export", "--sort", site=site))
-    assert {line["key"]: line["value"] for line in exported} == {**keys, "key/000": "last"}
-    assert [line["key"] for line in exported] == sorted(keys)
-    listed = [json.loads(line) for line in ctl("scan", "--long", "--sort", "--json", site=site).stdout.splitlines()]
-    assert [line["size"] for line in listed] == [4, *map(len, list(keys.values())[1:])]
+    keys["key/000"] = "last"
+    exported = lines(ctl("export", site=site))
+    assert {line["key"]: line["value"] for line in exported} == keys
+    listed = [json.loads(line) for line in ctl("scan", "--long", "--json", site=site).stdout.splitlines()]
+    assert {line["key"]: line["size"] for line in listed} == {key: len(value) for key, value in keys.items()}
 
 
 def test_an_import_counts_what_is_imported_after_a_refused_key(site):
@@ -272,8 +272,8 @@ def test_a_lock_does_not_become_permanent_by_export_and_import(site):
     ctl("set", "lock", "me", "--px", "3s", site=site)
     ctl("set", "long", "me", "--px", "1h", "--fence", FENCE, site=site)
     ctl("set", "text", "value", site=site)
-    exported = ctl("export", "--sort", site=site)
-    lock, long, text = lines(exported)
+    exported = ctl("export", site=site)
+    lock, long, text = sorted(lines(exported), key=lambda line: line["key"])
     assert (lock["token"], long["token"]) == (None, FENCE)
     assert text["deadline"] is text["token"] is None
 
@@ -306,7 +306,7 @@ def test_an_import_warns_once_of_lines_without_deadline_and_token(site, tmp_path
 
 
 @pytest.mark.parametrize("offline", [False, True], ids=["broker", "directory"])
-def test_an_export_is_sorted_by_key(site, data, offline):
+def test_an_export_has_the_keys_of_the_pattern(site, data, offline):
     site.start_store("--data-dir", data)
     keys = [f"{letter}{i}" for letter in ("a", "ä", "B") for i in range(20)]
     client = site.connect()
@@ -314,10 +314,10 @@ def test_an_export_is_sorted_by_key(site, data, offline):
     if offline:
         site.store.stop()
 
-    result = ctl("export", "--sort", "[aB]*", *(["--data-dir", data] if offline else []), site=site)
+    result = ctl("export", "[aB]*", *(["--data-dir", data] if offline else []), site=site)
 
     exported = [json.loads(line)["key"] for line in result.stdout.splitlines()]
-    assert exported == sorted(key for key in keys if key[0] in "aB")
+    assert sorted(exported) == sorted(key for key in keys if key[0] in "aB")
 
 
 def test_an_import_accepts_the_lists_that_a_store_accepts_with_seed(site, tmp_path):

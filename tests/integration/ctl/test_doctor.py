@@ -158,9 +158,7 @@ def test_a_full_disk_is_reported(good_site, data):
     client = site.connect()
     wait_until(lambda: client.request("SET", "key", b"v" * 4000).payload == FULL, "the disk is full")
 
-    found = findings_with({"notifications": "fail"}, site)
-
-    assert '"-ERR the disk is full"' in found["notifications"][1]
+    assert '"-ERR the disk is full"' in findings(site)["notifications"][1]
 
 
 def test_a_missing_store_is_reported(good_site):
