@@ -8,8 +8,8 @@
 #include "ctl/broker_connection.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <mqtt_protocol.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,32 +203,6 @@ static void broker_connection_on_acknowledged(void *userdata, int id, int reason
 
 /* 2. Waiting */
 
-static bool is_interrupted(const struct broker_connection *connection) {
-        return connection->config.interrupted && *connection->config.interrupted;
-}
-
-/*
- * Poll until a signal arrives or the time is over. Signals are blocked except during ppoll(), so
- * that a signal just before it is not missed.
- */
-static int poll_unless_interrupted(const struct broker_connection *connection, struct pollfd *fds,
-                                   nfds_t n_fds, int64_t duration_ms) {
-        struct timespec timeout = { (time_t)(duration_ms / 1000), (long)(duration_ms % 1000 * NS_PER_MS) };
-        sigset_t signals, before;
-        int r;
-
-        if (!connection->config.interrupted)
-                return ppoll(fds, n_fds, &timeout, NULL);
-
-        sigemptyset(&signals);
-        sigaddset(&signals, SIGINT);
-        sigaddset(&signals, SIGTERM);
-        sigprocmask(SIG_BLOCK, &signals, &before);
-        r = is_interrupted(connection) ? 0 : ppoll(fds, n_fds, &timeout, &before);
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        return r;
-}
-
 /*
  * Whether the open connection has failed. False after broker_connection_close(), so that
  * broker_connection_wait() is a pause then.
@@ -244,8 +218,7 @@ static bool is_broken(const struct broker_connection *connection) {
 static enum connection_result run_loop(struct broker_connection *connection, int64_t duration_ms) {
         struct pollfd fds[] = {
                 { .fd = uv_backend_fd(&connection->loop), .events = POLLIN },
-                { .fd = connection->config.hangup_fd },
-                { .fd = connection->config.interrupt_fd, .events = POLLIN },
+                connection->config.interruption,
         };
         int timeout_ms;
 
@@ -258,8 +231,8 @@ static enum connection_result run_loop(struct broker_connection *connection, int
         timeout_ms = uv_loop_alive(&connection->loop) ? uv_backend_timeout(&connection->loop) : -1;
         if (timeout_ms >= 0 && timeout_ms < duration_ms)
                 duration_ms = timeout_ms;
-        poll_unless_interrupted(connection, fds, ARRAY_LENGTH(fds), duration_ms);
-        if (is_interrupted(connection) || fds[1].revents || fds[2].revents)
+        poll(fds, ARRAY_LENGTH(fds), duration_ms < INT_MAX ? (int)duration_ms : INT_MAX);
+        if (fds[1].revents)
                 return CONNECTION_INTERRUPTED;
         uv_run(&connection->loop, UV_RUN_NOWAIT);
         return is_broken(connection) ? CONNECTION_FAILED : CONNECTION_OK;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mosquitto.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdint.h>
 
 #include "base/endpoint.h"
@@ -25,7 +25,7 @@ enum connection_result {
         CONNECTION_OK = 0,
         CONNECTION_FAILED, /* the attempt failed, the connection ended, or the broker refused a packet */
         CONNECTION_TIMED_OUT,
-        CONNECTION_INTERRUPTED, /* by a signal or interrupt_fd, or the reader of hangup_fd is gone */
+        CONNECTION_INTERRUPTED,
 };
 
 struct broker_connection_config {
@@ -49,9 +49,7 @@ struct broker_connection_config {
         uint16_t receive_maximum; /* 0: 65535 */
         bool wants_retained;      /* the subscriptions receive retained messages */
 
-        const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
-        int hangup_fd;    /* the output descriptor, to notice that its reader is gone; -1: none */
-        int interrupt_fd; /* interrupts each call while it is readable; -1: none */
+        struct pollfd interruption; /* an event of this descriptor interrupts each call; fd -1: none */
 };
 
 /* config is copied; its pointers are borrowed. Returns 0 or -ENOMEM. */

@@ -58,7 +58,7 @@ struct command_options {
         bool yes;
         const char *data_dir; /* NULL: through the broker */
         bool has_wait;
-        int64_t wait_ms;  /* for a lock or for changes; only with has_wait */
+        int64_t wait_ms;  /* for a lock; only with has_wait */
         int64_t lease_ms; /* of a lock */
         const char *name; /* of a candidate; NULL: not given */
         bool initial;

@@ -75,7 +75,7 @@ static const char watch_help[] =
         "\n"
         "  statestorectl watch lock\n"
         "  statestorectl watch lock --count 1       wait for the next change\n"
-        "  statestorectl watch lock --count 1 --wait 30s            exit status 1 if there is none\n"
+        "  timeout 30 statestorectl watch lock --count 1            exit status 124 if there is none\n"
         "  statestorectl watch door --initial       the present value, then each change\n"
         "  statestorectl watch a b --json | jq .\n"
         "\n"
@@ -84,10 +84,7 @@ static const char watch_help[] =
         "again are missed; stderr says why. With --initial, watch then prints the present values that\n"
         "differ from those printed last. The plugin disconnects watch if it reads too slowly, for\n"
         "example because its output is not read. Two running watches need different client ids: each\n"
-        "ends the connection of the other, and after a few times one of them exits with status 3.\n"
-        "\n"
-        "The time of --wait begins with the first registration. Exit status 1 if it ends before the\n"
-        "lines of --count are printed, else 0; 0 when interrupted.\n";
+        "ends the connection of the other, and after a few times one of them exits with status 3.\n";
 
 static const char lock_help[] =
         "Runs COMMAND while it holds the lock KEY. Waits until the lock is free, runs the command with\n"

@@ -57,8 +57,7 @@ bool output_has_failed(void) {
 }
 
 enum exit_code output_finish(enum exit_code exit_code) {
-        /* EINTR: the user interrupted the output */
-        if (output_errno == 0 || output_errno == EINTR)
+        if (output_errno == 0)
                 return exit_code;
 
         if (output_errno == EPIPE) {

@@ -479,8 +479,7 @@ broker_connection_config_from_options(const struct command_options *options) {
                 .client_id = options->client_id,
                 .has_given_client_id = options->client_id != options->client_id_buffer,
                 .timeout_ms = options->timeout_ms,
-                .hangup_fd = -1,
-                .interrupt_fd = -1,
+                .interruption = { .fd = -1 },
         };
 }
 
@@ -500,11 +499,10 @@ int store_client_new(struct store_client **ret_client, const struct store_client
         connection_config.message = on_store_message;
         connection_config.acknowledged = on_store_acknowledged;
         connection_config.userdata = client;
-        connection_config.interrupted = config->interrupted;
-        if (config->interrupt_fd)
-                connection_config.interrupt_fd = config->interrupt_fd;
         if (config->ends_with_stdout)
-                connection_config.hangup_fd = STDOUT_FILENO;
+                connection_config.interruption = (struct pollfd){ .fd = STDOUT_FILENO };
+        else if (config->interrupt_fd)
+                connection_config.interruption = (struct pollfd){ config->interrupt_fd, POLLIN, 0 };
         r = make_topics(client);
         if (r == 0)
                 r = broker_connection_new(&client->connection, &connection_config);

@@ -28,9 +28,8 @@ struct store_client_config {
         void (*further_reply)(void *userdata, const struct message *message);
         void *userdata;
 
-        const volatile sig_atomic_t *interrupted; /* as in struct broker_connection_config */
-        int interrupt_fd;                         /* as in struct broker_connection_config; 0: none */
-        bool ends_with_stdout; /* notice while waiting that the reader of stdout has closed it */
+        bool ends_with_stdout; /* interrupt each call when the reader of stdout has closed it */
+        int interrupt_fd;      /* otherwise: interrupts each call while it is readable; 0: none */
 };
 
 /* Create a client without connecting it. Returns 0 or -ENOMEM. */

@@ -2,11 +2,8 @@
 
 /* The command watch. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/base16.h"
 #include "base/cleanup.h"
@@ -69,8 +66,6 @@ struct watch {
         struct printed *printed; /* for each of run->keys */
         struct watcher watcher;
         uint64_t n_lines;
-        int timer_fd; /* expires --wait after the first registration */
-        bool is_timer_set;
 };
 
 /* Return the entry of the first of run->keys that is equal; NULL: there is none. */
@@ -169,18 +164,6 @@ static enum watcher_state print_present(struct watch *watch, struct slice key) {
         return WATCHER_REGISTERED;
 }
 
-/* A timer that is set to 0 would not expire. */
-static void start_timer(struct watch *watch) {
-        int64_t wait_ms = watch->run->options->wait_ms;
-        struct itimerspec at = { .it_value = { (time_t)(wait_ms / MS_PER_S),
-                                               (long)(wait_ms % MS_PER_S * NS_PER_MS + 1) } };
-
-        if (!watch->run->options->has_wait || watch->is_timer_set)
-                return;
-        watch->is_timer_set = true;
-        timerfd_settime(watch->timer_fd, 0, &at, NULL);
-}
-
 static enum watcher_state watch_on_registered(void *userdata) {
         struct watch *watch = userdata;
         size_t n_keys = watch->run->options->initial ? watch->run->n_keys : 0;
@@ -188,16 +171,7 @@ static enum watcher_state watch_on_registered(void *userdata) {
 
         for (size_t i = 0; i < n_keys && state == WATCHER_REGISTERED && !watch->watcher.is_done; i++)
                 state = print_present(watch, buf_slice(&watch->run->keys[i]));
-        start_timer(watch);
         return state;
-}
-
-/* Whether --wait is over before the lines of --count are printed. */
-static bool is_over(const struct watch *watch) {
-        uint64_t n_expirations;
-
-        return read(watch->timer_fd, &n_expirations, sizeof(n_expirations)) > 0 &&
-               watch->n_lines < watch->run->options->count;
 }
 
 /* Whether the key has a wildcard of a pattern, or one of MQTT. */
@@ -220,26 +194,15 @@ static enum exit_code run_watch(struct watch *watch) {
         struct store_client_config config = { .options = run->options,
                                               .notification = watch_on_notification,
                                               .userdata = watch,
-                                              .interrupted = watcher_catch_signals(),
                                               .ends_with_stdout = true };
         enum exit_code code;
         char note[64];
 
-        watch->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (watch->timer_fd < 0) {
-                complain("%s", strerror(errno));
-                return EXIT_USAGE;
-        }
-        config.interrupt_fd = watch->timer_fd;
-
         snprintf(note, sizeof(note), "watching %zu %s%s", run->n_keys, run->n_keys == 1 ? "key" : "keys",
-                 run->options->count > 0 || run->options->has_wait ? "" : " until interrupted");
+                 run->options->count > 0 ? "" : " until interrupted");
         code = store_client_new(&watch->watcher.client, &config) < 0 ? complain_of_memory()
                                                                      : watcher_run(&watch->watcher, note);
         store_client_free(watch->watcher.client);
-        if (code == EXIT_DONE && is_over(watch))
-                code = EXIT_NOT_MET;
-        close(watch->timer_fd);
         return code;
 }
 

@@ -3,7 +3,6 @@
 #include "ctl/watcher.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -168,22 +167,7 @@ enum watcher_state watcher_wait(struct watcher *watcher, const bool *done, int64
                                                                           : state;
 }
 
-/* 3. Until interrupted */
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number) {
-        (void)number;
-        interrupted = 1;
-}
-
-const volatile sig_atomic_t *watcher_catch_signals(void) {
-        struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
-
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-        return &interrupted;
-}
+/* 3. Until the end */
 
 enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
         enum watcher_state state = watcher_connect(watcher);

@@ -68,17 +68,10 @@ enum watcher_state watcher_ask(struct watcher *watcher, struct store_request *re
                                struct store_reply *reply);
 
 /*
- * Connect, register, and receive notifications until SIGINT or SIGTERM, until the reader of stdout
- * closes it, or until is_done. Prints start_note after the first registration. Returns the exit status.
- * *interrupted is set by watcher_catch_signals().
+ * Connect, register, and receive notifications until is_done, or until the client is interrupted. Prints
+ * start_note after the first registration. Returns the exit status.
  */
 enum exit_code watcher_run(struct watcher *watcher, const char *start_note);
-
-/*
- * Let the first SIGINT or SIGTERM end watcher_run(). A second signal with the same number kills the
- * process. Returns the flag for struct store_client_config.
- */
-const volatile sig_atomic_t *watcher_catch_signals(void);
 
 /* The change that a notification reports. Slices point into the message. */
 struct watched_change {
