@@ -31,10 +31,9 @@ enum command_needs {
         NEEDS_CLIENT = 1 << 0, /* run->client, connected */
         NEEDS_BROKER =
                 1 << 1, /* endpoints, credentials and client id in the options; NEEDS_CLIENT implies it */
-        NEEDS_KEY = 1 << 2,     /* run->keys: the first word, or --key-file */
-        NEEDS_VALUE = 1 << 3,   /* run->value: the second word, or --value-file */
+        NEEDS_KEYS = 1 << 2,    /* run->keys: all words, except a value */
+        NEEDS_VALUE = 1 << 3,   /* run->value: the last word */
         NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */
-        NEEDS_KEYS = 1 << 5,    /* run->keys: all words, and --key-file */
 };
 
 /* Prints results and errors, and returns the exit status. struct command_run: ctl/run.h. */
@@ -52,7 +51,7 @@ struct command {
         const char *synopsis; /* its arguments */
         const char *summary;  /* one line, for the list of commands */
         const char *help;     /* for its --help; indented lines are examples or tables */
-        size_t n_words_min;   /* number of arguments; --key-file and --value-file each replace one */
+        size_t n_words_min;   /* number of arguments */
         size_t n_words_max;
         unsigned int needs; /* bit set of enum command_needs */
         command_function *run;

@@ -185,7 +185,7 @@ static enum options_result check_options(const struct parser *parser) {
                 return usage_error(options, "--nx", "not together with --nex");
         if (command == OPTION_FOR(COMMAND_ELECT) && !options->name)
                 return usage_error(options, options->command->name, "--name NAME was expected");
-        if (options->pattern && (options->n_words > 0 || options->key_file))
+        if (options->pattern && options->n_words > 0)
                 return usage_error(options, "--pattern", "not together with a key");
         if (options->yes && !options->pattern)
                 return usage_error(options, "--yes", "only together with --pattern");
@@ -202,30 +202,24 @@ static enum options_result check_pattern(const struct command_options *options) 
 }
 
 static enum options_result check_words(const struct command_options *options) {
-        size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
-        size_t n_min = options->pattern ? 0 : options->command->n_words_min - n_files;
-        size_t n_max = options->command->n_words_max - n_files;
+        size_t n_min = options->pattern ? 0 : options->command->n_words_min;
         bool lacks_program = options->command->needs & NEEDS_PROGRAM && !options->program;
         char text[128];
 
-        if (options->n_words >= n_min && options->n_words <= n_max && !lacks_program)
+        if (options->n_words >= n_min && options->n_words <= options->command->n_words_max && !lacks_program)
                 return OPTIONS_RUN;
 
-        snprintf(text, sizeof(text), "too %s arguments: %s was expected%s",
+        snprintf(text, sizeof(text), "too %s arguments: %s was expected",
                  options->n_words < n_min || lacks_program ? "few" : "many",
-                 *options->command->synopsis ? options->command->synopsis : "none",
-                 n_files > 0 ? ", except those read from files" : "");
+                 *options->command->synopsis ? options->command->synopsis : "none");
         return usage_error(options, options->command->name, text);
 }
 
 static enum options_result check_stdin(const struct command_options *options) {
-        const char *const others[] = { options->key_file, options->value_file, options->nex_value };
-        size_t n = 0;
+        size_t n = options->nex_value && input_is_stdin(options->nex_value);
 
         for (size_t i = 0; i < options->n_words; i++)
                 n += input_is_stdin(options->words[i]);
-        for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-                n += others[i] && input_is_stdin(others[i]);
         return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
 }
 

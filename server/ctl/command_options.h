@@ -43,8 +43,6 @@ struct command_options {
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *key_file; /* NULL: the key is the first word */
-        const char *value_file;
         bool json;
         bool hex;
 

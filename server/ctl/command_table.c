@@ -21,11 +21,11 @@ static const char get_help[] =
 
 static const char set_help[] =
         "Prints OK and the version of the value. If the key is a lock, the version is a fencing token.\n"
-        "Values from stdin and files are stored unchanged, with their newlines.\n"
+        "A value from stdin is stored unchanged, with its newlines.\n"
         "\n"
         "  statestorectl set greeting 'hello world'\n"
         "  statestorectl set client 42 --px 5m     expires after five minutes\n"
-        "  statestorectl set firmware --value-file firmware.bin\n"
+        "  statestorectl set firmware - < firmware.bin\n"
         "  date +%F | statestorectl set today -\n"
         "\n"
         "  # take a lock for ten seconds; the second command fails if a later holder of the lock\n"
@@ -245,20 +245,20 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_GET] = { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
                           .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_get },
         [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
-                          .needs = NEEDS_CLIENT | NEEDS_KEY | NEEDS_VALUE, .run = command_set },
+                          .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .run = command_set },
         [COMMAND_DEL] = { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX,
                           .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_del },
         [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
-                           .needs = NEEDS_CLIENT | NEEDS_KEY | NEEDS_VALUE, .run = command_vdel },
+                           .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .run = command_vdel },
         [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
                            .needs = NEEDS_CLIENT, .run = command_scan },
         [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
                             watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER | NEEDS_KEYS,
                             .run = command_watch },
         [COMMAND_LOCK] = { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1,
-                           1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM, .run = command_lock },
+                           1, .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM, .run = command_lock },
         [COMMAND_ELECT] = { "elect", "KEY -- COMMAND...", "run a command while being the elected leader",
-                            elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEY | NEEDS_PROGRAM,
+                            elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM,
                             .run = command_elect },
         [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
                            .needs = NEEDS_CLIENT, .run = command_ping },

@@ -9,38 +9,27 @@
 #include "ctl/input.h"
 #include "ctl/run.h"
 
-static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
-        return file ? input_read_file(file, bytes) : input_read_word(word, hex, bytes);
-}
-
-static int read_key(struct command_run *run, const char *file, const char *word) {
-        struct buf *key = command_run_add_key(run);
-
-        if (!key) {
-                complain_of_memory();
-                return -ENOMEM;
-        }
-        return read_input(file, word, run->options->hex, key);
-}
-
-/* Read the keys and the values that the command needs, from files or from the next words. */
+/* Read the keys and the value that the command needs, from its words. */
 static int read_inputs(struct command_run *run) {
         const struct command_options *options = run->options;
-        unsigned int needs = options->command->needs;
-        const char **word = options->words;
+        bool has_value = options->command->needs & NEEDS_VALUE;
+        size_t n_keys = options->command->needs & NEEDS_KEYS ? options->n_words - has_value : 0;
         int r = 0;
 
-        if (needs & (NEEDS_KEY | NEEDS_KEYS) && options->key_file)
-                r = read_key(run, options->key_file, NULL);
-        else if (needs & NEEDS_KEY)
-                r = read_key(run, NULL, *word++);
-        while (r == 0 && needs & NEEDS_KEYS && word < options->words + options->n_words)
-                r = read_key(run, NULL, *word++);
-        if (run->n_keys > 0)
+        for (size_t i = 0; i < n_keys && r == 0; i++) {
+                struct buf *key = command_run_add_key(run);
+
+                if (!key) {
+                        complain_of_memory();
+                        return -ENOMEM;
+                }
+                r = input_read_word(options->words[i], options->hex, key);
+        }
+        if (n_keys > 0)
                 run->key = buf_slice(&run->keys[0]);
 
-        if (r == 0 && needs & NEEDS_VALUE)
-                r = read_input(options->value_file, *word, options->hex, &run->value);
+        if (r == 0 && has_value)
+                r = input_read_word(options->words[n_keys], options->hex, &run->value);
         if (r == 0 && options->nex_value)
                 r = input_read_word(options->nex_value, options->hex, &run->nex_value);
         return r;

@@ -19,32 +19,21 @@ from support.process import PATIENCE
 
 @pytest.mark.parametrize("value", [BINARY, b"", b"line\n", os.urandom(5 << 20)],
                          ids=["binary", "empty", "line", "5 MiB"])
-def test_a_value_is_stored_byte_for_byte_from_stdin_and_from_a_file(ctl, key, tmp_path, value):
-    file = tmp_path / "value"
-    file.write_bytes(value)
-
+def test_a_value_is_stored_byte_for_byte_from_stdin(ctl, key, value):
     ctl.ok("set", key, "-", stdin=value)
     assert ctl.ok("get", key) == value
-    ctl.ok("set", key, "--value-file", file)
-    assert ctl.ok("get", key) == value
-    ctl.ok("vdel", key, "--value-file", "-", stdin=value)
+    ctl.ok("vdel", key, "-", stdin=value)
 
 
-def test_a_key_and_a_value_can_be_read_from_a_pipe(ctl, key):
-    ctl.ok("set", key, "--value-file", "/dev/stdin", stdin=b"value")
-
-    assert ctl.ok("get", "--key-file", "/dev/stdin", stdin=key.encode()) == b"value"
-
-
-def test_a_key_can_be_any_bytes(ctl, client, tmp_path):
+def test_a_key_can_be_any_bytes(ctl, client):
     key = BINARY + os.urandom(8)
-    file = tmp_path / "key"
-    file.write_bytes(key)
 
-    ctl.ok("set", "--key-file", file, "value")
+    ctl.ok("set", "-", "value", stdin=key)
     assert client.request("GET", key).payload == b"$5\r\nvalue\r\n"
     assert ctl.ok("get", "-", stdin=key) == b"value"
-    ctl.ok("del", "--key-file", "-", stdin=key)
+    ctl.ok("set", key.hex(), "-", "--hex", stdin=BINARY)
+    assert ctl.ok("get", "-", stdin=key) == BINARY
+    ctl.ok("del", "-", stdin=key)
 
 
 def test_arguments_after_two_dashes_are_not_options(ctl, key):
@@ -86,8 +75,8 @@ def test_json_shows_a_key_that_is_not_utf_8_as_base64(ctl, key, ending):
     name = key.encode() + ending
     member = {"key_base64": base64.b64encode(name).decode()}
 
-    for arguments in ["set", "value"], ["get"], ["vdel", "value"], ["set", "value"]:
-        shown = ctl.json(*arguments, "--key-file", "-", stdin=name)
+    for arguments in ["set", "-", "value"], ["get", "-"], ["vdel", "-", "value"], ["set", "-", "value"]:
+        shown = ctl.json(*arguments, stdin=name)
         assert {each: shown[each] for each in shown if each.startswith("key")} == member
 
 

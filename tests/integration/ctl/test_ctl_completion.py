@@ -66,7 +66,7 @@ def test_bash_proposes_files_where_a_file_is_expected(tmp_path):
     (tmp_path / "keys.jsonl").touch()
 
     assert bash_proposes("import", "ke", cwd=tmp_path) == {"keys.jsonl"}
-    assert bash_proposes("get", "--key-file", "ke", cwd=tmp_path) == {"keys.jsonl"}
+    assert bash_proposes("get", "--password-file", "ke", cwd=tmp_path) == {"keys.jsonl"}
     assert bash_proposes("get", "ke", cwd=tmp_path) == set()
     assert bash_proposes("set", "--px", "", cwd=tmp_path) == set()
     assert bash_proposes("set", "--tls", "") == {"on", "off"}

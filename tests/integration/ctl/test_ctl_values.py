@@ -217,7 +217,7 @@ def test_get_prints_a_line_for_each_of_several_keys(ctl, keys):
     assert ended.returncode == NOT_MET
     assert ended.stdout.decode() == f"{keys[0]}\t1\n{keys[2]}\ttwo\\nlines\n"
     assert ended.stderr.decode() == f'statestorectl: "{keys[1]}": not found\n'
-    assert ctl.ok("get", keys[2], "--key-file", "-", stdin=keys[0].encode()).count(b"\n") == 2
+    assert ctl.ok("get", "-", keys[2], stdin=keys[0].encode()).count(b"\n") == 2
 
 
 def test_get_prints_several_keys_as_json_and_in_hexadecimal(ctl, keys):
