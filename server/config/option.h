@@ -18,7 +18,7 @@ struct option {
         bool is_secret;       /* messages do not contain its value */
         bool is_live;         /* applied by a reload; other options need a restart */
         bool is_list;         /* may be given several times; set() with NULL empties the list */
-        uint32_t commands;    /* bit set of the commands that accept it, for a program with commands */
+        bool is_common;       /* accepted by every command, for a program with commands */
         const char *argument; /* placeholder of the value in --help; NULL: a switch; "[=VALUE]": optional */
         const char *default_value; /* passed to set() before the sources are read; NULL: none */
         const char *expected;      /* description of a valid value, for messages */

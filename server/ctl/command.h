@@ -1,44 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-
+#include "config/option.h"
 #include "ctl/output.h"
-
-/* The commands, in the order of their table. */
-enum command_id {
-        COMMAND_GET,
-        COMMAND_SET,
-        COMMAND_DEL,
-        COMMAND_VDEL,
-        COMMAND_SCAN,
-        COMMAND_WATCH,
-        COMMAND_LOCK,
-        COMMAND_ELECT,
-        COMMAND_PING,
-        COMMAND_EXPORT,
-        COMMAND_IMPORT,
-        COMMAND_CHECK,
-        COMMAND_BACKUP,
-        COMMAND_RESTORE,
-        COMMAND_DOCTOR,
-        COMMAND_TEST,
-        N_COMMANDS,
-};
 
 /* What is prepared before a command runs. */
 enum command_needs {
-        NEEDS_CLIENT = 1 << 0, /* run->client, connected */
-        NEEDS_BROKER =
-                1 << 1, /* endpoints, credentials and client id in the options; NEEDS_CLIENT implies it */
+        NEEDS_CLIENT = 1 << 0,  /* run->client, connected; implies NEEDS_BROKER */
+        NEEDS_BROKER = 1 << 1,  /* endpoints, credentials and client id in the options */
         NEEDS_KEYS = 1 << 2,    /* run->keys: all words, except a value */
         NEEDS_VALUE = 1 << 3,   /* run->value: the last word */
         NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */
+        NEEDS_PATTERN = 1 << 5, /* the first word, if there is one, is a valid pattern */
+        NEEDS_NAME = 1 << 6,    /* name in the options */
 };
 
-/* Prints results and errors, and returns the exit status. struct command_run: ctl/run.h. */
+/* Prints results and errors, and returns the exit status. struct command_run: ctl/command_run.h. */
 struct command_run;
 typedef enum exit_code command_function(struct command_run *run);
+
+/* requests.c: one request, or one for each key */
+command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
+
+/* scan.c: requests for many keys */
+command_function command_scan, command_export, command_import;
+
+/* data_dir.c: without a broker, on the data directory of a store */
+command_function command_check, command_backup, command_restore;
+command_function command_export_offline, command_import_offline;
+
+/*
+ * Print the changes of the keys until --count, or until the reader of stdout closes it. Connects and
+ * registers again after a disconnect.
+ */
+command_function command_watch;
+
+/*
+ * Run a program while holding a lock, whose value is the client id or, for elect, --name. Exits
+ * with the status of the program, or as EXIT_BESIDE_PROGRAM says. A signal that arrives before the
+ * program runs ends this process.
+ */
+command_function command_lock, command_elect;
+
+/*
+ * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all
+ * is well. Returns EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned,
+ * EXIT_STORE_ERROR if a check failed, and EXIT_NO_REPLY if no broker was reached. Apart from
+ * requests to the store, the doctor publishes only to a topic below clients/CLIENT_ID. Its requests
+ * use one key of its own, which it deletes.
+ */
+command_function command_doctor;
 
 /* Words for the shell completions. */
 struct command_words {
@@ -53,7 +64,8 @@ struct command {
         const char *help;     /* for its --help; indented lines are examples or tables */
         size_t n_words_min;   /* number of arguments */
         size_t n_words_max;
-        unsigned int needs; /* bit set of enum command_needs */
+        unsigned int needs;  /* bit set of enum command_needs */
+        const char *options; /* the flags that only some commands have, separated by blanks */
         command_function *run;
         /*
          * Called instead of run if --data-dir is given, without the preparation of `needs`. NULL:
@@ -63,8 +75,10 @@ struct command {
         const struct command_words *words; /* the last one has after NULL; NULL: none */
 };
 
-/* A row for each enum command_id. */
-extern const struct command commands[N_COMMANDS];
+extern const struct command commands[];
+extern const size_t n_commands;
+
+bool command_has_option(const struct command *command, const struct option *option);
 
 /*
  * The exit status for an error of statestorectl itself. For a command that runs a program it differs

@@ -124,7 +124,7 @@ static void add_word(struct parser *parser, const char *word) {
                 return;
         }
         if (!options->command && options->n_words == 0) {
-                for (size_t i = 0; i < N_COMMANDS; i++)
+                for (size_t i = 0; i < n_commands; i++)
                         if (strcmp(word, commands[i].name) == 0)
                                 options->command = &commands[i];
                 if (options->command)
@@ -175,15 +175,15 @@ static bool needs_broker(const struct command_options *options) {
 /* Check the options of the command line. Those of the environment may be for other commands. */
 static enum options_result check_options(const struct parser *parser) {
         const struct command_options *options = parser->options;
-        uint32_t command = OPTION_FOR(options->command - commands);
 
         for (size_t i = 0; i < n_ctl_options; i++)
-                if (parser->seen & UINT64_C(1) << i && !(ctl_options[i].commands & command))
+                if (parser->seen & UINT64_C(1) << i &&
+                    !command_has_option(options->command, &ctl_options[i]))
                         return usage_error(options, ctl_options[i].flag,
                                            "not an option of this command" WORD_ADVICE);
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
-        if (command == OPTION_FOR(COMMAND_ELECT) && !options->name)
+        if (options->command->needs & NEEDS_NAME && !options->name)
                 return usage_error(options, options->command->name, "--name NAME was expected");
         if (options->pattern && options->n_words > 0)
                 return usage_error(options, "--pattern", "not together with a key");
@@ -193,8 +193,7 @@ static enum options_result check_options(const struct parser *parser) {
 }
 
 static enum options_result check_pattern(const struct command_options *options) {
-        enum command_id command = (enum command_id)(options->command - commands);
-        bool has_pattern = (command == COMMAND_SCAN || command == COMMAND_EXPORT) && options->n_words > 0;
+        bool has_pattern = options->command->needs & NEEDS_PATTERN && options->n_words > 0;
         const char *pattern = has_pattern ? options->words[0] : options->pattern;
         enum glob_fault fault = pattern ? glob_check(slice_from_string(pattern)) : GLOB_VALID;
 

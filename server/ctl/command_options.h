@@ -67,13 +67,9 @@ struct command_options {
         bool version;
 };
 
-/* The table of options, each with the commands that accept it. */
+/* The table of options. */
 extern const struct option ctl_options[];
 extern const size_t n_ctl_options;
-
-/* Bits of struct option.commands: one for each enum command_id. */
-#define OPTION_FOR(command) (UINT32_C(1) << (command))
-#define OPTION_FOR_ALL      (OPTION_FOR(N_COMMANDS) - 1)
 
 enum options_result {
         OPTIONS_RUN = 0, /* there is a command to run */

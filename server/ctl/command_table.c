@@ -2,7 +2,8 @@
 
 /* The table of commands. */
 
-#include "ctl/run.h"
+#include "base/array.h"
+#include "ctl/command_run.h"
 
 static const char get_help[] =
         "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
@@ -241,42 +242,55 @@ static const struct command_words test_words[] = {
         { 0 },
 };
 
-const struct command commands[N_COMMANDS] = {
-        [COMMAND_GET] = { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
-                          .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_get },
-        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2,
-                          .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .run = command_set },
-        [COMMAND_DEL] = { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX,
-                          .needs = NEEDS_CLIENT | NEEDS_KEYS, .run = command_del },
-        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
-                           .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .run = command_vdel },
-        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
-                           .needs = NEEDS_CLIENT, .run = command_scan },
-        [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
-                            watch_help, 1, SIZE_MAX, .needs = NEEDS_BROKER | NEEDS_KEYS,
-                            .run = command_watch },
-        [COMMAND_LOCK] = { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1,
-                           1, .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM, .run = command_lock },
-        [COMMAND_ELECT] = { "elect", "KEY -- COMMAND...", "run a command while being the elected leader",
-                            elect_help, 1, 1, .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM,
-                            .run = command_elect },
-        [COMMAND_PING] = { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0,
-                           .needs = NEEDS_CLIENT, .run = command_ping },
-        [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
-                             1, .needs = NEEDS_CLIENT, .run = command_export,
-                             .run_offline = command_export_offline },
-        [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
-                             import_help, 1, 1, .needs = NEEDS_CLIENT, .run = command_import,
-                             .run_offline = command_import_offline },
-        [COMMAND_CHECK] = { "check", "PATH", "verify the data directory of a stopped store, or a backup",
-                            check_help, 1, 1, .run = command_check },
-        [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
-                             backup_help, 2, 2, .run = command_backup },
-        [COMMAND_RESTORE] = { "restore", "FILE DIR", "copy a backup into an empty data directory",
-                              restore_help, 2, 2, .run = command_restore },
-        [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
-                             0, 0, .needs = NEEDS_BROKER, .run = command_doctor },
-        [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
-                           1, CONTROL_WORDS_MAX, .needs = NEEDS_CLIENT, .run = command_test,
-                           .words = test_words },
+const struct command commands[] = {
+        { "get", "KEY...", "print the values of keys", get_help, 1, SIZE_MAX,
+          .needs = NEEDS_CLIENT | NEEDS_KEYS, .options = "--json --hex", .run = command_get },
+        { "set", "KEY VALUE", "store a value", set_help, 2, 2,
+          .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE,
+          .options = "--nx --nex --px --persist --fence --json --hex", .run = command_set },
+        { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX, .needs = NEEDS_CLIENT | NEEDS_KEYS,
+          .options = "--fence --pattern --yes --json --hex", .run = command_del },
+        { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
+          .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .options = "--fence --json --hex",
+          .run = command_vdel },
+        { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1,
+          .needs = NEEDS_CLIENT | NEEDS_PATTERN, .options = "--long --json --hex", .run = command_scan },
+        { "watch", "KEY...", "print each change of these keys, until interrupted", watch_help, 1, SIZE_MAX,
+          .needs = NEEDS_BROKER | NEEDS_KEYS, .options = "--initial --count --json --hex",
+          .run = command_watch },
+        { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1, 1,
+          .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM, .options = "--wait --lease --hex",
+          .run = command_lock },
+        { "elect", "KEY -- COMMAND...", "run a command while being the elected leader", elect_help, 1, 1,
+          .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM | NEEDS_NAME,
+          .options = "--wait --lease --name --hex", .run = command_elect },
+        { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0, .needs = NEEDS_CLIENT,
+          .options = "--json", .run = command_ping },
+        { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0, 1,
+          .needs = NEEDS_CLIENT | NEEDS_PATTERN, .options = "--data-dir", .run = command_export,
+          .run_offline = command_export_offline },
+        { "import", "FILE", "set keys from lines of JSON, as printed by export", import_help, 1, 1,
+          .needs = NEEDS_CLIENT, .options = "--data-dir", .run = command_import,
+          .run_offline = command_import_offline },
+        { "check", "PATH", "verify the data directory of a stopped store, or a backup", check_help, 1, 1,
+          .options = "", .run = command_check },
+        { "backup", "DIR FILE", "copy the database of a stopped or running store", backup_help, 2, 2,
+          .options = "", .run = command_backup },
+        { "restore", "FILE DIR", "copy a backup into an empty data directory", restore_help, 2, 2,
+          .options = "", .run = command_restore },
+        { "doctor", "", "find broker settings that drop or delay requests", doctor_help, 0, 0,
+          .needs = NEEDS_BROKER, .options = "--json", .run = command_doctor },
+        { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help, 1,
+          CONTROL_WORDS_MAX, .needs = NEEDS_CLIENT, .options = "", .run = command_test,
+          .words = test_words },
 };
+const size_t n_commands = ARRAY_LENGTH(commands);
+
+bool command_has_option(const struct command *command, const struct option *option) {
+        struct slice rest = slice_from_string(command->options);
+        bool has_option = option->is_common;
+
+        while (rest.data && !has_option)
+                has_option = slice_equal_string(slice_split(rest, ' ', &rest), option->flag);
+        return has_option;
+}

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "ctl/command_run.h"
 #include "ctl/input.h"
-#include "ctl/run.h"
 #include "engine/engine.h"
 #include "storage/sqlite/maintenance.h"
 #include "storage/sqlite/sqlite.h"
@@ -94,7 +94,7 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
 enum exit_code command_export_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        struct slice pattern = slice_from_string(pattern_of(run));
+        struct slice pattern = slice_from_string(command_run_pattern(run));
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
         enum exit_code code;

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "ctl/run.h"
+#include "ctl/command_run.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"

@@ -43,8 +43,7 @@ static void append_command(struct buf *text, const struct command *command) {
         buf_append_format(text, "Usage: statestorectl %s [OPTION]...%s%s\n\n%s", command->name,
                           *command->synopsis ? " " : "", command->synopsis, command->help);
         for (size_t i = 0; i < n_ctl_options; i++) {
-                if (ctl_options[i].commands == OPTION_FOR_ALL ||
-                    !(ctl_options[i].commands & OPTION_FOR(command - commands)))
+                if (ctl_options[i].is_common || !command_has_option(command, &ctl_options[i]))
                         continue;
                 buf_append_string(text, heading);
                 help_append_option(text, HELP_COLUMN, &ctl_options[i]);
@@ -56,7 +55,7 @@ static void append_command(struct buf *text, const struct command *command) {
 
 static void append_overview(struct buf *text) {
         buf_append_string(text, head);
-        for (size_t i = 0; i < N_COMMANDS; i++) {
+        for (size_t i = 0; i < n_commands; i++) {
                 char left[64];
 
                 snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
@@ -64,7 +63,7 @@ static void append_overview(struct buf *text) {
         }
         buf_append_string(text, examples);
         for (size_t i = 0; i < n_ctl_options; i++)
-                if (ctl_options[i].commands == OPTION_FOR_ALL)
+                if (ctl_options[i].is_common)
                         help_append_option(text, HELP_COLUMN, &ctl_options[i]);
         buf_append_string(text, arguments);
 }

@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time_units.h"
-#include "ctl/run.h"
+#include "ctl/command_run.h"
 #include "ctl/supervisor.h"
 #include "ctl/watcher.h"
 #include "protocol/hlc.h"

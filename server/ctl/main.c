@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "base/standard_descriptors.h"
+#include "ctl/command_run.h"
 #include "ctl/input.h"
-#include "ctl/run.h"
 
 /* Read the keys and the value that the command needs, from its words. */
 static int read_inputs(struct command_run *run) {

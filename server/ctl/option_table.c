@@ -186,68 +186,53 @@ static int set_fence(void *target, const struct option *option, const char *valu
 
 /* 3. The table */
 
-#define FOR_SET     OPTION_FOR(COMMAND_SET)
-#define FOR_VALUE   (FOR_SET | OPTION_FOR(COMMAND_VDEL))
-#define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
-#define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
-#define FOR_LOCK    (OPTION_FOR(COMMAND_LOCK) | OPTION_FOR(COMMAND_ELECT))
-#define FOR_HEX     (FOR_KEY | FOR_LOCK | OPTION_FOR(COMMAND_SCAN))
-#define FOR_LISTS   (OPTION_FOR(COMMAND_SCAN) | OPTION_FOR(COMMAND_EXPORT))
-#define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
-#define FOR_JSON    (FOR_KEY | FOR_LISTS | OPTION_FOR(COMMAND_PING) | OPTION_FOR(COMMAND_DOCTOR))
-
 #define FIELD(name) offsetof(struct command_options, name)
 
-#define SWITCH(flag_, letter_, help_, commands_, field_)                                                    \
+#define SWITCH(flag_, letter_, help_, field_)                                                               \
         {                                                                                                   \
                 .flag = flag_, .letter = letter_, .expected = "on or off", .help = help_,                   \
-                .commands = commands_, .set = option_set_switch, .field = FIELD(field_)                     \
+                .set = option_set_switch, .field = FIELD(field_)                                            \
         }
 
 /* An option of some commands. */
-#define OWN(flag_, argument_, initial_, expected_, help_, commands_, set_, field_)                          \
+#define OWN(flag_, argument_, initial_, expected_, help_, set_, field_)                                     \
         {                                                                                                   \
                 .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
-                .help = help_, .commands = commands_, .set = set_, .field = FIELD(field_)                   \
+                .help = help_, .set = set_, .field = FIELD(field_)                                          \
         }
 
 /* An option of every command; it has an environment variable. */
 #define COMMON(flag_, argument_, initial_, expected_, help_, set_, field_)                                  \
         {                                                                                                   \
                 .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
-                .has_variable = true, .help = help_, .commands = OPTION_FOR_ALL, .set = set_,               \
-                .field = FIELD(field_)                                                                      \
+                .has_variable = true, .help = help_, .is_common = true, .set = set_, .field = FIELD(field_) \
         }
 
 const struct option ctl_options[] = {
-        SWITCH("--nx", 0, "only if the key does not exist", FOR_SET, nx),
+        SWITCH("--nx", 0, "only if the key does not exist", nx),
         OWN("--nex", "[=VALUE]", NULL, "a value",
-            "only if it does not exist or has this value (default: the new value)", FOR_SET, set_nex,
-            nex_value),
+            "only if it does not exist or has this value (default: the new value)", set_nex, nex_value),
         OWN("--px", "DURATION", NULL, "a duration of at least 1ms, such as 500ms, 10s or 5m,",
-            "let the key expire after this time", FOR_SET, set_px, px_ms),
-        SWITCH("--persist", 0, "ask the store to keep the key on disk", FOR_SET, persist),
+            "let the key expire after this time", set_px, px_ms),
+        SWITCH("--persist", 0, "ask the store to keep the key on disk", persist),
         OWN("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore",
-            "fencing token; fail if the key was written with a newer one", FOR_CHANGES, set_fence, fence),
+            "fencing token; fail if the key was written with a newer one", set_fence, fence),
         OWN("--pattern", "PATTERN", NULL, "a pattern", "delete all keys that match, instead of given keys",
-            OPTION_FOR(COMMAND_DEL), option_set_text, pattern),
-        SWITCH("--yes", 0, "with --pattern: delete without asking", OPTION_FOR(COMMAND_DEL), yes),
+            option_set_text, pattern),
+        SWITCH("--yes", 0, "with --pattern: delete without asking", yes),
         OWN("--wait", "DURATION", NULL, "a duration from 0s to 24h, such as 500ms, 10s or 5m,",
-            "time to wait for the lock; by default without end; 0s: only try", FOR_LOCK, set_wait, wait_ms),
+            "time to wait for the lock; by default without end; 0s: only try", set_wait, wait_ms),
         OWN("--lease", "DURATION", "10s", "a duration from 1s to 24h, such as 10s or 5m,",
-            "time until the lock expires unless it is renewed", FOR_LOCK, set_lease, lease_ms),
+            "time until the lock expires unless it is renewed", set_lease, lease_ms),
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
-            OPTION_FOR(COMMAND_ELECT), option_set_text, name),
-        SWITCH("--initial", 0, "print the present value first", OPTION_FOR(COMMAND_WATCH), initial),
-        OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", OPTION_FOR(COMMAND_WATCH),
-            set_count, count),
-        SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version",
-               OPTION_FOR(COMMAND_SCAN), is_long),
+            option_set_text, name),
+        SWITCH("--initial", 0, "print the present value first", initial),
+        OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", set_count, count),
+        SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version", is_long),
         OWN("--data-dir", "DIR", NULL, "a directory",
-            "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
-            data_dir),
-        SWITCH("--json", 0, "print JSON", FOR_JSON, json),
-        SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_HEX, hex),
+            "use the data directory of a stopped store, not the broker", option_set_text, data_dir),
+        SWITCH("--json", 0, "print JSON", json),
+        SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", hex),
         { .flag = "--url",
           .letter = 'u',
           .argument = "URL",
@@ -256,7 +241,7 @@ const struct option ctl_options[] = {
           .default_value = "mqtt://127.0.0.1",
           .expected = "mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]",
           .help = "the broker: mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]; mqtts: TLS",
-          .commands = OPTION_FOR_ALL,
+          .is_common = true,
           .set = set_url },
         COMMON("--host", "HOST[,HOST]", NULL,
                "a list of names, addresses or socket paths, each with or without :PORT,",
@@ -284,7 +269,18 @@ const struct option ctl_options[] = {
                "MQTT client id; by default a new one for each run", set_ctl_client_id, client_id),
         COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",
                "timeout for the broker, and for each reply", set_timeout, timeout_ms),
-        SWITCH("--help", 'h', "print this help, and exit", OPTION_FOR_ALL, help),
-        SWITCH("--version", 0, "print the version, and exit", OPTION_FOR_ALL, version),
+        { .flag = "--help",
+          .letter = 'h',
+          .expected = "on or off",
+          .help = "print this help, and exit",
+          .is_common = true,
+          .set = option_set_switch,
+          .field = FIELD(help) },
+        { .flag = "--version",
+          .expected = "on or off",
+          .help = "print the version, and exit",
+          .is_common = true,
+          .set = option_set_switch,
+          .field = FIELD(version) },
 };
 const size_t n_ctl_options = ARRAY_LENGTH(ctl_options);

@@ -8,8 +8,8 @@
 #include "base/base16.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "ctl/command_run.h"
 #include "ctl/input.h"
-#include "ctl/run.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
@@ -105,7 +105,7 @@ static enum exit_code get_key(struct command_run *run) {
                 json_add_bytes(&run->output, "key", run->key, hex);
                 json_add_bytes(&run->output, "value", item->text, hex);
                 json_add_bytes(&run->output, "version", store_reply_version(&run->reply), false);
-                json_add_details(&run->output, &run->reply);
+                json_add_key_details(&run->output, &run->reply);
                 json_end(&run->output);
                 output_write(&run->output);
         } else if (item->type == RESP3_BLOB) {

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "ctl/command_run.h"
 #include "ctl/input.h"
-#include "ctl/run.h"
 #include "protocol/hlc.h"
 
 /* The output is written when it exceeds this number of bytes. */
@@ -213,7 +213,7 @@ static void append_long_json(struct command_run *run, struct slice key) {
         json_begin(line);
         json_add_bytes(line, "key", key, run->options->hex);
         json_add_uint(line, "size", run->reply.item.text.length);
-        json_add_details(line, &run->reply);
+        json_add_key_details(line, &run->reply);
         json_add_bytes(line, "version", store_reply_version(&run->reply), false);
         json_end(line);
 }
@@ -248,7 +248,7 @@ enum exit_code command_scan(struct command_run *run) {
         return scan(&(struct listing){ .run = run,
                                        .take = run->options->is_long ? append_long : print_key,
                                        .reads_keys = run->options->is_long },
-                    pattern_of(run));
+                    command_run_pattern(run));
 }
 
 /* 2. export and import */
@@ -274,7 +274,7 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
 
 enum exit_code command_export(struct command_run *run) {
         struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
-        enum exit_code code = scan(&listing, pattern_of(run));
+        enum exit_code code = scan(&listing, command_run_pattern(run));
 
         if (listing.n_vanished > 0)
                 complain("%" PRIu64 " %s left out: deleted or expired since the store listed %s",

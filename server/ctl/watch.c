@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/time_units.h"
-#include "ctl/run.h"
+#include "ctl/command_run.h"
 #include "ctl/watcher.h"
 #include "protocol/hlc.h"
 

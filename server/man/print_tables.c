@@ -50,8 +50,8 @@ static void print_command(const struct command *command) {
 static void print_ctl_option(const struct option *option) {
         char names[256] = "";
 
-        for (size_t i = 0; option->commands != OPTION_FOR_ALL && i < N_COMMANDS; i++)
-                if (option->commands & OPTION_FOR(i))
+        for (size_t i = 0; !option->is_common && i < n_commands; i++)
+                if (command_has_option(&commands[i], option))
                         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
                                  *names ? "," : "", commands[i].name);
         print_option(option, names);
@@ -62,7 +62,7 @@ int main(int n_arguments, char **arguments) {
                 for (size_t i = 0; i < n_config_options; i++)
                         print_option(&config_options[i], "");
         } else {
-                for (size_t i = 0; i < N_COMMANDS; i++)
+                for (size_t i = 0; i < n_commands; i++)
                         print_command(&commands[i]);
                 for (size_t i = 0; i < n_ctl_options; i++)
                         print_ctl_option(&ctl_options[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/run.h"
+#include "ctl/command_run.h"
 
 #include "base/array.h"
 #include "base/json.h"
@@ -12,11 +12,11 @@ struct buf *command_run_add_key(struct command_run *run) {
         return &run->keys[run->n_keys++];
 }
 
-const char *pattern_of(const struct command_run *run) {
+const char *command_run_pattern(const struct command_run *run) {
         return run->options->n_words > 0 ? run->options->words[0] : "*";
 }
 
-void json_add_details(struct buf *line, const struct store_reply *reply) {
+void json_add_key_details(struct buf *line, const struct store_reply *reply) {
         struct key_details details;
 
         if (!store_reply_details(reply, &details))
