@@ -36,16 +36,10 @@ struct mqtt_client {
 
 /* mqtt_client.c */
 
-/*
- * Call disconnected() once per connection or attempt, also if libmosquitto reports the end twice.
- */
-void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
-                              const char *text);
-
 /* While closing: a handle, or the lookup, has ended. Frees the client after the last one. */
 void client_release(struct mqtt_client *client);
 
-/* socket.c */
+/* socket.c; it calls no function of the others */
 
 /* Watch the new socket of libmosquitto. Returns 0 or -errno. */
 int client_watch_socket(struct mqtt_client *client);
@@ -55,6 +49,12 @@ void client_update_poll(struct mqtt_client *client);
 
 /* Stop reading and watching the socket. */
 void client_drop_poll(struct mqtt_client *client);
+
+/*
+ * Call disconnected() once per connection or attempt, also if libmosquitto reports the end twice.
+ */
+void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
+                              const char *text);
 
 /* linger.c */
 

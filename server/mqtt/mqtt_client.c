@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <mqtt_protocol.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,69 +14,7 @@
 
 #define MISC_INTERVAL_MS 1000 /* libmosquitto's timers have a resolution of 1 s */
 
-/* 1. End of the connection. */
-
-/*
- * Advice after an error of the TLS handshake. A broker that rejects a client may close the
- * connection without a reason.
- */
-static const char *tls_advice(const struct credentials *credentials, const char *error) {
-        if (strstr(error, "unexpected eof") || strstr(error, "wrong version number"))
-                return "; perhaps the broker does not use TLS on this port: TLS often has port 8883";
-        if (strstr(error, "PEM lib") || strstr(error, "key values mismatch"))
-                return "; check that --tls-certificate and --tls-key are a certificate and its private key";
-        if (!strstr(error, "certificate verify failed"))
-                return credentials->tls_certificate
-                               ? "; does the broker use TLS on this port, and accept --tls-certificate?"
-                               : "; does the broker use TLS on this port, and require --tls-certificate?";
-        return credentials->tls_ca_file
-                       ? "; check the broker's certificate, its name and --tls-ca-file"
-                       : "; check the broker's certificate and its name, or use --tls-ca-file";
-}
-
-/*
- * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence.
- * If the TLS handshake may have failed, add advice.
- */
-static void complete_error(struct mqtt_client *client, const char *text) {
-        size_t length = strlen(client->error);
-        bool was_handshake = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
-                             (client->is_socket_open || length > 0);
-
-        if (length == 0) {
-                snprintf(client->error, sizeof(client->error), "%s", text);
-                length = strlen(client->error);
-        }
-        if (length > 0 && client->error[length - 1] == '.')
-                client->error[--length] = '\0';
-        if (!client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
-            client->is_socket_open && !client->is_answered && length < sizeof(client->error))
-                snprintf(client->error + length, sizeof(client->error) - length,
-                         " before CONNACK; does the broker use TLS on this port? Then use --tls on or "
-                         "--tls-ca-file");
-        if (was_handshake && length < sizeof(client->error))
-                snprintf(client->error + length, sizeof(client->error) - length, "%s",
-                         tls_advice(&client->config.credentials, client->error));
-}
-
-void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
-                              const char *text) {
-        client_drop_poll(client);
-        if (client->state == CLIENT_IDLE)
-                return;
-
-        /* A fast broker can close the connection before the first look at the socket. */
-        if (reason == MOSQ_ERR_CONN_LOST)
-                client->is_socket_open = true;
-        if (cause == MQTT_DISCONNECTED && !client->is_socket_open)
-                cause = MQTT_CONNECT_FAILED;
-        complete_error(client, text);
-        client->state = CLIENT_IDLE;
-        client->config.callbacks.disconnected(client->config.callbacks.userdata, cause, reason,
-                                              client->error);
-}
-
-/* 2. Callbacks of libmosquitto. */
+/* 1. Callbacks of libmosquitto. */
 
 static void client_on_connect(struct mosquitto *library, void *userdata, int reason, int flags,
                               const mosquitto_property *properties) {
@@ -136,7 +73,7 @@ static void client_on_publish(struct mosquitto *library, void *userdata, int id,
         client->config.callbacks.acknowledged(client->config.callbacks.userdata, id, reason);
 }
 
-/* 3. Creating and closing. */
+/* 2. Creating and closing. */
 
 static void free_client(struct mqtt_client *client) {
         if (client->library)

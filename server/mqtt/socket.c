@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The events of the socket: reading and writing packets. */
+/* The events of the socket: reading and writing packets, and the end of the connection. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -13,6 +14,79 @@
 /* A wake-up receives no more bytes after this many calls of mosquitto_loop_read(). */
 #define READS_MAX         64  /* in MQTT_READ_NORMAL */
 #define READS_BACKLOG_MAX 512 /* in all other modes */
+
+/* 1. The end of the connection. */
+
+static void poll_closed(uv_handle_t *handle) {
+        free(handle);
+}
+
+void client_drop_poll(struct mqtt_client *client) {
+        if (client->poll)
+                uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
+}
+
+/*
+ * Advice after an error of the TLS handshake. A broker that rejects a client may close the
+ * connection without a reason.
+ */
+static const char *tls_advice(const struct credentials *credentials, const char *error) {
+        if (strstr(error, "unexpected eof") || strstr(error, "wrong version number"))
+                return "; perhaps the broker does not use TLS on this port: TLS often has port 8883";
+        if (strstr(error, "PEM lib") || strstr(error, "key values mismatch"))
+                return "; check that --tls-certificate and --tls-key are a certificate and its private key";
+        if (!strstr(error, "certificate verify failed"))
+                return credentials->tls_certificate
+                               ? "; does the broker use TLS on this port, and accept --tls-certificate?"
+                               : "; does the broker use TLS on this port, and require --tls-certificate?";
+        return credentials->tls_ca_file
+                       ? "; check the broker's certificate, its name and --tls-ca-file"
+                       : "; check the broker's certificate and its name, or use --tls-ca-file";
+}
+
+/*
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence.
+ * If the TLS handshake may have failed, add advice.
+ */
+static void complete_error(struct mqtt_client *client, const char *text) {
+        size_t length = strlen(client->error);
+        bool was_handshake = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+                             (client->is_socket_open || length > 0);
+
+        if (length == 0) {
+                snprintf(client->error, sizeof(client->error), "%s", text);
+                length = strlen(client->error);
+        }
+        if (length > 0 && client->error[length - 1] == '.')
+                client->error[--length] = '\0';
+        if (!client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
+            client->is_socket_open && !client->is_answered && length < sizeof(client->error))
+                snprintf(client->error + length, sizeof(client->error) - length,
+                         " before CONNACK; does the broker use TLS on this port? Then use --tls on or "
+                         "--tls-ca-file");
+        if (was_handshake && length < sizeof(client->error))
+                snprintf(client->error + length, sizeof(client->error) - length, "%s",
+                         tls_advice(&client->config.credentials, client->error));
+}
+
+void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
+                              const char *text) {
+        client_drop_poll(client);
+        if (client->state == CLIENT_IDLE)
+                return;
+
+        /* A fast broker can close the connection before the first look at the socket. */
+        if (reason == MOSQ_ERR_CONN_LOST)
+                client->is_socket_open = true;
+        if (cause == MQTT_DISCONNECTED && !client->is_socket_open)
+                cause = MQTT_CONNECT_FAILED;
+        complete_error(client, text);
+        client->state = CLIENT_IDLE;
+        client->config.callbacks.disconnected(client->config.callbacks.userdata, cause, reason,
+                                              client->error);
+}
+
+/* 2. Reading and writing. */
 
 bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
         struct sockaddr_storage peer;
@@ -174,15 +248,6 @@ int client_watch_socket(struct mqtt_client *client) {
         client->poll = take_ptr(&poll);
         client_update_poll(client);
         return 0;
-}
-
-static void poll_closed(uv_handle_t *handle) {
-        free(handle);
-}
-
-void client_drop_poll(struct mqtt_client *client) {
-        if (client->poll)
-                uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
 }
 
 void mqtt_client_set_read_mode(struct mqtt_client *client, enum mqtt_read_mode read_mode) {
