@@ -100,9 +100,10 @@ struct doctor {
 /* 1. Findings */
 
 /* Print a finding. change: the remedy; NULL: none. format: what was measured. */
-__attribute__((format(printf, 5, 6))) static void report(struct doctor *doctor, enum severity severity,
-                                                         const char *check, const char *change,
-                                                         const char *format, ...) {
+__attribute__((format(printf, 5, 6))) static void doctor_report(struct doctor *doctor,
+                                                                enum severity severity, const char *check,
+                                                                const char *change, const char *format,
+                                                                ...) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
         va_list arguments;
         char measured[512];
@@ -131,7 +132,7 @@ __attribute__((format(printf, 5, 6))) static void report(struct doctor *doctor, 
         output_write(&line);
 }
 
-static enum exit_code conclude(const struct doctor *doctor) {
+static enum exit_code doctor_print_counts(const struct doctor *doctor) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const unsigned *n = doctor->n_findings;
 
@@ -162,7 +163,7 @@ static void on_doctor_notification(void *userdata, const struct message *message
  * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the
  * store's clock forward, so no request before check_clock() may have one.
  */
-static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
+static enum connection_result doctor_ask(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
         struct store_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
 
@@ -179,8 +180,8 @@ static enum connection_result ask(struct doctor *doctor, const char *verb, const
         return store_client_request(doctor->client, &request, &doctor->reply);
 }
 
-static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
-        return ask(doctor, verb, word) == CONNECTION_OK &&
+static bool doctor_ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
+        return doctor_ask(doctor, verb, word) == CONNECTION_OK &&
                slice_equal(doctor->reply.message->payload, slice_from_string(expected));
 }
 
@@ -250,7 +251,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
         for (unsigned i = 0; i < n; i++)
                 broker_connection_publish(doctor->connection, buf_text(&doctor->topic), payload, NULL,
                                           &packet_id);
-        ask(doctor, "GET", NULL);
+        doctor_ask(doctor, "GET", NULL);
 
         do {
                 n_before = peer->n_messages;
@@ -266,37 +267,39 @@ static void check_plugin(struct doctor *doctor) {
 
         broker_connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
         if (!peer->has_banner)
-                report(doctor, SEVERITY_WARN, "plugin",
-                       "load mosquitto_statestore.so if the broker is mosquitto; for another broker see "
-                       "\"Access rules of the broker\" in OPERATIONS.md",
-                       "it does not announce itself; without the plugin client ids are not verified, and "
-                       "only clients that subscribe are notified");
+                doctor_report(
+                        doctor, SEVERITY_WARN, "plugin",
+                        "load mosquitto_statestore.so if the broker is mosquitto; for another broker see "
+                        "\"Access rules of the broker\" in OPERATIONS.md",
+                        "it does not announce itself; without the plugin client ids are not verified, and "
+                        "only clients that subscribe are notified");
         else if (!peer->is_plugin_of_this_version)
-                report(doctor, SEVERITY_WARN, "plugin",
-                       "install the plugin and the store of the same version",
-                       "the plugin has another version");
+                doctor_report(doctor, SEVERITY_WARN, "plugin",
+                              "install the plugin and the store of the same version",
+                              "the plugin has another version");
         else
-                report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
+                doctor_report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
 }
 
 static void check_size(struct doctor *doctor) {
         uint32_t max_bytes = broker_connection_max_packet_bytes(doctor->connection);
 
         if (max_bytes < MAX_PACKET_BYTES_LOW)
-                report(doctor, SEVERITY_WARN, "size", "max_packet_size 4325376 in mosquitto.conf",
-                       "the broker takes packets of %" PRIu32
-                       " bytes at most: values of up to 4 MiB, as for Azure IoT Operations, do not pass",
-                       max_bytes);
+                doctor_report(
+                        doctor, SEVERITY_WARN, "size", "max_packet_size 4325376 in mosquitto.conf",
+                        "the broker takes packets of %" PRIu32
+                        " bytes at most: values of up to 4 MiB, as for Azure IoT Operations, do not pass",
+                        max_bytes);
         else if (max_bytes > MAX_PACKET_BYTES_HIGH)
-                report(doctor, SEVERITY_WARN, "size",
-                       "max_packet_size 4325376 in mosquitto.conf, or a little more than your "
-                       "largest value",
-                       "the broker takes packets of %" PRIu32
-                       " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
-                       max_bytes);
+                doctor_report(doctor, SEVERITY_WARN, "size",
+                              "max_packet_size 4325376 in mosquitto.conf, or a little more than your "
+                              "largest value",
+                              "the broker takes packets of %" PRIu32
+                              " bytes: each packet of 16 MB delays every client by 0.1 to 2 s",
+                              max_bytes);
         else
-                report(doctor, SEVERITY_OK, "size", NULL,
-                       "the broker takes packets of %" PRIu32 " bytes at most", max_bytes);
+                doctor_report(doctor, SEVERITY_OK, "size", NULL,
+                              "the broker takes packets of %" PRIu32 " bytes at most", max_bytes);
 }
 
 static void check_queue(struct doctor *doctor) {
@@ -304,34 +307,36 @@ static void check_queue(struct doctor *doctor) {
 
         publish_to_peer(doctor, 1);
         if (!peer->is_done) {
-                report(doctor, SEVERITY_SKIPPED, "queue", NULL, "this user may not write and read %s",
-                       buf_text(&doctor->topic));
+                doctor_report(doctor, SEVERITY_SKIPPED, "queue", NULL, "this user may not write and read %s",
+                              buf_text(&doctor->topic));
                 return;
         }
 
         publish_to_peer(doctor, BURST);
         if (!peer->is_done)
-                report(doctor, SEVERITY_FAIL, "queue", "max_queued_messages 100000 in mosquitto.conf, not 0",
-                       "of %d messages sent at once to one client the broker lost %u", BURST,
-                       BURST - peer->n_messages);
+                doctor_report(doctor, SEVERITY_FAIL, "queue",
+                              "max_queued_messages 100000 in mosquitto.conf, not 0",
+                              "of %d messages sent at once to one client the broker lost %u", BURST,
+                              BURST - peer->n_messages);
         else
-                report(doctor, SEVERITY_OK, "queue", NULL,
-                       "%d messages sent at once to one client all arrive", BURST);
+                doctor_report(doctor, SEVERITY_OK, "queue", NULL,
+                              "%d messages sent at once to one client all arrive", BURST);
 }
 
 /* 5. Checks of the store */
 
 static enum connection_result check_store(struct doctor *doctor) {
-        enum connection_result result = ask(doctor, "GET", NULL);
+        enum connection_result result = doctor_ask(doctor, "GET", NULL);
 
         if (result == CONNECTION_OK)
-                report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
-                       LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)));
+                doctor_report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
+                              LOG_TEXT(message_property(doctor->reply.message, PROPERTY_SOURCE_ID)));
         else
-                report(doctor, SEVERITY_FAIL, "store",
-                       "start statestored at this broker; if it runs, see \"Access rules of the broker\" in "
-                       "OPERATIONS.md",
-                       "%s", broker_connection_problem(doctor->connection));
+                doctor_report(doctor, SEVERITY_FAIL, "store",
+                              "start statestored at this broker; if it runs, see \"Access rules of the "
+                              "broker\" in "
+                              "OPERATIONS.md",
+                              "%s", broker_connection_problem(doctor->connection));
         return result;
 }
 
@@ -342,9 +347,10 @@ static void check_latency(struct doctor *doctor) {
         const struct store_reply *reply = &doctor->reply;
 
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
-                if (ask(doctor, "GET", NULL) != CONNECTION_OK) {
-                        report(doctor, SEVERITY_FAIL, "latency", "see the logs of the broker and the store",
-                               "request %zu got no reply", i + 1);
+                if (doctor_ask(doctor, "GET", NULL) != CONNECTION_OK) {
+                        doctor_report(doctor, SEVERITY_FAIL, "latency",
+                                      "see the logs of the broker and the store", "request %zu got no reply",
+                                      i + 1);
                         return;
                 }
                 taken_ns[i] = (uint64_t)(reply->replied_ns - reply->sent_ns);
@@ -356,27 +362,28 @@ static void check_latency(struct doctor *doctor) {
         qsort(last_held_back, LATENCY_COUNTED, sizeof(*last_held_back), compare_uint64);
         /* the lower quartile: at least three quarters of the replies were held back */
         if (last_held_back[LATENCY_COUNTED / 4] >= NAGLE_NS)
-                report(doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
-                       "a request takes %.1f ms; for %.1f ms of this time the broker holds back the reply "
-                       "after its PUBACK (Nagle's algorithm)",
-                       (double)last[LATENCY_COUNTED / 2] / 1e6,
-                       (double)last_held_back[LATENCY_COUNTED / 2] / 1e6);
+                doctor_report(
+                        doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
+                        "a request takes %.1f ms; for %.1f ms of this time the broker holds back the reply "
+                        "after its PUBACK (Nagle's algorithm)",
+                        (double)last[LATENCY_COUNTED / 2] / 1e6,
+                        (double)last_held_back[LATENCY_COUNTED / 2] / 1e6);
         else
-                report(doctor, SEVERITY_OK, "latency", NULL,
-                       "a request takes %.2f ms; the slowest of %d took %.2f ms",
-                       (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
-                       (double)last[LATENCY_COUNTED - 1] / 1e6);
+                doctor_report(doctor, SEVERITY_OK, "latency", NULL,
+                              "a request takes %.2f ms; the slowest of %d took %.2f ms",
+                              (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
+                              (double)last[LATENCY_COUNTED - 1] / 1e6);
 }
 
 static void check_one_store(struct doctor *doctor) {
         broker_connection_wait(doctor->connection, &never, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
-                report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
-                       "%u requests got %u additional replies", doctor->n_requests,
-                       doctor->n_further_replies);
+                doctor_report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
+                              "%u requests got %u additional replies", doctor->n_requests,
+                              doctor->n_further_replies);
         else
-                report(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
-                       doctor->n_requests);
+                doctor_report(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
+                              doctor->n_requests);
 }
 
 /*
@@ -394,49 +401,50 @@ static void check_clock(struct doctor *doctor) {
                    (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
         if (distance_ms <= SKEW_SMALL_MS)
-                report(doctor, SEVERITY_OK, "clock", NULL,
-                       "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
+                doctor_report(doctor, SEVERITY_OK, "clock", NULL,
+                              "the store's clock differs from this machine's by %" PRId64 " ms",
+                              distance_ms);
         else
-                report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
-                       "synchronize the clocks of both machines by NTP",
-                       "the store's clock is %" PRId64
-                       " s %s this machine's; timestamps more than a minute ahead are refused",
-                       distance_ms / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+                doctor_report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
+                              "synchronize the clocks of both machines by NTP",
+                              "the store's clock is %" PRId64
+                              " s %s this machine's; timestamps more than a minute ahead are refused",
+                              distance_ms / 1000, ahead_ms > 0 ? "ahead of" : "behind");
 }
 
 static void check_notifications(struct doctor *doctor) {
-        bool is_watched = ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
+        bool is_watched = doctor_ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
         char value[VALUE_SIZE + 1] = "";
 
         memset(value, 'x', VALUE_SIZE);
         if (is_watched) {
                 check_clock(doctor);
-                is_set = ask_for(doctor, "SET", value, OK);
+                is_set = doctor_ask_for(doctor, "SET", value, OK);
         }
         if (is_denied(doctor))
-                report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
-                       "the policy does not let this user watch and set %s", buf_text(&doctor->key));
+                doctor_report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
+                              "the policy does not let this user watch and set %s", buf_text(&doctor->key));
         else if (!is_set)
-                report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
-                       "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
+                doctor_report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
+                              "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
         else if (broker_connection_wait(doctor->connection, &doctor->is_notified, SILENCE_MS) ==
                  CONNECTION_OK)
-                report(doctor, SEVERITY_OK, "notifications", NULL,
-                       "a watched key was set, and its notification arrived");
+                doctor_report(doctor, SEVERITY_OK, "notifications", NULL,
+                              "a watched key was set, and its notification arrived");
         else
-                report(doctor, SEVERITY_FAIL, "notifications",
-                       "see \"Access rules of the broker\" in OPERATIONS.md",
-                       "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
+                doctor_report(doctor, SEVERITY_FAIL, "notifications",
+                              "see \"Access rules of the broker\" in OPERATIONS.md",
+                              "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
         if (is_watched)
-                ask(doctor, "KEYNOTIFY", "STOP");
+                doctor_ask(doctor, "KEYNOTIFY", "STOP");
         if (is_set)
-                ask(doctor, "DEL", NULL);
+                doctor_ask(doctor, "DEL", NULL);
 }
 
 /* 6. The run */
 
 /* An early finding can explain later ones. */
-static void examine(struct doctor *doctor) {
+static void doctor_run_checks(struct doctor *doctor) {
         enum connection_result result = check_store(doctor);
         const char *problem;
 
@@ -446,12 +454,12 @@ static void examine(struct doctor *doctor) {
         check_size(doctor);
         problem = open_peer(doctor);
         if (problem)
-                report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
+                doctor_report(doctor, SEVERITY_WARN, "plugin", "see the broker's log", "%s", problem);
         else
                 check_plugin(doctor);
         if (is_denied(doctor)) { /* the store logs each request that it refuses */
-                report(doctor, SEVERITY_SKIPPED, "other checks", NULL,
-                       "the policy does not let this user read %s", buf_text(&doctor->key));
+                doctor_report(doctor, SEVERITY_SKIPPED, "other checks", NULL,
+                              "the policy does not let this user read %s", buf_text(&doctor->key));
                 return;
         }
         if (!problem)
@@ -463,7 +471,7 @@ static void examine(struct doctor *doctor) {
         }
 }
 
-static enum exit_code run_doctor(struct doctor *doctor) {
+static enum exit_code doctor_run(struct doctor *doctor) {
         const struct store_client_config config = { .options = doctor->options,
                                                     .notification = on_doctor_notification,
                                                     .ends_with_stdout = true,
@@ -479,20 +487,20 @@ static enum exit_code run_doctor(struct doctor *doctor) {
 
         doctor->connection = store_client_connection(doctor->client);
         if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
-                report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
-                       broker_connection_problem(doctor->connection));
-                conclude(doctor);
+                doctor_report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
+                              broker_connection_problem(doctor->connection));
+                doctor_print_counts(doctor);
                 return EXIT_NO_REPLY;
         }
-        report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
-               endpoint_text(broker_connection_endpoint(doctor->connection)).text);
-        examine(doctor);
-        return conclude(doctor);
+        doctor_report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
+                      endpoint_text(broker_connection_endpoint(doctor->connection)).text);
+        doctor_run_checks(doctor);
+        return doctor_print_counts(doctor);
 }
 
 enum exit_code command_doctor(struct command_run *run) {
         struct doctor doctor = { .options = run->options };
-        enum exit_code code = run_doctor(&doctor);
+        enum exit_code code = doctor_run(&doctor);
 
         store_client_free(doctor.client);
         store_reply_deinit(&doctor.reply);

@@ -36,7 +36,7 @@ static int read_inputs(struct command_run *run) {
 }
 
 /* Prepare what the command needs. Report wrong input before connecting. */
-static enum exit_code prepare(struct command_run *run) {
+static enum exit_code command_run_prepare(struct command_run *run) {
         struct store_client_config config = { .options = run->options };
 
         if (read_inputs(run) < 0)
@@ -58,7 +58,8 @@ static enum exit_code run_command(const struct command_options *options) {
         if (options->data_dir)
                 code = options->command->run_offline(&run);
         else
-                code = command_exit_code(options->command, prepare(&run)) ?: options->command->run(&run);
+                code = command_exit_code(options->command, command_run_prepare(&run))
+                               ?: options->command->run(&run);
 
         store_client_free(run.client);
         for (size_t i = 0; i < run.n_keys; i++)

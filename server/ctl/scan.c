@@ -116,7 +116,7 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
 }
 
 /* Take each key that matches the pattern. */
-static enum exit_code scan(struct listing *listing, const char *pattern) {
+static enum exit_code listing_scan(struct listing *listing, const char *pattern) {
         CLEANUP(store_reply_deinit) struct store_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
@@ -175,7 +175,7 @@ static enum exit_code add_key(struct command_run *run, struct slice key) {
 }
 
 enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
-        return scan(&(struct listing){ .run = run, .take = add_key }, pattern);
+        return listing_scan(&(struct listing){ .run = run, .take = add_key }, pattern);
 }
 
 /* 59.9s, 59m59s, 1000h59m */
@@ -245,10 +245,10 @@ enum exit_code command_scan(struct command_run *run) {
         /* A program that reads the lines needs no header; read_page() writes it with the first keys. */
         if (run->options->is_long && !run->options->json && isatty(STDOUT_FILENO))
                 buf_append_string(&run->output, "KEY\tSIZE\tEXPIRES_IN\tTOKEN\tTIME\n");
-        return scan(&(struct listing){ .run = run,
-                                       .take = run->options->is_long ? append_long : print_key,
-                                       .reads_keys = run->options->is_long },
-                    command_run_pattern(run));
+        return listing_scan(&(struct listing){ .run = run,
+                                               .take = run->options->is_long ? append_long : print_key,
+                                               .reads_keys = run->options->is_long },
+                            command_run_pattern(run));
 }
 
 /* 2. export and import */
@@ -274,7 +274,7 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
 
 enum exit_code command_export(struct command_run *run) {
         struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
-        enum exit_code code = scan(&listing, command_run_pattern(run));
+        enum exit_code code = listing_scan(&listing, command_run_pattern(run));
 
         if (listing.n_vanished > 0)
                 complain("%" PRIu64 " %s left out: deleted or expired since the store listed %s",

@@ -70,7 +70,7 @@ static void set_timer(struct supervisor *supervisor, int64_t at_ns) {
         timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void interrupt(struct supervisor *supervisor) {
+static void supervisor_interrupt(struct supervisor *supervisor) {
         eventfd_write(supervisor->interrupt_fd, 1);
 }
 
@@ -87,17 +87,17 @@ static int typed_signal(const struct supervisor *supervisor) {
         return supervisor->has_terminal && (number == SIGINT || number == SIGQUIT) ? number : 0;
 }
 
-static void end(struct supervisor *supervisor) {
+static void supervisor_end(struct supervisor *supervisor) {
         supervisor->stage = STAGE_ENDED;
         set_timer(supervisor, 0);
         give_terminal(supervisor, getpgrp());
         if (typed_signal(supervisor)) /* the terminal has sent it to the group of the program only */
                 kill(0, typed_signal(supervisor));
-        interrupt(supervisor);
+        supervisor_interrupt(supervisor);
 }
 
 /* Stop with the program, as the terminal stops all processes of a job. Returns after SIGCONT. */
-static void stop(struct supervisor *supervisor) {
+static void supervisor_stop(struct supervisor *supervisor) {
         give_terminal(supervisor, getpgrp());
         kill(0, SIGSTOP);
         if (tcgetpgrp(STDIN_FILENO) == getpgrp())
@@ -110,13 +110,13 @@ static void kill_group(struct supervisor *supervisor) {
         supervisor->is_lost = true;
         kill(-supervisor->group, SIGKILL);
         if (!supervisor->pid)
-                end(supervisor);
+                supervisor_end(supervisor);
 }
 
 static void supervisor_on_timer(struct supervisor *supervisor) {
         switch (supervisor->stage) {
         case STAGE_IDLE:
-                interrupt(supervisor);
+                supervisor_interrupt(supervisor);
                 break;
         case STAGE_RUNNING:
                 if (supervisor_clock_ns() >= supervisor->lease.kill_ns) {
@@ -139,7 +139,7 @@ static void supervisor_on_timer(struct supervisor *supervisor) {
 }
 
 /* Also reaps descendants of the program: this process is their subreaper. */
-static void reap(struct supervisor *supervisor) {
+static void supervisor_reap(struct supervisor *supervisor) {
         int status;
         pid_t pid;
 
@@ -148,7 +148,7 @@ static void reap(struct supervisor *supervisor) {
                         continue;
                 if (WIFSTOPPED(status)) {
                         if (supervisor->has_terminal)
-                                stop(supervisor);
+                                supervisor_stop(supervisor);
                         continue;
                 }
                 supervisor->pid = 0;
@@ -157,19 +157,19 @@ static void reap(struct supervisor *supervisor) {
         if (supervisor->pid || supervisor->stage == STAGE_ENDED)
                 return;
         if (supervisor->stage != STAGE_TERMINATING || kill(-supervisor->group, 0) < 0)
-                end(supervisor);
+                supervisor_end(supervisor);
 }
 
 static void supervisor_on_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
         if (info->ssi_signo == SIGCHLD) {
                 if (supervisor->stage != STAGE_IDLE)
-                        reap(supervisor);
+                        supervisor_reap(supervisor);
         } else if (supervisor->pid) {
                 kill(supervisor->pid, (int)info->ssi_signo);
         } else {
                 if (supervisor->signal == 0)
                         supervisor->signal = (int)info->ssi_signo;
-                interrupt(supervisor);
+                supervisor_interrupt(supervisor);
         }
 }
 

@@ -19,7 +19,7 @@ void mqtt_brokers_advance(struct mqtt_brokers *brokers) {
         brokers->at = (brokers->at + 1) % brokers->n_endpoints;
 }
 
-static const struct endpoint *broker(const struct mqtt_client *client) {
+static const struct endpoint *client_broker(const struct mqtt_client *client) {
         return mqtt_brokers_endpoint(client->config.brokers);
 }
 
@@ -69,7 +69,7 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
                 return;
         }
 
-        r = mosquitto_connect_bind_async(client->library, host, broker(client)->port,
+        r = mosquitto_connect_bind_async(client->library, host, client_broker(client)->port,
                                          client->config.keepalive_s, from);
         if (r == MOSQ_ERR_SUCCESS && client_watch_socket(client) < 0)
                 r = MOSQ_ERR_NOMEM;
@@ -113,12 +113,12 @@ static void try_address(struct mqtt_client *client, const struct addrinfo *addre
                                     NI_NUMERICHOST) != 0)
                 report_failed_lookup(client);
         else if (client->config.credentials.tls)
-                connect_to(client, broker(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
+                connect_to(client, client_broker(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
         else
                 connect_to(client, text, NULL);
 }
 
-static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses) {
+static void client_on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses) {
         struct mqtt_client *client = request->data;
 
         client->is_looking_up = false;
@@ -129,12 +129,12 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
         uv_freeaddrinfo(addresses);
 }
 
-static void resolve(struct mqtt_client *client) {
+static void client_resolve(struct mqtt_client *client) {
         const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 
         client->lookup.data = client;
-        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved, broker(client)->host,
-                                               NULL, &hints) == 0;
+        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, client_on_resolved,
+                                               client_broker(client)->host, NULL, &hints) == 0;
         if (!client->is_looking_up)
                 report_failed_lookup(client);
 }
@@ -159,12 +159,12 @@ void mqtt_client_connect(struct mqtt_client *client) {
                 mqtt_brokers_advance(client->config.brokers);
                 client->address = 0;
         }
-        if (needs_no_lookup(broker(client))) {
+        if (needs_no_lookup(client_broker(client))) {
                 client->n_addresses = 1;
                 client->address = 1;
-                connect_to(client, broker(client)->host, NULL);
+                connect_to(client, client_broker(client)->host, NULL);
         } else {
-                resolve(client);
+                client_resolve(client);
         }
 }
 

@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 
-static struct slice own(struct mqtt_incoming *incoming, void *data, size_t length) {
+static struct slice incoming_own(struct mqtt_incoming *incoming, void *data, size_t length) {
         ASSERT(incoming->n_owned < ARRAY_LENGTH(incoming->owned));
         incoming->owned[incoming->n_owned++] = data;
         return (struct slice){ data, length };
@@ -45,8 +45,8 @@ static int incoming_read_user_property(struct mqtt_incoming *incoming, const mos
         }
 
         message->user_properties[message->n_user_properties++] = (struct user_property){
-                .name = own(incoming, name_text, name.length),
-                .value = own(incoming, value, strlen(value)),
+                .name = incoming_own(incoming, name_text, name.length),
+                .value = incoming_own(incoming, value, strlen(value)),
         };
         return 0;
 }
@@ -63,7 +63,7 @@ static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitt
         case MQTT_PROP_RESPONSE_TOPIC:
                 if (!mosquitto_property_read_string(property, identifier, &text, false))
                         return -ENOMEM;
-                message->response_topic = own(incoming, text, strlen(text));
+                message->response_topic = incoming_own(incoming, text, strlen(text));
                 return 0;
         case MQTT_PROP_CORRELATION_DATA:
                 /*
@@ -72,7 +72,7 @@ static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitt
                 data = NULL;
                 if (!mosquitto_property_read_binary(property, identifier, &data, &length, false))
                         return -ENOMEM;
-                message->correlation_data = own(incoming, data, length);
+                message->correlation_data = incoming_own(incoming, data, length);
                 if (!data)
                         message->correlation_data = SLICE_LITERAL("");
                 return 0;

@@ -153,7 +153,7 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
 
 /* 2. Attempts. */
 
-static void attempt(uv_timer_t *timer) {
+static void link_attempt(uv_timer_t *timer) {
         struct link *link = timer->data;
 
         link->state = LINK_CONNECTING;
@@ -164,7 +164,7 @@ static void attempt(uv_timer_t *timer) {
  * Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at
  * once.
  */
-static uint64_t jitter(uint64_t pause_ms) {
+static uint64_t pause_with_jitter(uint64_t pause_ms) {
         uint32_t random;
 
         random_fill(&random, sizeof(random));
@@ -172,7 +172,7 @@ static uint64_t jitter(uint64_t pause_ms) {
 }
 
 static void wait_and_retry(struct link *link) {
-        uint64_t pause_ms = jitter(link->backoff_ms);
+        uint64_t pause_ms = pause_with_jitter(link->backoff_ms);
 
         link->state = LINK_WAITING;
         link->backoff_ms = link->backoff_ms * 2 < BACKOFF_MAX_MS ? link->backoff_ms * 2 : BACKOFF_MAX_MS;
@@ -181,7 +181,7 @@ static void wait_and_retry(struct link *link) {
                 link->asked_pause_ms = 0;
                 link->backoff_ms = BACKOFF_MIN_MS;
         }
-        uv_timer_start(&link->timer, attempt, pause_ms, 0);
+        uv_timer_start(&link->timer, link_attempt, pause_ms, 0);
 }
 
 /* Whether libmosquitto has closed the connection because a received packet is not valid in MQTT. */
@@ -342,7 +342,7 @@ static void session_was_discarded(struct link *link) {
         link->config.callbacks.session_discarded(link->config.callbacks.userdata);
         link->state = LINK_WAITING;
         link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
-        uv_timer_start(&link->timer, attempt, 0, 0);
+        uv_timer_start(&link->timer, link_attempt, 0, 0);
 }
 
 /*
@@ -424,7 +424,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 
         uv_timer_init(loop, &link->timer);
         link->timer.data = link;
-        uv_timer_start(&link->timer, attempt, 0, 0);
+        uv_timer_start(&link->timer, link_attempt, 0, 0);
         *ret_link = take_ptr(&link);
         return 0;
 }
