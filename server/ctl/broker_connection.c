@@ -39,7 +39,6 @@ struct broker_connection {
         struct mqtt_client *client; /* NULL: not connected */
         enum connection_state state;
         bool has_event; /* a callback has run since run_loop() began */
-        uint32_t max_packet_bytes;
         bool may_be_taken_over;
         char problem[512];
 };
@@ -112,10 +111,8 @@ static void broker_connection_on_connected(void *userdata, int reason, bool sess
         int n_topics = 0;
 
         (void)session_present;
+        (void)properties;
         connection->has_event = true;
-        connection->max_packet_bytes = MESSAGE_PACKET_MAX;
-        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
-                                      &connection->max_packet_bytes, false);
         if (reason != 0) {
                 fail_refused(connection, reason);
                 return;
@@ -404,7 +401,7 @@ bool broker_connection_may_be_taken_over(const struct broker_connection *connect
 }
 
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection) {
-        return connection->max_packet_bytes;
+        return mqtt_client_max_packet_bytes(connection->client);
 }
 
 int broker_connection_new(struct broker_connection **ret_connection,
@@ -433,21 +430,18 @@ struct broker_connection *broker_connection_free(struct broker_connection *conne
         return NULL;
 }
 
-enum connection_result broker_connection_publish(struct broker_connection *connection, const char *topic,
-                                                 struct slice payload, mosquitto_property *properties,
-                                                 int *ret_packet_id) {
-        const struct message message = { .topic = slice_from_string(topic), .payload = payload, .qos = 1 };
-        int r = MOSQ_ERR_NO_CONN;
+int broker_connection_publish(struct broker_connection *connection, const struct message *message,
+                              int *ret_packet_id) {
+        int r = -ENOTCONN;
 
         if (connection->client)
-                r = mqtt_client_publish(connection->client, &message, properties, ret_packet_id);
-        mosquitto_property_free_all(&properties);
-
-        switch (r) {
-        case MOSQ_ERR_SUCCESS:
-                return CONNECTION_OK;
-        default:
-                return BROKER_FAIL(connection, "cannot send the request to ", ": %s",
-                                   r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
-        }
+                r = mqtt_client_publish(connection->client, message, ret_packet_id);
+        if (r == -EMSGSIZE && broker_connection_max_packet_bytes(connection) == MESSAGE_PACKET_MAX)
+                broker_connection_fail(connection, "the request is longer than MQTT can carry");
+        else if (r == -EMSGSIZE)
+                BROKER_FAIL(connection, "the request is longer than ",
+                            " accepts; raise the limit there (mosquitto: max_packet_size)");
+        else if (r < 0)
+                BROKER_FAIL(connection, "cannot send the request to ", ": %s", strerror(-r));
+        return r;
 }

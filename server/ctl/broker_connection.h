@@ -83,13 +83,12 @@ bool broker_connection_may_be_taken_over(const struct broker_connection *connect
 /* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
 void broker_connection_close(struct broker_connection *connection);
 
-/* The broker's Maximum Packet Size in bytes, from the latest CONNACK; without one MESSAGE_PACKET_MAX. */
+/* As mqtt_client_max_packet_bytes(). There must be a connection. */
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 
-/* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */
-enum connection_result broker_connection_publish(struct broker_connection *connection, const char *topic,
-                                                 struct slice payload, mosquitto_property *properties,
-                                                 int *ret_packet_id);
+/* Returns as mqtt_client_publish(). After an error, the connection has failed. */
+int broker_connection_publish(struct broker_connection *connection, const struct message *message,
+                              int *ret_packet_id);
 
 /*
  * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns

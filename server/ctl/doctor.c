@@ -240,7 +240,9 @@ static const char *open_peer(struct doctor *doctor) {
  * all, like a busy client: the broker acknowledges the request that follows them in turn.
  */
 static void publish_to_peer(struct doctor *doctor, unsigned n) {
-        static const struct slice payload = SLICE_LITERAL("0123456789ABCDEF");
+        const struct message message = { .topic = buf_slice(&doctor->topic),
+                                         .payload = SLICE_LITERAL("0123456789ABCDEF"),
+                                         .qos = 1 };
         struct doctor_peer *peer = &doctor->peer;
         unsigned n_before;
         int packet_id;
@@ -249,8 +251,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
         peer->n_expected = n;
         peer->is_done = false;
         for (unsigned i = 0; i < n; i++)
-                broker_connection_publish(doctor->connection, buf_text(&doctor->topic), payload, NULL,
-                                          &packet_id);
+                broker_connection_publish(doctor->connection, &message, &packet_id);
         doctor_ask(doctor, "GET", NULL);
 
         do {

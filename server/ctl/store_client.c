@@ -14,7 +14,6 @@
 #include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "mqtt/conversion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -199,39 +198,12 @@ static struct message make_message(struct store_client *client, const struct sto
         return message;
 }
 
-/* Publish the message, unless the broker would close the connection because of its size. */
-static enum connection_result publish_request(struct store_client *client, const struct message *message,
-                                              int *ret_packet_id) {
-        uint32_t max_bytes = broker_connection_max_packet_bytes(client->connection);
-        mosquitto_property *properties = NULL;
-        int r;
-
-        if (message_packet_size(message) > max_bytes) {
-                client->is_too_large = true;
-                if (max_bytes == MESSAGE_PACKET_MAX)
-                        return broker_connection_fail(client->connection,
-                                                      "the request is longer than MQTT can carry");
-                return broker_connection_fail(
-                        client->connection,
-                        "the request is longer than the broker at %s accepts; raise the limit there "
-                        "(mosquitto: max_packet_size)",
-                        endpoint_text(broker_connection_endpoint(client->connection)).text);
-        }
-
-        r = mqtt_properties_new(&properties, message);
-        if (r < 0)
-                return broker_connection_fail(client->connection, "%s", strerror(-r));
-        return broker_connection_publish(client->connection, (const char *)message->topic.data,
-                                         message->payload, properties, ret_packet_id);
-}
-
 enum connection_result store_client_send(struct store_client *client, const struct store_request *request) {
         struct pending_request *pending = request_at(client, client->n_requests);
-        enum connection_result result;
         struct message message;
+        int r;
 
         ASSERT(client->n_requests < STORE_REQUESTS_MAX);
-        client->is_too_large = false;
         *pending = (struct pending_request){
                 .verb = request->words[0],
                 .key = request->words[1],
@@ -251,9 +223,10 @@ enum connection_result store_client_send(struct store_client *client, const stru
                 return broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
 
         message = make_message(client, request, pending);
-        result = publish_request(client, &message, &pending->packet_id);
-        if (result != CONNECTION_OK)
-                return result;
+        r = broker_connection_publish(client->connection, &message, &pending->packet_id);
+        client->is_too_large = r == -EMSGSIZE;
+        if (r < 0)
+                return CONNECTION_FAILED;
 
         pending->n_bytes = client->payload.length;
         client->n_request_bytes += pending->n_bytes;

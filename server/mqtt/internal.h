@@ -16,12 +16,13 @@ struct mqtt_client {
         uv_loop_t *loop;
         struct mosquitto *library; /* the instance of libmosquitto */
         enum client_state state;
-        size_t address;      /* index of the next address of the broker to try */
-        size_t n_addresses;  /* result of the latest lookup of its name */
-        bool is_socket_open; /* the socket of this attempt was connected at some time */
-        bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
-        bool has_unwritten;  /* bytes remained after a publish, and no wake-up has written since */
-        bool is_answered;    /* CONNACK has arrived */
+        size_t address;            /* index of the next address of the broker to try */
+        size_t n_addresses;        /* result of the latest lookup of its name */
+        bool is_socket_open;       /* the socket of this attempt was connected at some time */
+        bool has_had_event;        /* the socket has had an event; TLS: the handshake has begun */
+        bool has_unwritten;        /* bytes remained after a publish, and no wake-up has written since */
+        bool is_answered;          /* CONNACK has arrived */
+        uint32_t max_packet_bytes; /* mqtt_client_max_packet_bytes() */
         enum mqtt_read_mode read_mode;
         uv_poll_t *poll; /* NULL while there is no socket */
         int poll_events; /* the events that poll watches; 0: stopped */

@@ -11,7 +11,6 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/random.h"
-#include "mqtt/conversion.h"
 
 /* The broker keeps the session and queues messages for this long after a disconnect. */
 #define SESSION_EXPIRY_S 3600
@@ -53,8 +52,7 @@ struct link {
         uint64_t n_outstanding_bytes;
         uint32_t n_bytes_of[65536]; /* of outstanding messages, by packet identifier; 0: not outstanding */
         uint64_t n_unwritten_bytes; /* published at QoS 0 since the socket last accepted everything */
-        uint32_t send_maximum;     /* maximum number of messages in flight; libmosquitto queues the others */
-        uint32_t max_packet_bytes; /* of the broker */
+        uint32_t send_maximum; /* maximum number of messages in flight; libmosquitto queues the others */
         void (*ended)(struct link *link); /* in LINK_ENDING: what follows */
         void (*closed)(void *userdata);
         int n_open_handles; /* in LINK_CLOSED: handles that are still closing */
@@ -285,9 +283,6 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
             receive_maximum < MQTT_SEND_MAXIMUM)
                 link->send_maximum = receive_maximum;
 
-        link->max_packet_bytes = MESSAGE_PACKET_MAX;
-        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &link->max_packet_bytes,
-                                      false);
         link->session_present = session_present;
         link->state = LINK_SUBSCRIBING;
         for (size_t i = 0; i < link->config.n_subscriptions; i++) {
@@ -417,7 +412,6 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         link->loop = loop;
         link->backoff_ms = BACKOFF_MIN_MS;
         link->send_maximum = MQTT_SEND_MAXIMUM;
-        link->max_packet_bytes = MESSAGE_PACKET_MAX;
         r = mqtt_client_new(&link->client, loop, &client_config);
         if (r < 0)
                 return r;
@@ -447,28 +441,17 @@ void link_pause(struct link *link, uint64_t pause_ms) {
 }
 
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id) {
-        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
         int id = 0;
         int r;
 
         *ret_id = 0;
         if (message->qos > 0 && link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
-        /*
-         * libmosquitto counts one or two bytes less, and the broker disconnects a client that
-         * exceeds its limit
-         */
-        if (message_packet_size(message) > link->max_packet_bytes)
-                return -EMSGSIZE;
         /* while connecting, libmosquitto would send it on the new connection */
         if (message->qos == 0 && !is_subscribed(link))
                 return 0;
 
-        r = mqtt_properties_new(&properties, message);
-        if (r < 0)
-                return r;
-
-        r = mqtt_error(mqtt_client_publish(link->client, message, properties, &id));
+        r = mqtt_client_publish(link->client, message, &id);
         /*
          * without a connection libmosquitto queues a message at QoS 1 and sends it later, and drops
          * one at QoS 0
@@ -487,7 +470,7 @@ bool link_has_room(const struct link *link) {
 }
 
 uint32_t link_max_packet_bytes(const struct link *link) {
-        return link->max_packet_bytes;
+        return mqtt_client_max_packet_bytes(link->client);
 }
 
 bool link_has_refused(const struct link *link, const char *filter) {

@@ -22,6 +22,11 @@ static void client_on_connect(struct mosquitto *library, void *userdata, int rea
 
         (void)library;
         client->is_answered = true;
+        if (reason == 0) {
+                client->max_packet_bytes = MESSAGE_PACKET_MAX;
+                mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
+                                              &client->max_packet_bytes, false);
+        }
         client->config.callbacks.connected(client->config.callbacks.userdata, reason, flags & 1, properties);
 }
 
@@ -166,6 +171,7 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
 
         client->config = *config;
         client->loop = loop;
+        client->max_packet_bytes = MESSAGE_PACKET_MAX;
         r = start_library(client);
         if (r < 0)
                 return r;
@@ -255,18 +261,32 @@ void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filter
                                      NULL);
 }
 
-int mqtt_client_publish(struct mqtt_client *client, const struct message *message,
-                        const mosquitto_property *properties, int *ret_id) {
-        struct slice payload = message->payload;
-        int r = MOSQ_ERR_PAYLOAD_SIZE;
+int mqtt_client_publish(struct mqtt_client *client, const struct message *message, int *ret_id) {
+        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
+        int r;
 
-        if (payload.length <= MQTT_MAX_PAYLOAD)
-                r = mosquitto_publish_v5(client->library, ret_id, (const char *)message->topic.data,
-                                         (int)payload.length, payload.data, message->qos, false, properties);
+        /*
+         * libmosquitto counts one or two bytes less, and the broker disconnects a client that
+         * exceeds its limit
+         */
+        if (message_packet_size(message) > client->max_packet_bytes)
+                return -EMSGSIZE;
+
+        r = mqtt_properties_new(&properties, message);
+        if (r < 0)
+                return r;
+
+        r = mosquitto_publish_v5(client->library, ret_id, (const char *)message->topic.data,
+                                 (int)message->payload.length, message->payload.data, message->qos, false,
+                                 properties);
         client->has_unwritten = client->has_unwritten || mosquitto_want_write(client->library);
         if (!client->is_in_wakeup)
                 client_update_poll(client);
-        return r;
+        return mqtt_error(r);
+}
+
+uint32_t mqtt_client_max_packet_bytes(const struct mqtt_client *client) {
+        return client->max_packet_bytes;
 }
 
 bool mqtt_client_wants_write(const struct mqtt_client *client) {

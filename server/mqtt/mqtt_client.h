@@ -144,18 +144,23 @@ void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filter
                            int options);
 
 /*
- * Publish topic and payload of the message at its QoS, with these properties. The topic is followed
- * by NUL. If bytes remain to be written, packets_written() follows in a later wake-up, even if
- * another call writes them before. Returns a result of libmosquitto.
+ * Publish the message at its QoS. Its topic is followed by NUL. If bytes remain to be written,
+ * packets_written() follows in a later wake-up, even if another call writes them before. Returns 0,
+ * -EMSGSIZE above mqtt_client_max_packet_bytes(), -EINVAL if a string is not valid in MQTT, -ENOMEM, or
+ * -ENOTCONN or -EIO without a connection.
  *
- * Without a connection libmosquitto queues a message at QoS 1, returns MOSQ_ERR_NO_CONN, and sends
- * the message after CONNACK. It drops a message at QoS 0, and likewise returns MOSQ_ERR_NO_CONN.
- * The end of a connection drops the messages at QoS 0 that are not written. But after
- * mqtt_client_connect() libmosquitto writes a message at QoS 0 directly behind CONNECT, without
- * waiting for CONNACK.
+ * Without a connection libmosquitto queues a message at QoS 1, and sends it after CONNACK, although the
+ * result is -ENOTCONN or -EIO. It drops a message at QoS 0. The end of a connection drops the messages
+ * at QoS 0 that are not written. But after mqtt_client_connect() libmosquitto writes a message at QoS 0
+ * directly behind CONNECT, without waiting for CONNACK.
  */
-int mqtt_client_publish(struct mqtt_client *client, const struct message *message,
-                        const mosquitto_property *properties, int *ret_id);
+int mqtt_client_publish(struct mqtt_client *client, const struct message *message, int *ret_id);
+
+/*
+ * The broker's Maximum Packet Size in bytes, from the latest CONNACK; without one, or before,
+ * MESSAGE_PACKET_MAX.
+ */
+uint32_t mqtt_client_max_packet_bytes(const struct mqtt_client *client);
 
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
