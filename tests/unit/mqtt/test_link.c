@@ -37,6 +37,7 @@ static struct {
         uint16_t port;
         bool holds_connack, holds_suback; /* not sent until the test calls accept_client() */
         uint8_t receive_maximum;          /* in CONNACK; 0: absent */
+        uint8_t maximum_packet_size;      /* in CONNACK; 0: absent */
         unsigned int n_connections, n_connects, n_subscribes;
         unsigned int n_ends; /* connections that the link has ended */
         uint8_t subscribe_id[2];
@@ -56,9 +57,12 @@ static void broker_send(const void *data, size_t length) {
 
 static void send_connack(void) {
         const uint8_t limited[] = { 0x20, 6, 0, 0, 3, 0x21, 0, broker.receive_maximum };
+        const uint8_t small[] = { 0x20, 8, 0, 0, 5, 0x27, 0, 0, 0, broker.maximum_packet_size };
 
         if (broker.receive_maximum > 0)
                 broker_send(limited, sizeof(limited));
+        else if (broker.maximum_packet_size > 0)
+                broker_send(small, sizeof(small));
         else
                 broker_send("\x20\x03\x00\x00\x00", 5);
 }
@@ -508,4 +512,21 @@ Test(link, messages_at_qos_0_are_lost_until_the_link_is_up) {
 
         cr_expect_eq(broker.received[0].number, n_lost);
         cr_expect(link_has_room(store_link));
+}
+
+/* libmosquitto would accept a message that is a byte too large. */
+Test(link, a_message_is_not_larger_than_the_broker_accepts) {
+        struct message message = { .topic = SLICE_LITERAL("topic"),
+                                   .payload = SLICE_LITERAL("value"),
+                                   .qos = 1 };
+        uint16_t id;
+
+        broker.maximum_packet_size = (uint8_t)message_packet_size(&message);
+        broker_close_connection();
+        run_until(&n_ups, 2);
+        cr_expect_eq(link_max_packet_bytes(store_link), broker.maximum_packet_size);
+        cr_expect_eq(link_publish(store_link, &message, &id), 0);
+
+        message.payload = SLICE_LITERAL("value+");
+        cr_expect_eq(link_publish(store_link, &message, &id), -EMSGSIZE);
 }
