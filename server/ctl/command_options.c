@@ -352,7 +352,7 @@ enum options_result command_options_init(struct command_options *options, int n_
         };
         enum options_result result = OPTIONS_RUN;
 
-        *options = (struct command_options){ 0 };
+        *options = (struct command_options){ .wait_ms = -1 };
         options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
         if (!options->words)
                 return usage_error(options, "statestorectl", "out of memory");

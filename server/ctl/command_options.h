@@ -55,10 +55,9 @@ struct command_options {
         const char *pattern; /* of the keys to delete; NULL: the keys are given */
         bool yes;
         const char *data_dir; /* NULL: through the broker */
-        bool has_wait;
-        int64_t wait_ms;  /* for a lock; only with has_wait */
-        int64_t lease_ms; /* of a lock */
-        const char *name; /* of a candidate; NULL: not given */
+        int64_t wait_ms;      /* for a lock; -1: without end */
+        int64_t lease_ms;     /* of a lock */
+        const char *name;     /* of a candidate; NULL: not given */
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;

@@ -141,7 +141,7 @@ static enum watcher_state wait_and_acquire(struct lock *lock) {
         enum watcher_state state;
 
         complain("waiting for %s", lock->name);
-        if (options->has_wait)
+        if (options->wait_ms >= 0)
                 supervisor_set_alarm(lock->supervisor, lock->start_ns + options->wait_ms * NS_PER_MS);
         state = watcher_register(&lock->watcher);
         while (!lock->is_held && state != WATCHER_ENDED) {
@@ -164,7 +164,7 @@ static enum exit_code lock_acquire(struct lock *lock) {
                 state = try_to_acquire(lock);
         if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
                 return store_client_print_problem(lock->client);
-        if (state == WATCHER_REGISTERED && !lock->is_held && !(options->has_wait && options->wait_ms == 0))
+        if (state == WATCHER_REGISTERED && !lock->is_held && options->wait_ms != 0)
                 state = wait_and_acquire(lock);
 
         if (lock->is_held || supervisor_signal(lock->supervisor))

@@ -154,7 +154,6 @@ static int set_px(void *target, const struct option *option, const char *value) 
 }
 
 static int set_wait(void *target, const struct option *option, const char *value) {
-        ((struct command_options *)target)->has_wait = true;
         return option_set_duration(target, option, value, 0, DURATION_MAX_MS);
 }
 
@@ -219,7 +218,7 @@ const struct option ctl_options[] = {
             "fencing token; fail if the key was written with a newer one", set_fence, fence),
         OWN("--pattern", "PATTERN", NULL, "a pattern", "delete all keys that match, instead of given keys",
             option_set_text, pattern),
-        SWITCH("--yes", 0, "with --pattern: delete without asking", yes),
+        SWITCH("--yes", 0, "with --pattern: delete the keys", yes),
         OWN("--wait", "DURATION", NULL, "a duration from 0s to 24h, such as 500ms, 10s or 5m,",
             "time to wait for the lock; by default without end; 0s: only try", set_wait, wait_ms),
         OWN("--lease", "DURATION", "10s", "a duration from 1s to 24h, such as 10s or 5m,",

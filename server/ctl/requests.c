@@ -205,33 +205,20 @@ static enum exit_code delete_key(struct command_run *run) {
         return request_deletion(run, &request);
 }
 
-static bool ask_on_terminal(void) {
-        char answer[8] = "";
-
-        fprintf(stderr, "delete them? [y/N] ");
-        return fgets(answer, sizeof(answer), stdin) &&
-               (strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0);
-}
-
-/* Print the number of keys. Returns EXIT_DONE if they are to be deleted. */
+/* Without --yes print the number of keys. Returns EXIT_DONE if they are to be deleted. */
 static enum exit_code confirm_deletion(const struct command_run *run) {
-        bool is_terminal = isatty(STDIN_FILENO);
-
         if (run->n_keys > 0 && run->options->yes)
                 return EXIT_DONE;
         complain("%zu %s the pattern \"%s\"%s", run->n_keys, run->n_keys == 1 ? "key matches" : "keys match",
-                 LOG_STRING(run->options->pattern),
-                 run->n_keys > 0 && !is_terminal ? "; use --yes to delete" : "");
-        return run->n_keys > 0 && is_terminal && ask_on_terminal() ? EXIT_DONE : EXIT_NOT_MET;
+                 LOG_STRING(run->options->pattern), run->n_keys > 0 ? "; use --yes to delete" : "");
+        return EXIT_NOT_MET;
 }
 
 enum exit_code command_del(struct command_run *run) {
         enum exit_code code = EXIT_DONE;
 
         if (run->options->pattern)
-                code = scan_add_keys(run, run->options->pattern);
-        if (code == EXIT_DONE && run->options->pattern)
-                code = confirm_deletion(run);
+                code = scan_add_keys(run, run->options->pattern) ?: confirm_deletion(run);
         return code ?: for_each_key(run, delete_key);
 }
 

@@ -2,15 +2,13 @@
 """statestorectl set, get, del, vdel, scan and ping."""
 
 import json
-import os
 import re
-import subprocess
 import time
 
 import pytest
 
-from support.ctl import DONE, NOT_MET, STORE_ERROR, environment
-from support.process import PATIENCE, wait_until
+from support.ctl import NOT_MET, STORE_ERROR
+from support.process import wait_until
 
 
 def test_get_prints_exactly_the_value(ctl, key):
@@ -263,19 +261,3 @@ def test_del_of_a_pattern_with_yes_deletes_the_keys_that_match(ctl, key, keys):
     ended = ctl.run("del", "--pattern", f"{key}-[ab]", "--yes")
     assert ended.returncode == NOT_MET
     assert ended.stderr.decode() == f'statestorectl: 0 keys match the pattern "{key}-[ab]"\n'
-
-
-@pytest.mark.parametrize("answer, code", [(b"y\n", DONE), (b"yes\n", DONE), (b"\n", NOT_MET), (b"\x04", NOT_MET)])
-def test_del_of_a_pattern_asks_on_a_terminal(ctl, key, keys, answer, code):
-    master, terminal = os.openpty()
-    try:
-        os.write(master, answer)
-        ended = subprocess.run(ctl.argv(["del", "--pattern", f"{key}*"]), stdin=terminal, capture_output=True, check=False,
-                               env=environment(ctl.variables), timeout=PATIENCE)
-    finally:
-        os.close(master)
-        os.close(terminal)
-
-    assert ended.stderr.decode().endswith("delete them? [y/N] ")
-    assert ended.returncode == code
-    assert ctl.ok("scan", f"{key}*").count(b"\n") == (0 if code == DONE else 2)
