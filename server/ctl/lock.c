@@ -344,7 +344,7 @@ static enum exit_code lock_run(struct lock *lock) {
                                               .userdata = lock };
         struct supervisor_result result;
         enum exit_code code;
-        int r, number;
+        int r, signal_number;
 
         r = supervisor_new(&lock->supervisor);
         if (r == 0) {
@@ -363,11 +363,11 @@ static enum exit_code lock_run(struct lock *lock) {
                 code = run_program(lock);
 
         result = supervisor_result(lock->supervisor);
-        number = result.has_ended ? result.terminal_signal : supervisor_signal(lock->supervisor);
+        signal_number = result.has_ended ? result.terminal_signal : supervisor_signal(lock->supervisor);
         store_client_free(lock->client);
         supervisor_free(lock->supervisor);
-        if (number)
-                supervisor_die(number);
+        if (signal_number)
+                supervisor_die(signal_number);
         return code;
 }
 

@@ -82,9 +82,11 @@ static void give_terminal(const struct supervisor *supervisor, pid_t group) {
 
 /* The number of the signal that ended the program if a user typed it; 0: none. */
 static int typed_signal(const struct supervisor *supervisor) {
-        int number = WIFSIGNALED(supervisor->status) ? WTERMSIG(supervisor->status) : 0;
+        int signal_number = WIFSIGNALED(supervisor->status) ? WTERMSIG(supervisor->status) : 0;
 
-        return supervisor->has_terminal && (number == SIGINT || number == SIGQUIT) ? number : 0;
+        return supervisor->has_terminal && (signal_number == SIGINT || signal_number == SIGQUIT)
+                       ? signal_number
+                       : 0;
 }
 
 static void supervisor_end(struct supervisor *supervisor) {
@@ -294,12 +296,12 @@ void supervisor_clear_interruption(struct supervisor *supervisor) {
 }
 
 int supervisor_signal(struct supervisor *supervisor) {
-        int number;
+        int signal_number;
 
         pthread_mutex_lock(&supervisor->mutex);
-        number = supervisor->signal;
+        signal_number = supervisor->signal;
         pthread_mutex_unlock(&supervisor->mutex);
-        return number;
+        return signal_number;
 }
 
 void supervisor_set_alarm(struct supervisor *supervisor, int64_t at_ns) {
@@ -309,13 +311,13 @@ void supervisor_set_alarm(struct supervisor *supervisor, int64_t at_ns) {
         pthread_mutex_unlock(&supervisor->mutex);
 }
 
-_Noreturn void supervisor_die(int number) {
+_Noreturn void supervisor_die(int signal_number) {
         sigset_t set;
 
-        signal(number, SIG_DFL);
+        signal(signal_number, SIG_DFL);
         sigemptyset(&set);
-        sigaddset(&set, number);
-        raise(number);
+        sigaddset(&set, signal_number);
+        raise(signal_number);
         sigprocmask(SIG_UNBLOCK, &set, NULL);
         abort(); /* not reached: the default action of each signal ends the process */
 }

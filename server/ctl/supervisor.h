@@ -94,4 +94,4 @@ struct supervisor_result {
 struct supervisor_result supervisor_result(struct supervisor *supervisor);
 
 /* End this process by a signal. Call after supervisor_free(). */
-_Noreturn void supervisor_die(int number);
+_Noreturn void supervisor_die(int signal_number);
