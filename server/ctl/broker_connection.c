@@ -201,7 +201,7 @@ static void broker_connection_on_acknowledged(void *userdata, int id, int reason
 /* 2. Waiting */
 
 /*
- * Whether the open connection has failed. False after broker_connection_close(), so that
+ * Whether the open connection has failed. False after close_client(), so that
  * broker_connection_wait() is a pause then.
  */
 static bool is_broken(const struct broker_connection *connection) {
@@ -317,13 +317,28 @@ static enum connection_result connect_until(struct broker_connection *connection
         return result;
 }
 
+static void client_closed(void *userdata) {
+        struct broker_connection *connection = userdata;
+
+        connection->client = NULL;
+}
+
+static void close_client(struct broker_connection *connection) {
+        if (!connection->client)
+                return;
+        if (connection->state != STATE_FAILED)
+                mqtt_client_disconnect(connection->client);
+        mqtt_client_close(connection->client, client_closed);
+        uv_run(&connection->loop, UV_RUN_DEFAULT);
+}
+
 static enum connection_result try_broker(struct broker_connection *connection) {
         struct duration_text timeout = duration_text(broker_timeout_ms(connection));
         int64_t until_ms = system_clock_mono_ms() + broker_timeout_ms(connection);
         enum connection_result result;
         int r;
 
-        broker_connection_close(connection);
+        close_client(connection);
         connection->state = STATE_TRYING;
 
         r = make_client(connection);
@@ -366,28 +381,13 @@ enum connection_result broker_connection_open(struct broker_connection *connecti
         return result;
 }
 
-static void client_closed(void *userdata) {
-        struct broker_connection *connection = userdata;
-
-        connection->client = NULL;
-}
-
-void broker_connection_close(struct broker_connection *connection) {
-        if (!connection->client)
-                return;
-        if (connection->state != STATE_FAILED)
-                mqtt_client_disconnect(connection->client);
-        mqtt_client_close(connection->client, client_closed);
-        uv_run(&connection->loop, UV_RUN_DEFAULT);
-}
-
 enum connection_result broker_connection_reopen(struct broker_connection *connection) {
         enum connection_result result = CONNECTION_FAILED;
         int64_t pause_ms = PAUSE_FIRST_MS;
         bool never = false;
 
         while (result == CONNECTION_FAILED) {
-                broker_connection_close(connection);
+                close_client(connection);
                 result = broker_connection_wait(connection, &never, pause_ms);
                 if (result == CONNECTION_TIMED_OUT)
                         result = broker_connection_open(connection);
@@ -424,7 +424,7 @@ struct broker_connection *broker_connection_free(struct broker_connection *conne
         if (!connection)
                 return NULL;
 
-        broker_connection_close(connection);
+        close_client(connection);
         uv_loop_close(&connection->loop);
         free(connection);
         return NULL;

@@ -80,9 +80,6 @@ const struct endpoint *broker_connection_endpoint(const struct broker_connection
  */
 bool broker_connection_may_be_taken_over(const struct broker_connection *connection);
 
-/* Send DISCONNECT and close the connection. broker_connection_open() opens it again. */
-void broker_connection_close(struct broker_connection *connection);
-
 /* As mqtt_client_max_packet_bytes(). There must be a connection. */
 uint32_t broker_connection_max_packet_bytes(const struct broker_connection *connection);
 
@@ -92,7 +89,7 @@ int broker_connection_publish(struct broker_connection *connection, const struct
 
 /*
  * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns
- * CONNECTION_TIMED_OUT). After broker_connection_close() this is a pause: no message arrives.
+ * CONNECTION_TIMED_OUT).
  */
 enum connection_result broker_connection_wait(struct broker_connection *connection, const bool *done,
                                               int64_t duration_ms);
