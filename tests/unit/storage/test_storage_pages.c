@@ -204,8 +204,12 @@ Test(storage_pages, large_row_costs_its_own_size) {
         disk_set(&disk, large_name(6), S("another"));
         cr_expect_leq(n_pages_of_commit(), limit(3 * LARGE_SIZE), "overwrite a large key");
         reopen();
+        /*
+         * The row is read twice, to compare its names and to free its pages: since SQLite 3.45 (option
+         * DIRECT_OVERFLOW_READ) the first reading does not fill the page cache.
+         */
         disk_unwatch(&disk, large_name(7), S("key"));
-        cr_expect_leq(n_pages_of_commit(), limit(2 * LARGE_SIZE),
+        cr_expect_leq(n_pages_of_commit(), limit(3 * LARGE_SIZE),
                       "delete a registration of a large client id");
         reopen();
         disk_deliver(&disk, 2);
