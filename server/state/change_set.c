@@ -42,11 +42,11 @@ static struct digest row_identity(const struct row *row, const struct hash_key *
 }
 
 /*
- * Coalesce the rows of this type in their order. There is room for each row. Returns the number of
- * coalesced rows, or -ENOMEM.
+ * Coalesce the rows of entries and registrations in their order. There is room for each row. Returns
+ * the number of coalesced rows, or -ENOMEM.
  */
-static ssize_t coalesce(struct change_buffer *buffer, const struct effects *effects, enum row_type type,
-                        const struct hash_key *hash_key) {
+static ssize_t coalesce_rows(struct change_buffer *buffer, const struct effects *effects,
+                             const struct hash_key *hash_key) {
         struct coalesced_row *table = NULL, *found;
         ssize_t n = 0;
 
@@ -54,7 +54,7 @@ static ssize_t coalesce(struct change_buffer *buffer, const struct effects *effe
                 const struct row *row = &effects->rows[i];
                 struct digest identity;
 
-                if (row->type != type)
+                if (row->type == ROW_REPLY)
                         continue;
                 identity = row_identity(row, hash_key);
                 HASH_FIND(hh, table, &identity, sizeof(identity), found);
@@ -120,23 +120,10 @@ static void append_entry(struct change_buffer *buffer, const struct coalesced_ro
                 buffer->entries[buffer->n_entries++] = (struct entry_change){ .key = entry_key(before) };
 }
 
-static int fill_entries(struct change_buffer *buffer, const struct effects *effects,
-                        const struct hash_key *hash_key, struct timescale timescale) {
-        ssize_t n = coalesce(buffer, effects, ROW_ENTRY, hash_key);
-        int r;
-
-        if (n < 0)
-                return (int)n;
-        r = array_reserve((void **)&buffer->entries, &buffer->entries_capacity, (size_t)n,
-                          sizeof(*buffer->entries));
-        if (r < 0)
-                return r;
-
-        for (ssize_t i = 0; i < n; i++)
-                append_entry(buffer, &buffer->rows[i], timescale);
-        return 0;
-}
-
+/*
+ * Also if a registration was added and has ended within the rows: a former one may be stored, which was
+ * removed without a row because it was made again.
+ */
 static void append_registration(struct change_buffer *buffer, const struct row *row) {
         struct registration_change change = registration_change_of(row->registration.registration);
 
@@ -147,53 +134,44 @@ static void append_registration(struct change_buffer *buffer, const struct row *
         buffer->registrations[buffer->n_registrations++] = change;
 }
 
-static int fill_registrations(struct change_buffer *buffer, const struct effects *effects,
-                              const struct hash_key *hash_key) {
-        ssize_t n = coalesce(buffer, effects, ROW_REGISTRATION, hash_key);
+/* Make room for one change of each row in each array. Returns 0 or -ENOMEM. */
+static int reserve_changes(struct change_buffer *buffer, size_t n_rows) {
         int r;
 
-        if (n < 0)
-                return (int)n;
-        r = array_reserve((void **)&buffer->registrations, &buffer->registrations_capacity, (size_t)n,
-                          sizeof(*buffer->registrations));
-        if (r < 0)
-                return r;
-
-        /*
-         * Also if a registration was added and has ended within the rows: a former one may be
-         * stored, which was removed without a row because it was made again.
-         */
-        for (ssize_t i = 0; i < n; i++)
-                append_registration(buffer, buffer->rows[i].last);
-        return 0;
+        r = array_reserve((void **)&buffer->rows, &buffer->rows_capacity, n_rows, sizeof(*buffer->rows));
+        if (r == 0)
+                r = array_reserve((void **)&buffer->entries, &buffer->entries_capacity, n_rows,
+                                  sizeof(*buffer->entries));
+        if (r == 0)
+                r = array_reserve((void **)&buffer->registrations, &buffer->registrations_capacity, n_rows,
+                                  sizeof(*buffer->registrations));
+        if (r == 0)
+                r = array_reserve((void **)&buffer->replies, &buffer->replies_capacity, n_rows,
+                                  sizeof(*buffer->replies));
+        return r;
 }
 
-static int fill_replies(struct change_buffer *buffer, const struct effects *effects,
-                        struct timescale timescale) {
+int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
+                       const struct hash_key *hash_key, struct timescale timescale) {
+        ssize_t n_coalesced;
         int r;
 
-        r = array_reserve((void **)&buffer->replies, &buffer->replies_capacity, effects->n_rows,
-                          sizeof(*buffer->replies));
+        buffer->n_entries = buffer->n_registrations = buffer->n_replies = 0;
+        r = reserve_changes(buffer, effects->n_rows);
         if (r < 0)
                 return r;
+        n_coalesced = coalesce_rows(buffer, effects, hash_key);
+        if (n_coalesced < 0)
+                return (int)n_coalesced;
 
+        for (ssize_t i = 0; i < n_coalesced; i++)
+                if (buffer->rows[i].first->type == ROW_ENTRY)
+                        append_entry(buffer, &buffer->rows[i], timescale);
+                else
+                        append_registration(buffer, buffer->rows[i].last);
         for (size_t i = 0; i < effects->n_rows; i++)
                 if (effects->rows[i].type == ROW_REPLY)
                         buffer->replies[buffer->n_replies++] =
                                 reply_change_of(&effects->rows[i].reply, timescale);
         return 0;
-}
-
-int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
-                       const struct hash_key *hash_key, struct timescale timescale) {
-        int r;
-
-        buffer->n_entries = buffer->n_registrations = buffer->n_replies = 0;
-        r = array_reserve((void **)&buffer->rows, &buffer->rows_capacity, effects->n_rows,
-                          sizeof(*buffer->rows));
-        if (r == 0)
-                r = fill_entries(buffer, effects, hash_key, timescale);
-        if (r == 0)
-                r = fill_registrations(buffer, effects, hash_key);
-        return r == 0 ? fill_replies(buffer, effects, timescale) : r;
 }
