@@ -172,20 +172,20 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         return 0;
 }
 
-int encoder_notification(struct encoder *encoder, const struct key_change *change,
+int encoder_notification(struct encoder *encoder, struct version version, struct slice value,
                          struct message *ret_message) {
         struct slice payload = encoder->dialect == DIALECT_SDK
                                        ? SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")
                                        : SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
 
         buf_reset(&encoder->payload);
-        if (change->entry) {
+        if (value.data) {
                 buf_append_string(&encoder->payload, NOTIFICATION_OF_SET);
-                resp3_append_blob(&encoder->payload, entry_value(change->entry));
+                resp3_append_blob(&encoder->payload, value);
                 payload = buf_slice(&encoder->payload);
         }
         message_init(ret_message, encoder, payload);
-        encoder_add_version(encoder, ret_message, change->version);
+        encoder_add_version(encoder, ret_message, version);
         return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 

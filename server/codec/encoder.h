@@ -39,11 +39,12 @@ void encoder_deinit(struct encoder *encoder);
  * or -ENOMEM.
  *
  * encoder_fault(): value is the value of the invalid property. The reply contains it.
+ * encoder_notification(): value is the new one of the key; absent: the key was deleted or has expired.
  */
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
                   struct message *ret_message);
-int encoder_notification(struct encoder *encoder, const struct key_change *change,
+int encoder_notification(struct encoder *encoder, struct version version, struct slice value,
                          struct message *ret_message);
 
 /* Like encoder_reply(), with this payload, status 200, and no version. Cannot fail. */

@@ -126,10 +126,9 @@ static void record_notification(struct control *control, struct slice client,
                             &(struct journal_request){
                                     .wall_ms = test_clock_read(&control->clock, control->real).wall_ms,
                                     .client = client,
-                                    .verb = notification->entry ? VERB_SET : VERB_DEL,
+                                    .verb = notification->value.data ? VERB_SET : VERB_DEL,
                                     .key = notification->key,
-                                    .payload = notification->entry ? entry_value(notification->entry)
-                                                                   : (struct slice){ 0 },
+                                    .payload = notification->value,
                                     .fault = rule ? fault_action_name(rule->action) : NULL });
 
         pipeline_append_version(control->pipeline, notification->version, &version);

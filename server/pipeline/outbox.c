@@ -89,7 +89,7 @@ void outbox_count_notifications(struct outbox *outbox, const struct pending_noti
                                 size_t n) {
         struct counters *counters = outbox->drops->counters;
 
-        if (notification->entry)
+        if (notification->value.data)
                 counters->n_notifications_set += n;
         else
                 counters->n_notifications_deleted += n;
@@ -107,10 +107,10 @@ static void lose_notification(struct outbox *outbox, struct slice recipients) {
 /* Publish the notification to its remaining recipients while the transport has room. */
 static void publish_notification(struct outbox *outbox, const struct pending_notification *notification) {
         struct slice recipients = slice_skip(notification->recipients, outbox->recipients_offset);
-        struct key_change change = { .version = notification->version, .entry = notification->entry };
         struct message message;
 
-        if (encoder_notification(outbox->encoder, &change, &message) == 0) {
+        if (encoder_notification(outbox->encoder, notification->version, notification->value, &message) ==
+            0) {
                 outbox->backend->notification(outbox->backend_data, notification, &message, &recipients);
         } else {
                 lose_notification(outbox, recipients);

@@ -46,12 +46,13 @@ struct reply_change {
 };
 
 /* A notification that is pending from now on. */
-struct notification_change {
+struct pending_notification {
         uint64_t sequence;       /* 1 to INT64_MAX; the next one is greater by 1 */
         struct version version;  /* of the change of the key */
         struct slice key;        /* never empty */
         struct slice value;      /* data NULL: the key was deleted or has expired */
         struct slice recipients; /* see state/recipients.h */
+        struct entry *entry;     /* owned by the queue of a state: has the value; else NULL */
 };
 
 struct change_set {
@@ -67,7 +68,7 @@ struct change_set {
         const struct forgotten_reply *forgotten;
         size_t n_forgotten;
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
-        const struct notification_change *notifications;
+        const struct pending_notification *notifications;
         size_t n_notifications;
         uint64_t acknowledged; /* the notifications up to this sequence are pending no more */
 };

@@ -10,31 +10,29 @@
 #include "base/cleanup.h"
 #include "state/recipients.h"
 
-CLEANUP_FUNCTION(cleanup_entry, struct entry *, entry_unref)
-
 /* 1. Items */
 
 static size_t item_bytes(const struct pending_notification *item) {
-        return item->key.length + item->recipients.length +
-               (item->entry ? entry_value(item->entry).length : 0);
+        return item->key.length + item->recipients.length + item->value.length;
 }
 
-struct notification_change notification_change_of(const struct pending_notification *notification) {
-        const struct entry *entry = notification->entry;
+/* Copy the bytes to *at, advance *at, and return the copy. */
+static struct slice copy_bytes(uint8_t **at, struct slice bytes) {
+        struct slice copy = { *at, bytes.length };
 
-        return (struct notification_change){
-                .sequence = notification->sequence,
-                .version = notification->version,
-                .key = notification->key,
-                .value = entry ? entry_value(entry) : (struct slice){ 0 },
-                .recipients = notification->recipients,
-        };
+        if (bytes.length > 0)
+                memcpy(*at, bytes.data, bytes.length);
+        *at += bytes.length;
+        return copy;
 }
 
-/* Append a copy of the notification, with its own reference to the entry. Returns 0 or -ENOMEM. */
+/*
+ * Append a copy of the notification, with its own reference to the entry, or with a copy of the value.
+ * Returns 0 or -ENOMEM.
+ */
 static int append_item(struct notification_queue *queue, const struct pending_notification *notification) {
         struct pending_notification item = *notification;
-        uint8_t *bytes;
+        uint8_t *at;
         int r;
 
         ASSERT(item.key.length > 0);
@@ -43,17 +41,16 @@ static int append_item(struct notification_queue *queue, const struct pending_no
                           sizeof(*queue->items));
         if (r < 0)
                 return r;
-        bytes = malloc(item.key.length + item.recipients.length);
-        if (!bytes)
+        at = malloc(item.key.length + item.recipients.length + (item.entry ? 0 : item.value.length));
+        if (!at)
                 return -ENOMEM;
 
-        memcpy(bytes, item.key.data, item.key.length);
-        if (item.recipients.length > 0)
-                memcpy(bytes + item.key.length, item.recipients.data, item.recipients.length);
-        item.key.data = bytes;
-        item.recipients.data = bytes + item.key.length;
+        item.key = copy_bytes(&at, item.key);
+        item.recipients = copy_bytes(&at, item.recipients);
         if (item.entry)
                 entry_ref(item.entry);
+        else if (item.value.data)
+                item.value = copy_bytes(&at, item.value);
         queue->items[queue->n_items++] = item;
         queue->n_bytes += item_bytes(&item);
         if (queue->last_sequence < item.sequence)
@@ -131,6 +128,8 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
                                                              .key = first->registration->key_name,
                                                              .entry = change->entry };
 
+                if (change->entry)
+                        notification.value = entry_value(change->entry);
                 r = encode(effects, &at, &recipients);
                 notification.recipients = buf_slice(&recipients);
                 if (r == 0)
@@ -160,26 +159,19 @@ const struct pending_notification *notification_queue_staged(const struct notifi
 
 /* 3. Pending notifications */
 
-int notification_queue_add(struct notification_queue *queue, const struct notification_change *change) {
-        CLEANUP(cleanup_entry) struct entry *entry = NULL;
-        struct pending_notification notification = { .sequence = change->sequence,
-                                                     .version = change->version,
-                                                     .key = change->key,
-                                                     .recipients = change->recipients };
-        int r = 0;
+int notification_queue_add(struct notification_queue *queue,
+                           const struct pending_notification *notification) {
+        int r;
 
         ASSERT(n_staged(queue) == 0);
 
-        if (change->key.length == 0 || change->sequence == 0 ||
-            (queue->n_pending > 0 && change->sequence != queue->items[queue->n_items - 1].sequence + 1))
+        if (notification->key.length == 0 || notification->sequence == 0 ||
+            (queue->n_pending > 0 &&
+             notification->sequence != queue->items[queue->n_items - 1].sequence + 1))
                 return -EBADMSG;
 
         compact(queue);
-        if (change->value.data)
-                r = entry_new(&entry, change->key, change->value, change->version, NULL);
-        notification.entry = entry;
-        if (r == 0)
-                r = append_item(queue, &notification);
+        r = append_item(queue, notification);
         if (r == 0)
                 queue->n_pending++;
         return r;

@@ -12,24 +12,13 @@
  * All zeros is an empty queue.
  */
 
-/* One allocation, which begins at key.data, has the bytes of key and recipients. */
-struct pending_notification {
-        uint64_t sequence;       /* 1 to INT64_MAX; the next one is greater by 1 */
-        struct version version;  /* of the change */
-        struct slice key;        /* never empty */
-        struct entry *entry;     /* a reference to the new entry; NULL: the key was deleted or has expired */
-        struct slice recipients; /* see state/recipients.h */
-};
-
-/* The change that adds this notification. Borrows from it and its entry. */
-struct notification_change notification_change_of(const struct pending_notification *notification);
-
 struct notification_queue {
-        struct pending_notification *items; /* owned */
-        size_t first, n_items, capacity;    /* the items [0, first) are removed */
-        size_t n_pending;                   /* they begin at `first`; the staged ones follow */
-        size_t n_bytes;                     /* of keys, values and recipients */
-        uint64_t last_sequence;             /* the next item has a greater one */
+        /* Owned. key.data is an allocation with key, recipients, and the value if there is no entry. */
+        struct pending_notification *items;
+        size_t first, n_items, capacity; /* the items [0, first) are removed */
+        size_t n_pending;                /* they begin at `first`; the staged ones follow */
+        size_t n_bytes;                  /* of keys, values and recipients */
+        uint64_t last_sequence;          /* the next item has a greater one */
 };
 
 void notification_queue_deinit(struct notification_queue *queue);
@@ -51,10 +40,11 @@ const struct pending_notification *notification_queue_staged(const struct notifi
                                                              size_t *ret_n);
 
 /*
- * Add a pending notification from a change set. Nothing may be staged. Returns 0, -ENOMEM, or
+ * Add a copy of a pending notification from a change set. Nothing may be staged. Returns 0, -ENOMEM, or
  * -EBADMSG if its sequence does not follow that of the last pending one.
  */
-int notification_queue_add(struct notification_queue *queue, const struct notification_change *change);
+int notification_queue_add(struct notification_queue *queue,
+                           const struct pending_notification *notification);
 
 /*
  * Remove all notifications up to this sequence. If it is above last_sequence, it becomes

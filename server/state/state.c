@@ -69,7 +69,6 @@ struct state *state_free(struct state *state) {
         change_buffer_deinit(&state->changes);
         engine_free(state->engine);
         free(state->forgotten);
-        free(state->staged);
         free(state);
         return NULL;
 }
@@ -158,20 +157,6 @@ static int gather_forgotten(struct state *state, const struct effects *effects) 
         return 0;
 }
 
-/* Fill state->staged. Returns 0 or -ENOMEM. */
-static int gather_staged(struct state *state, size_t *ret_n) {
-        const struct pending_notification *items = notification_queue_staged(&state->notifications, ret_n);
-        int r;
-
-        r = array_reserve((void **)&state->staged, &state->staged_capacity, *ret_n, sizeof(*state->staged));
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < *ret_n; i++)
-                state->staged[i] = notification_change_of(&items[i]);
-        return 0;
-}
-
 static struct state_header next_header(const struct state *state, const struct engine_stats *stats,
                                        struct now now) {
         struct state_header header = state->header;
@@ -188,12 +173,9 @@ static struct state_header next_header(const struct state *state, const struct e
 int state_change_set(struct state *state, const struct effects *effects, struct now now,
                      struct change_set *ret_change_set) {
         struct engine_stats stats = engine_stats(state->engine);
-        size_t n_staged;
         int r;
 
         r = gather_forgotten(state, effects);
-        if (r == 0)
-                r = gather_staged(state, &n_staged);
         if (r == 0)
                 r = change_buffer_fill(&state->changes, effects, &engine_config(state->engine)->table_key,
                                        state->timescale);
@@ -213,10 +195,10 @@ int state_change_set(struct state *state, const struct effects *effects, struct 
                 .forgotten = state->forgotten,
                 .n_forgotten = state->n_forgotten,
                 .forgotten_up_to = stats.forgotten_reply,
-                .notifications = state->staged,
-                .n_notifications = n_staged,
                 .acknowledged = state->acknowledged,
         };
+        ret_change_set->notifications =
+                notification_queue_staged(&state->notifications, &ret_change_set->n_notifications);
         return 0;
 }
 

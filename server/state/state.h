@@ -35,8 +35,6 @@ struct state {
         struct forgotten_reply *forgotten;
         size_t n_forgotten, forgotten_capacity;
         struct change_buffer changes;
-        struct notification_change *staged; /* of the change set */
-        size_t staged_capacity;
 };
 
 /*

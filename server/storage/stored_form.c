@@ -275,7 +275,7 @@ int stored_execution_read(struct slice record, struct execution_row *ret_row) {
 
 /* 6. Notification */
 
-void stored_notification_append(struct buf *buf, const struct notification_change *notification) {
+void stored_notification_append(struct buf *buf, const struct pending_notification *notification) {
         buf_append_string(buf, KIND_NOTIFICATION);
         append_version(buf, notification->version);
         append_bytes(buf, notification->key);
@@ -285,9 +285,9 @@ void stored_notification_append(struct buf *buf, const struct notification_chang
         append_bytes(buf, notification->recipients);
 }
 
-int stored_notification_read(struct slice record, struct notification_change *ret_notification) {
+int stored_notification_read(struct slice record, struct pending_notification *ret_notification) {
         struct field_reader reader = begin(record, KIND_NOTIFICATION);
-        struct notification_change notification = { 0 };
+        struct pending_notification notification = { 0 };
 
         notification.version = read_version(&reader);
         notification.key = read_bytes(&reader);

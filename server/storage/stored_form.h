@@ -40,5 +40,5 @@ void stored_execution_append(struct buf *buf, const struct execution_row *row);
 int stored_execution_read(struct slice record, struct execution_row *ret_row);
 
 /* The storage keeps the sequence beside the record. Reading sets it to 0. */
-void stored_notification_append(struct buf *buf, const struct notification_change *notification);
-int stored_notification_read(struct slice record, struct notification_change *ret_notification);
+void stored_notification_append(struct buf *buf, const struct pending_notification *notification);
+int stored_notification_read(struct slice record, struct pending_notification *ret_notification);

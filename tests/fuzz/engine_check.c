@@ -76,16 +76,18 @@ static void check_reply_written(const struct reply *reply) {
 
 static void check_notification_written(const struct key_change *change) {
         struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = SLICE_LITERAL("StateStore") };
-        struct slice words[4];
+        struct slice words[4], value = { 0 };
         struct message message;
         size_t n_words;
 
-        ASSERT(encoder_notification(&encoder, change, &message) == 0);
+        if (change->entry)
+                value = entry_value(change->entry);
+        ASSERT(encoder_notification(&encoder, change->version, value, &message) == 0);
         check_timestamp(&message, true, change->version);
         ASSERT(resp3_read_request(message.payload, words, 4, &n_words) == 0);
         ASSERT(n_words == (change->entry ? 4 : 2) && slice_equal(words[0], SLICE_LITERAL("NOTIFY")));
-        if (change->entry)
-                ASSERT(slice_equal(words[3], entry_value(change->entry)));
+        if (value.data)
+                ASSERT(slice_equal(words[3], value));
         encoder_deinit(&encoder);
 }
 

@@ -51,7 +51,7 @@ static int repeat_execution(struct slice record, struct buf *buf) {
 }
 
 static int repeat_notification(struct slice record, struct buf *buf) {
-        struct notification_change stored;
+        struct pending_notification stored;
         int r = stored_notification_read(record, &stored);
 
         if (r == 0)
@@ -119,7 +119,7 @@ static void make_execution(struct slice *input, struct buf *buf) {
 }
 
 static void make_notification(struct slice *input, struct buf *buf) {
-        struct notification_change stored = { .version = make_version(input), .key = input_text(input) };
+        struct pending_notification stored = { .version = make_version(input), .key = input_text(input) };
 
         if (stored.key.length == 0)
                 stored.key = SLICE_LITERAL("key");

@@ -104,10 +104,8 @@ static int load_notifications(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (next = notification_queue_after(&disk->state->notifications, sequence))) {
-                struct notification_change change = notification_change_of(next);
-
                 sequence = next->sequence;
-                r = apply(disk, sink, (struct change_set){ .notifications = &change, .n_notifications = 1 });
+                r = apply(disk, sink, (struct change_set){ .notifications = next, .n_notifications = 1 });
         }
         return r;
 }
@@ -243,8 +241,7 @@ static void compare_notifications(const struct state *stored, const struct state
                 b = notification_queue_after(&stored->notifications, sequence);
                 ASSERT(b && a->sequence == b->sequence && version_compare(a->version, b->version) == 0);
                 ASSERT(slice_equal(a->key, b->key) && slice_equal(a->recipients, b->recipients));
-                ASSERT(!a->entry == !b->entry);
-                ASSERT(!a->entry || slice_equal(entry_value(a->entry), entry_value(b->entry)));
+                ASSERT(!a->value.data == !b->value.data && slice_equal(a->value, b->value));
                 sequence = a->sequence;
         }
         ASSERT(!notification_queue_after(&stored->notifications, sequence));

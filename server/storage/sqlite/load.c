@@ -138,7 +138,7 @@ static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
 }
 
 static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
-        struct notification_change change;
+        struct pending_notification change;
         struct slice record;
         uint64_t sequence;
 

@@ -108,7 +108,7 @@ static int write_execution(struct sqlite_writer *writer, const struct execution_
         return put_record(writer, WRITE_PUT_EXECUTION, row->place);
 }
 
-static int write_notification(struct sqlite_writer *writer, const struct notification_change *change) {
+static int write_notification(struct sqlite_writer *writer, const struct pending_notification *change) {
         buf_reset(&writer->record);
         stored_notification_append(&writer->record, change);
         return put_record(writer, WRITE_PUT_NOTIFICATION, change->sequence);

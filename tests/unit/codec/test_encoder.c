@@ -231,11 +231,11 @@ Test(encoder, encodes_the_value_of_a_get) {
 
 Test(encoder, notifies_of_a_set_with_value_and_version) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
-                struct key_change change = { .version = { 1696374425000, 3 },
-                                             .entry = make(S("k"), values[i].value) };
                 struct message message;
 
-                cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
+                cr_assert_eq(encoder_notification(&encoder, (struct version){ 1696374425000, 3 },
+                                                  values[i].value, &message),
+                             0);
                 cr_expect(slice_equal(message.payload, values[i].notification), ROW(values, i));
                 cr_expect_eq(message.qos, 1);
                 cr_expect(has_property(&message, "__ts", S("001696374425000:00003:StateStore")));
@@ -244,20 +244,20 @@ Test(encoder, notifies_of_a_set_with_value_and_version) {
                 cr_expect_eq(message.n_user_properties, 3);
                 cr_expect_null(message.response_topic.data);
                 cr_expect_null(message.correlation_data.data);
-                entry_unref(change.entry);
         }
 }
 
 Test(encoder, notifies_of_a_deletion_in_both_dialects) {
-        struct key_change change = { .version = { 1, 2 } };
+        const struct version version = { 1, 2 };
+        const struct slice none = { 0 };
         struct message message;
 
-        cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
+        cr_assert_eq(encoder_notification(&encoder, version, none, &message), 0);
         cr_expect(slice_equal(message.payload, S("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")));
         cr_expect(has_property(&message, "__ts", S("000000000000001:00002:StateStore")));
 
         encoder.dialect = DIALECT_DOCUMENT;
-        cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
+        cr_assert_eq(encoder_notification(&encoder, version, none, &message), 0);
         cr_expect(slice_equal(message.payload, S("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n")));
         cr_expect(has_property(&message, "__ts", S("1:2:StateStore")));
 }

@@ -277,7 +277,7 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
 }
 
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
-                        const struct notification_change *stored, size_t n_stored) {
+                        const struct pending_notification *stored, size_t n_stored) {
         init(broker,
              (struct broker){ .engine = broker_engine_config(), .stored = stored, .n_stored = n_stored },
              config);

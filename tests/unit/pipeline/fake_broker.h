@@ -70,7 +70,7 @@ struct broker {
         uint64_t delivered;         /* of the last commit */
         uint64_t last_reply;        /* number of the last remembered reply that was committed */
         struct state_header header; /* of the last commit */
-        const struct notification_change *stored; /* notifications that the pipeline loads */
+        const struct pending_notification *stored; /* notifications that the pipeline loads */
         size_t n_stored;
         int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */
         bool has_ended;                      /* the pipeline has called fatal(): only free it */
@@ -98,7 +98,7 @@ void broker_init_down(struct broker *broker, struct pipeline_config config);
 
 /* Likewise; the storage has these pending notifications. Borrowed. */
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
-                        const struct notification_change *stored, size_t n_stored);
+                        const struct pending_notification *stored, size_t n_stored);
 
 /* Start a pipeline with this engine that is connected to a broker without the plugin. */
 void broker_init_engine(struct broker *broker, struct pipeline_config config, struct engine_config engine);

@@ -20,9 +20,9 @@ static struct broker broker;
  * Connection 7, whose client id has one byte, watches both keys. Client c watches k; it has
  * registered at a plain broker.
  */
-static const struct notification_change stored[] = {
-        { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0\0\0\0\0\0\0\0\1c") },
-        { 6, { 1000, 2 }, S("l"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1") },
+static const struct pending_notification stored[] = {
+        { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0\0\0\0\0\0\0\0\1c"), NULL },
+        { 6, { 1000, 2 }, S("l"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1"), NULL },
 };
 
 static void setup(void) {
@@ -233,9 +233,9 @@ Test(stored_notifications, are_published_as_the_broker_has_room) {
 
 /* A writer of the data directory can compute the checksum. */
 Test(notifications, with_truncated_recipients_are_published_to_those_before) {
-        static const struct notification_change truncated[] = {
-                { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0") },
-                { 6, { 1000, 2 }, S("l"), { 0 }, S("\0") },
+        static const struct pending_notification truncated[] = {
+                { 5, { 1000, 1 }, S("k"), { 0 }, S("\0\0\0\0\0\0\0\7\0\1\0\0"), NULL },
+                { 6, { 1000, 2 }, S("l"), { 0 }, S("\0"), NULL },
         };
 
         broker_deinit(&broker);

@@ -72,7 +72,7 @@ Test(notification_queue, stages_each_change_once_with_all_recipients) {
         expect_recipient(&recipients, UINT64_MAX, S("d\0\xFF"));
         cr_expect_eq(recipients.length, 0);
         cr_expect_eq(staged[1].sequence, 2);
-        cr_expect_null(staged[1].entry);
+        cr_expect_null(staged[1].value.data);
         recipients = staged[1].recipients;
         expect_recipient(&recipients, 7, S("c"));
         cr_expect_eq(recipients.length, 0);
@@ -153,7 +153,7 @@ Test(notification_queue, failed_commit_drops_its_changes_and_reuses_their_sequen
         second = notification_queue_after(&queue, 1);
         cr_assert_not_null(second);
         cr_expect_eq(second->sequence, 2);
-        cr_expect(slice_equal(entry_value(second->entry), S("v")));
+        cr_expect(slice_equal(second->value, S("v")));
 }
 
 Test(notification_queue, after_returns_the_next_pending_notification) {
@@ -179,11 +179,11 @@ Test(notification_queue, sequences_continue_above_what_was_removed) {
 }
 
 Test(notification_queue, added_notifications_must_ascend_without_a_gap) {
-        struct notification_change added = { 7, { 950, 2 }, S("k"), S("v"), S("recipients") };
+        struct pending_notification added = { 7, { 950, 2 }, S("k"), S("v"), S("recipients"), NULL };
 
         queue.last_sequence = 10; /* of the header: loading begins with it */
         cr_assert_eq(notification_queue_add(&queue, &added), 0);
-        cr_expect(slice_equal(entry_value(notification_queue_after(&queue, 0)->entry), S("v")));
+        cr_expect(slice_equal(notification_queue_after(&queue, 0)->value, S("v")));
         cr_expect(slice_equal(notification_queue_after(&queue, 0)->recipients, S("recipients")));
         cr_expect_eq(notification_queue_add(&queue, &added), -EBADMSG, "again");
         added.sequence = 9;
@@ -194,7 +194,7 @@ Test(notification_queue, added_notifications_must_ascend_without_a_gap) {
         added.key.length = 1;
         added.value = (struct slice){ 0 };
         cr_expect_eq(notification_queue_add(&queue, &added), 0);
-        cr_expect_null(notification_queue_after(&queue, 7)->entry);
+        cr_expect_null(notification_queue_after(&queue, 7)->value.data);
 
         notification_queue_remove(&queue, 8);
         added.sequence = 20;

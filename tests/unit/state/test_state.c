@@ -121,15 +121,8 @@ static void add_notifications(struct content *content, const struct state *state
         uint64_t sequence = 0;
 
         while ((next = notification_queue_after(&state->notifications, sequence))) {
-                struct notification_change change = {
-                        .version = next->version,
-                        .key = next->key,
-                        .value = next->entry ? entry_value(next->entry) : (struct slice){ 0 },
-                        .recipients = next->recipients,
-                };
-
                 sequence = next->sequence;
-                stored_notification_append(content_add(content, "notification", sequence), &change);
+                stored_notification_append(content_add(content, "notification", sequence), next);
         }
 }
 

@@ -199,7 +199,7 @@ void content_remove_replies(struct content *content, uint64_t from, uint64_t to)
         }
 }
 
-void content_put_notification(struct content *content, const struct notification_change *notification) {
+void content_put_notification(struct content *content, const struct pending_notification *notification) {
         char *key_text = bytes_text(notification->key), *value_text = bytes_text(notification->value);
         char *recipients = bytes_text(notification->recipients);
 

@@ -42,7 +42,7 @@ void content_put_execution(struct content *content, const struct execution_row *
 /* Remove the replies with these numbers. */
 void content_remove_replies(struct content *content, uint64_t from, uint64_t to);
 
-void content_put_notification(struct content *content, const struct notification_change *notification);
+void content_put_notification(struct content *content, const struct pending_notification *notification);
 
 /* Remove the notifications up to this sequence. */
 void content_remove_notifications(struct content *content, uint64_t delivered);

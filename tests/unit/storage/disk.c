@@ -59,7 +59,7 @@ static void take_reply(struct disk *disk, const struct reply_change *change) {
                           timescale_to_deadline(disk->timescale, change->forget_at_ms));
 }
 
-static void take_notification(struct disk *disk, const struct notification_change *change) {
+static void take_notification(struct disk *disk, const struct pending_notification *change) {
         cr_assert_gt(change->sequence, disk->last_notification, "not in ascending order");
         disk->last_notification = change->sequence;
         content_put_notification(&disk->loaded, change);
@@ -392,8 +392,8 @@ void disk_forget_replies(struct disk *disk, uint64_t number) {
         content_remove_replies(&disk->expected, 0, number);
 }
 
-void disk_notify_as(struct disk *disk, struct notification_change notification) {
-        struct notification_change *change = &disk->notifications[disk->n_notifications];
+void disk_notify_as(struct disk *disk, struct pending_notification notification) {
+        struct pending_notification *change = &disk->notifications[disk->n_notifications];
 
         cr_assert_lt(disk->n_notifications, DISK_CHANGES_MAX);
         disk->n_notifications++;
@@ -409,7 +409,7 @@ void disk_notify(struct disk *disk, struct slice recipients) {
         const struct entry_change *entry = &disk->entries[disk->n_entries - 1];
 
         cr_assert_gt(disk->n_entries, 0);
-        disk_notify_as(disk, (struct notification_change){
+        disk_notify_as(disk, (struct pending_notification){
                                      .version = entry->value.data ? entry->version : disk->clock,
                                      .key = entry->key,
                                      .value = entry->value,

@@ -36,7 +36,7 @@ struct disk {
         struct reply_change replies[DISK_CHANGES_MAX];
         struct execution_row executions[DISK_CHANGES_MAX];
         struct forgotten_reply forgotten[DISK_CHANGES_MAX];
-        struct notification_change notifications[DISK_CHANGES_MAX];
+        struct pending_notification notifications[DISK_CHANGES_MAX];
         size_t n_entries, n_registrations, n_replies, n_executions, n_forgotten, n_notifications;
         uint64_t delivered, forgotten_up_to;
         void **copies;
@@ -106,7 +106,7 @@ void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this 
 /*
  * Add a notification: any, or that of the last change of an entry. It gets the next sequence.
  */
-void disk_notify_as(struct disk *disk, struct notification_change notification);
+void disk_notify_as(struct disk *disk, struct pending_notification notification);
 void disk_notify(struct disk *disk, struct slice recipients);
 void disk_deliver(struct disk *disk, uint64_t delivered);
 

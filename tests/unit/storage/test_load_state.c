@@ -96,7 +96,7 @@ static const struct reply_change replies[] = {
         { .number = 6, .digest = { { 6 } }, .result = { .outcome = 2 }, .forget_at_ms = READING_MS + 30 },
 };
 
-static const struct notification_change notifications[] = {
+static const struct pending_notification notifications[] = {
         { .sequence = 6,
           .version = { 950, 2 },
           .key = { (const uint8_t *)"k", 1 },
@@ -208,12 +208,12 @@ Test(load_state, keeps_pending_notifications_in_order) {
         cr_expect_eq(first->sequence, 6);
         cr_expect_eq(first->version.wall_ms, 950);
         cr_expect(slice_equal(first->key, S("k")));
-        cr_expect(slice_equal(entry_value(first->entry), S("v")));
+        cr_expect(slice_equal(first->value, S("v")));
         cr_expect(slice_equal(first->recipients, S("one, two")));
         second = notification_queue_after(&state->notifications, 6);
         cr_assert_not_null(second);
         cr_expect_eq(second->sequence, 7);
-        cr_expect_null(second->entry);
+        cr_expect_null(second->value.data);
         cr_expect_null(notification_queue_after(&state->notifications, 7));
         cr_expect_eq(state->notifications.last_sequence, 7);
 }
@@ -347,7 +347,7 @@ Test(load_state, another_order_is_refused) {
                                                      { .header = HEADER },
                                                      { .header = HEADER } };
                 struct reply_change reply[2] = { replies[1], replies[1] };
-                struct notification_change notification[2] = { notifications[0], notifications[0] };
+                struct pending_notification notification[2] = { notifications[0], notifications[0] };
 
                 for (size_t j = 0; j < 2; j++) {
                         reply[j].number = orders[i].numbers[j];

@@ -525,10 +525,10 @@ Test(storage, opens_directories_with_any_name) {
 
 Test(storage, stores_notifications_until_they_are_delivered) {
         /* a key that was set and then deleted */
-        disk_notify_as(&disk, (struct notification_change){ .version = { DISK_WALL_MS, 0 },
-                                                            .key = S("k"),
-                                                            .value = S("one"),
-                                                            .recipients = S("c") });
+        disk_notify_as(&disk, (struct pending_notification){ .version = { DISK_WALL_MS, 0 },
+                                                             .key = S("k"),
+                                                             .value = S("one"),
+                                                             .recipients = S("c") });
         disk_set(&disk, S("\xFF"), S(""));
         disk_notify(&disk, S("\0\1"));
         disk_remove(&disk, S("k"));
