@@ -20,7 +20,7 @@ void wire_append_text(struct buf *buf, struct slice text) {
         buf_append_slice(buf, text);
 }
 
-static struct slice wire_read_bytes(struct wire_reader *reader, uint64_t n_bytes) {
+struct slice wire_read_bytes(struct wire_reader *reader, uint64_t n_bytes) {
         struct slice bytes;
 
         if (reader->has_failed || n_bytes > reader->rest.length) {

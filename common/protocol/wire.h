@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * Integers and byte strings in the binary messages of the companion protocol. Integers are in big
- * endian. A blob is a length of 4 bytes and its bytes, a text a length of 2 bytes and its bytes.
+ * Integers and byte strings in the binary messages of the companion protocol, and in what a storage
+ * stores. Integers are in big endian. A blob is a length of 4 bytes and its bytes, a text a length of 2 bytes and its bytes.
  */
 
 /* Append the n_bytes least significant bytes of the number. */
@@ -26,5 +26,6 @@ struct wire_reader {
 };
 
 uint64_t wire_read_number(struct wire_reader *reader, size_t n_bytes);
+struct slice wire_read_bytes(struct wire_reader *reader, uint64_t n_bytes);
 struct slice wire_read_blob(struct wire_reader *reader);
 struct slice wire_read_text(struct wire_reader *reader);

@@ -11,8 +11,7 @@
  *
  * A record is a letter for its kind, then its fields in the order in which the append function
  * writes them. The names of a registration come first, so that a storage can compare them alone. A
- * number is little-endian and has the size of its type. A string is its length, 4 bytes, then its
- * bytes. A key of a hash or a MAC, and a digest, are their bytes alone. A value or a MAC key that
+ * number has the size of its type, and a string is a blob (protocol/wire.h). A key of a hash or a MAC, and a digest, are their bytes alone. A value or a MAC key that
  * may be absent is a byte, 1 or 0, then the field if the byte is 1. Times are in milliseconds by
  * the clock of state/timescale.h. An outcome is its name, see engine/outcome.h.
  *

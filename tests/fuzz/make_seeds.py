@@ -164,14 +164,14 @@ BROKER_MESSAGES = numbered(
 )
 
 def stored(*strings):
-    return b"".join(len(string).to_bytes(4, "little") + string for string in strings)
+    return b"".join(len(string).to_bytes(4, "big") + string for string in strings)
 
 
 STORED_FORM = numbered(
     b"\0H" + stored(b"StateStore") + bytes(16 + 16) + stored(b"0" * 32) + bytes(8 + 4 + 1 + 4 * 8),
     b"\1R" + stored(b"client", b"key") + bytes(8) + stored(b"user"),
     b"\2A" + bytes(16) + stored(b"done") + b"\1" + bytes(8 + 4 + 8),
-    b"\3E" + bytes(8) + b"\1" + bytes(7 + 8) + stored(b"done") + b"\1" + bytes(8 + 4),
+    b"\3E" + bytes(8 + 7) + b"\1" + bytes(8) + stored(b"done") + b"\1" + bytes(8 + 4),
     b"\4N" + bytes(8 + 4) + stored(b"key") + b"\1" + stored(b"value", b"recipients"),
     b"\4N" + bytes(8 + 4) + stored(b"key") + b"\0" + stored(b""),
     b"\1R\xff\xff\xff\xff",

@@ -17,7 +17,7 @@ class Fields:
         return found
 
     def number(self, size=8):
-        return int.from_bytes(self.raw(size), "little", signed=size == 8)
+        return int.from_bytes(self.raw(size), "big", signed=size == 8)
 
     def string(self):
         return self.raw(self.number(4))

@@ -22,9 +22,9 @@
 /*
  * Raise it with each change of what is stored: a table, a column, a record of storage/stored_form.h,
  * or the name of an outcome that can be remembered. An older statestored then refuses the database
- * instead of calling it damaged. Versions 1 to 4 were never released.
+ * instead of calling it damaged. Versions 1 to 5 were never released.
  */
-#define SCHEMA_VERSION 5
+#define SCHEMA_VERSION 6
 
 /*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite
