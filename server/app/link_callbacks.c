@@ -113,16 +113,11 @@ static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscrib
         pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
-static void server_on_packets_read(void *userdata) {
+/* All packets of a wake-up are read, or the connection has room again. */
+static void server_flush(void *userdata) {
         struct server *server = userdata;
 
-        pipeline_wakeup_ended(server->pipeline, server_now(server));
-}
-
-static void server_on_room(void *userdata) {
-        struct server *server = userdata;
-
-        pipeline_wakeup_ended(server->pipeline, server_now(server));
+        pipeline_flush(server->pipeline, server_now(server));
 }
 
 static void server_on_packets_written(void *userdata) {
@@ -177,12 +172,12 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
-                               .room = server_on_room,
+                               .room = server_flush,
                                .packets_written = server_on_packets_written,
                                .userdata = server },
                 .messages = { .message = server_on_message,
                               .dropped = server_on_dropped,
-                              .packets_read = server_on_packets_read,
+                              .packets_read = server_flush,
                               .userdata = server },
         };
         struct credentials_fault fault;

@@ -129,9 +129,9 @@ int effects_reserve_execution(struct effects *effects) {
                              effects->n_executions + 1, sizeof(*effects->executions));
 }
 
-void effects_execution(struct effects *effects, const struct execution_row *row) {
+void effects_execution(struct effects *effects, struct execution_row row) {
         ASSERT(effects->n_executions < effects->executions_capacity);
-        effects->executions[effects->n_executions++] = *row;
+        effects->executions[effects->n_executions++] = row;
 }
 
 void effects_forget(struct effects *effects, struct forgotten_reply forgotten) {

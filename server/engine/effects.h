@@ -100,7 +100,7 @@ void effects_reply_row(struct effects *effects, struct row row);
 int effects_reserve_execution(struct effects *effects);
 
 /* Append an execution, after effects_reserve_execution(). */
-void effects_execution(struct effects *effects, const struct execution_row *row);
+void effects_execution(struct effects *effects, struct execution_row row);
 
 /*
  * Add a reply that is forgotten before its time. If memory is short, the storage keeps the reply

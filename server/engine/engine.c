@@ -118,13 +118,8 @@ static enum outcome check_skew(const struct engine *engine, const struct request
  * a timestamp whose Correlation Data may not be unique: a new request with the same content would
  * look like a repeat.
  */
-static bool is_known_by_content(const struct request *request) {
-        return verbs[request->verb].flags & VERB_IS_REMEMBERED &&
-               (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
-}
-
-static bool is_known_by_number(const struct request *request) {
-        return verbs[request->verb].flags & VERB_IS_REMEMBERED && request->id.number > 0;
+static bool has_unique_content(const struct request *request) {
+        return request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN;
 }
 
 /* The digests of a request and of its client id. */
@@ -195,13 +190,6 @@ static void remember_by_content(struct request_step *step, const struct request_
                 effects_reply_row(step->effects, row);
 }
 
-static void remember_by_number(struct request_step *step) {
-        struct execution_row row =
-                executions_add(&step->engine->executions, step->request->id, step->reply->result);
-
-        effects_execution(step->effects, &row);
-}
-
 /* Execute the request, whether it is a repeat or not. */
 static void execute(struct request_step *step) {
         struct clock *clock = &step->engine->clock;
@@ -246,13 +234,17 @@ static void repeat(struct request_step *step, struct result former, bool is_of_e
  */
 static void execute_once(struct request_step *step) {
         const struct request *request = step->request;
-        const struct effects *effects = step->effects;
+        struct engine *engine = step->engine;
+        struct effects *effects = step->effects;
+        bool is_remembered = verbs[request->verb].flags & VERB_IS_REMEMBERED;
+        bool has_number = is_remembered && request->id.number > 0;
+        bool has_digest = is_remembered && has_unique_content(request);
         const struct executed_request *by_number = NULL;
         struct dedup_record *by_content = NULL;
         struct request_digests digests;
 
-        if (is_known_by_number(request)) {
-                by_number = executions_find(&step->engine->executions, request->id);
+        if (has_number) {
+                by_number = executions_find(&engine->executions, request->id);
                 if (by_number) {
                         repeat(step, by_number->result,
                                effects->n_executions == 0 ||
@@ -260,27 +252,28 @@ static void execute_once(struct request_step *step) {
                         return;
                 }
                 /* First make room: a request that is executed and not remembered could be executed again. */
-                if (effects_reserve_execution(step->effects) < 0) {
+                if (effects_reserve_execution(effects) < 0) {
                         step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
                         return;
                 }
         }
 
-        if (is_known_by_content(request)) {
-                digests = identify(step->engine, request);
-                by_content = dedup_find(&step->engine->dedup, &digests.request);
+        if (has_digest) {
+                digests = identify(engine, request);
+                by_content = dedup_find(&engine->dedup, &digests.request);
         }
         if (by_content && !dedup_is_expired(by_content, step->now.mono_ns)) {
                 repeat(step, by_content->result,
                        effects->first_reply == 0 || by_content->number < effects->first_reply);
         } else {
                 execute(step);
-                if (is_known_by_content(request) && must_remember_reply(step))
+                if (has_digest && must_remember_reply(step))
                         remember_by_content(step, &digests, by_content);
         }
 
-        if (is_known_by_number(request) && !outcome_is_error(step->reply->result.outcome))
-                remember_by_number(step);
+        if (has_number && !outcome_is_error(step->reply->result.outcome))
+                effects_execution(effects,
+                                  executions_add(&engine->executions, request->id, step->reply->result));
 }
 
 static void step_request(struct engine *engine, const struct event *event, struct now now,

@@ -79,12 +79,6 @@ struct pipeline {
 
 /* pipeline.c */
 
-/*
- * Finish the batch: commit and publish it. Then begin a quantum, serve what waits, and finish this
- * batch as well. Return early while a commit is in flight or the transport has no room.
- */
-void pipeline_flush(struct pipeline *pipeline, struct now now);
-
 /* As engine_step(), with the effects of the batch, which is open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 

@@ -183,11 +183,7 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         registration_unref(notified.registration);
 }
 
-/* 3. The end of a wake-up, and of work */
-
-void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
-        pipeline_flush(pipeline, now);
-}
+/* 3. The end of work */
 
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
         commit_end(pipeline, error, now);

@@ -18,7 +18,7 @@
  *
  * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports
  * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
- * pipeline_wakeup_ended(), pipeline_work_done(), pipeline_tick(), pipeline_check_storage(),
+ * pipeline_flush(), pipeline_work_done(), pipeline_tick(), pipeline_check_storage(),
  * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
@@ -47,7 +47,7 @@ struct transport {
         /*
          * Return false if the broker does not keep up: too many messages at QoS 1 are not
          * acknowledged, or too many bytes at QoS 0 are not written. Publishing stops until this
-         * returns true and the caller reports an event, such as pipeline_wakeup_ended(). The caller
+         * returns true and the caller reports an event, such as pipeline_flush(). The caller
          * reports one whenever this may return true again.
          */
         bool (*has_room)(void *userdata);
@@ -156,10 +156,12 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline);
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
- * All messages and acknowledgements of one wake-up are reported, and the caller will wait for
- * input. Serve what waits, for a limited time (pipeline/quantum.h), and commit and publish the batch.
+ * All messages and acknowledgements of one wake-up are reported and the caller will wait for input, or
+ * transport.has_room() may return true again. Commit and publish the batch. Then serve what waits, for
+ * a limited time (pipeline/quantum.h), and commit and publish this batch as well. Returns early while a
+ * commit is in flight or the transport has no room.
  */
-void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now);
+void pipeline_flush(struct pipeline *pipeline, struct now now);
 
 /*
  * The work that transport.run_worker() accepted has ended. error: 0, or -errno if the work was

@@ -20,49 +20,40 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
 
 /* 1. A request */
 
-/* Reply with the fault or the error that decoding has found. */
-static void refuse_request(struct pipeline *pipeline, const struct invocation *invocation,
-                           struct pending_reply *pending, struct now now) {
-        struct counters *counters = &pipeline->counters;
-        const struct request *request = &invocation->request;
-
+/* Count the fault or the error that decoding has found. */
+static void count_refusal(struct counters *counters, const struct invocation *invocation) {
         counters->n_refused++;
-        if (invocation->result == INVOCATION_FAULTY) {
+        if (invocation->result == INVOCATION_FAULTY)
                 counters->n_faults[invocation->fault]++;
-                client_log_fault(&pipeline->client_log, pipeline->state->engine, invocation);
-                return;
-        }
-        pending->reply.result.outcome = invocation->outcome;
-        counters->n_refusals[request->verb][invocation->outcome]++;
-        client_log_refusal(&pipeline->client_log, pipeline->state->engine, request, invocation->outcome,
-                           now);
-}
-
-static void execute_request(struct pipeline *pipeline, const struct request *request,
-                            struct pending_reply *pending, struct now now) {
-        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
-
-        engine_step(pipeline->state->engine, &event, now, &pipeline->batch.effects);
-        if (outcome_is_error(pending->reply.result.outcome))
-                client_log_refusal(&pipeline->client_log, pipeline->state->engine, request,
-                                   pending->reply.result.outcome, now);
+        else
+                counters->n_refusals[invocation->request.verb][invocation->outcome]++;
 }
 
 /* Make room for the reply first: without memory for it nothing is executed. */
 static void reply_to_request(struct pipeline *pipeline, const struct invocation *invocation,
                              int64_t arrived_ns, uint64_t hook_number, struct now now) {
+        struct engine *engine = pipeline->state->engine;
         struct batch *batch = &pipeline->batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
+        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
 
         if (!pending) {
                 outbox_lose_reply(&pipeline->outbox);
                 return;
         }
         pending->hook_number = hook_number;
-        if (invocation->result == INVOCATION_REQUEST)
-                execute_request(pipeline, &invocation->request, pending, now);
-        else
-                refuse_request(pipeline, invocation, pending, now);
+        if (invocation->result == INVOCATION_REQUEST) {
+                event.reply = &pending->reply;
+                engine_step(engine, &event, now, &batch->effects);
+        } else {
+                pending->reply.result.outcome = invocation->outcome;
+                count_refusal(&pipeline->counters, invocation);
+        }
+        if (invocation->result == INVOCATION_FAULTY)
+                client_log_fault(&pipeline->client_log, engine, invocation);
+        else if (outcome_is_error(pending->reply.result.outcome))
+                client_log_refusal(&pipeline->client_log, engine, &invocation->request,
+                                   pending->reply.result.outcome, now);
         pending->n_preceding_changes = batch->effects.n_changes;
 }
 

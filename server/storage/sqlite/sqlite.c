@@ -196,17 +196,6 @@ static int try_commit(struct sqlite_storage *storage, const struct change_set *c
         return is_full ? STORAGE_FULL : 0;
 }
 
-/* Returns as storage_commit(). */
-static int commit(struct sqlite_storage *storage, const struct change_set *change_set) {
-        int r;
-
-        r = try_commit(storage, change_set);
-        /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
-        if (r == -ENOSPC && checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
-                r = try_commit(storage, change_set);
-        return r;
-}
-
 static void disconnect(struct sqlite_storage *storage) {
         sqlite_writer_deinit(&storage->writer);
         sqlite3_finalize(storage->page_count);
@@ -294,7 +283,10 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         if (!storage->is_writer)
                 r = start_writing(storage, &change_set->header);
         if (r == 0)
-                r = commit(storage, change_set);
+                r = try_commit(storage, change_set);
+        /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
+        if (r == -ENOSPC && storage->is_writer && checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
+                r = try_commit(storage, change_set);
         if (r >= 0)
                 commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
         return r;

@@ -104,7 +104,7 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         now = control_now(world->control, world->real);
         memory_resume(is_starved);
         pipeline_receive(world->pipeline, &message, now);
-        pipeline_wakeup_ended(world->pipeline, control_now(world->control, world->real));
+        pipeline_flush(world->pipeline, control_now(world->control, world->real));
         finish_work(world);
         memory_pause();
         buf_deinit(&payload);

@@ -387,7 +387,7 @@ void broker_finish_work(struct broker *broker) {
 
 void broker_flush(struct broker *broker) {
         do {
-                pipeline_wakeup_ended(broker->pipeline, broker->now);
+                pipeline_flush(broker->pipeline, broker->now);
                 end_commits(broker);
         } while (exchange(broker));
 }
