@@ -46,6 +46,7 @@ enum planted {
         PLANTED_LOST_REQUESTS,    /* the requests of one client are dropped */
         PLANTED_REPEATED,         /* the plugin publishes a repeated notification again */
         PLANTED_NOT_HANDED_OVER,  /* the plugin reports a notification as delivered, and drops it */
+        PLANTED_OVERTAKEN,        /* the plugin publishes replies before the notifications of their frame */
         PLANTED_MIXED,            /* after HELLO, the plugin sends new requests before kept KEYNOTIFYs */
         PLANTED_LOST_PENDING,     /* the disk loses pending notifications */
         PLANTED_OLD_WELCOME,      /* the plugin replies to HELLO with the WELCOME of the previous HELLO */

@@ -29,6 +29,7 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_LOST_REQUESTS] = "lost-requests",
         [PLANTED_REPEATED] = "repeated",
         [PLANTED_NOT_HANDED_OVER] = "not-handed-over",
+        [PLANTED_OVERTAKEN] = "overtaken",
         [PLANTED_MIXED] = "mixed",
         [PLANTED_LOST_PENDING] = "lost-pending",
         [PLANTED_OLD_WELCOME] = "old-welcome",

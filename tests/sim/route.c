@@ -119,15 +119,33 @@ static void plan_tick(struct world *world) {
         world_plan(world, deadline_ns, tick_plugin, 0);
 }
 
+/* A planted fault: replies overtake the notifications before them. */
+static void move_replies(struct model_plugin *plugin) {
+        for (size_t i = 1; i < plugin->n_outputs; i++)
+                for (size_t j = i; j > 0 && plugin->outputs[j].type == MODEL_REPLY &&
+                                   plugin->outputs[j - 1].type == MODEL_NOTIFICATION;
+                     j--) {
+                        struct model_output reply = plugin->outputs[j];
+
+                        plugin->outputs[j] = plugin->outputs[j - 1];
+                        plugin->outputs[j - 1] = reply;
+                }
+}
+
 void plugin_finish(struct world *world) {
+        uint64_t connections[N_CLIENTS];
         struct model_output output;
 
+        if (IS_PLANTED(PLANTED_OVERTAKEN))
+                move_replies(&world->broker.plugin);
         while (model_plugin_take(&world->broker.plugin, &output)) {
                 switch (output.type) {
                 case MODEL_TO_STORE:
                         send_to_store(world, output.message);
                         break;
                 case MODEL_REPLY:
+                        world_read_connections(world, connections);
+                        truth_receive_reply(&world->truth, output.message, connections);
                         deliver_reply(world, output.message);
                         break;
                 case MODEL_NOTIFICATION:

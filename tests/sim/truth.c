@@ -349,11 +349,12 @@ static void check_deletions(const struct truth *truth, size_t key) {
         CHECK(n_unreported <= n_in_doubt, "a deletion is executed once");
 }
 
-bool truth_is_notified(const struct truth *truth, const uint64_t *connections) {
+bool truth_is_notified(const struct truth *truth, size_t change, const uint64_t *connections) {
         for (size_t i = 0; i < truth->n_expected_notifications; i++) {
                 const struct expected_notification *expected = &truth->expected_notifications[i];
 
-                if (!expected->is_received && connections[expected->client] == expected->connection)
+                if ((change == NONE || expected->change == change) && !expected->is_received &&
+                    connections[expected->client] == expected->connection)
                         return false;
         }
         return true;
@@ -362,7 +363,7 @@ bool truth_is_notified(const struct truth *truth, const uint64_t *connections) {
 void truth_check_notified(const struct truth *truth, const uint64_t *connections) {
         for (size_t i = 0; i < truth->n_expected_notifications; i++)
                 CHECK(truth->expected_notifications[i].attempt > 0, "every registered client is notified");
-        CHECK(!connections || truth_is_notified(truth, connections),
+        CHECK(!connections || truth_is_notified(truth, NONE, connections),
               "every client whose connection is open has received its notifications");
 }
 

@@ -163,8 +163,18 @@ void truth_notify(struct truth *truth, const struct message *notification);
 /* A client has received a notification from the plugin. */
 void truth_receive(struct truth *truth, const struct message *notification);
 
-/* Return whether every client whose connection is open has received its notifications. */
-bool truth_is_notified(const struct truth *truth, const uint64_t *connections);
+/*
+ * The plugin publishes this reply. Check that the clients have received the notifications of its change.
+ * connections: the present one of each client.
+ */
+void truth_receive_reply(const struct truth *truth, const struct message *reply,
+                         const uint64_t *connections);
+
+/*
+ * Return whether every client whose connection is open has received the notifications of this change;
+ * NONE: of all changes.
+ */
+bool truth_is_notified(const struct truth *truth, size_t change, const uint64_t *connections);
 
 /*
  * Nothing is in flight: check that every notification was published. With the plugin, also check

@@ -328,3 +328,29 @@ void truth_reply(struct truth *truth, const struct message *reply, struct now no
         if (is_later(request->version, truth->highest_replied))
                 truth->highest_replied = request->version;
 }
+
+/* The change that the request has made with this version, or NONE. */
+static size_t own_change(const struct truth *truth, const struct sim_request *request,
+                         struct version version) {
+        size_t set = find_set(truth, request->key, version);
+        size_t deletion = find_deletion(truth, request->key, version);
+
+        if (set != NONE && truth->changes[set].request == request)
+                return set;
+        return deletion != NONE && truth->changes[deletion].deleted_by == request ? deletion : NONE;
+}
+
+void truth_receive_reply(const struct truth *truth, const struct message *reply,
+                         const uint64_t *connections) {
+        const struct sim_request *request = truth_find(truth, reply->correlation_data);
+        struct slice timestamp = message_property(reply, "__ts");
+        struct hlc hlc = { 0 };
+        size_t change;
+
+        if (!timestamp.data)
+                return;
+        ASSERT(hlc_parse(timestamp, &hlc) == 0);
+        change = own_change(truth, request, (struct version){ hlc.wall_ms, (uint32_t)hlc.counter });
+        CHECK(change == NONE || truth_is_notified(truth, change, connections),
+              "the notifications of a change reach the clients before its reply");
+}

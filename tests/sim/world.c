@@ -351,14 +351,18 @@ static void check_idle(struct world *world) {
         store_check_counters(world);
 }
 
+void world_read_connections(const struct world *world, uint64_t ret_connections[N_CLIENTS]) {
+        for (size_t i = 0; i < N_CLIENTS; i++)
+                ret_connections[i] = i < world->n_clients ? world->clients[i].connection : 0;
+}
+
 /* A key may expire just before the end: with the plugin, its notification may be under way. */
 static void check_notified(struct world *world) {
         int64_t until_ns = world->now.mono_ns + SETTLE_MAX_NS;
-        uint64_t connections[N_CLIENTS] = { 0 };
+        uint64_t connections[N_CLIENTS];
 
-        for (size_t i = 0; i < world->n_clients; i++)
-                connections[i] = world->clients[i].connection;
-        while (world->broker.has_plugin && !truth_is_notified(&world->truth, connections) &&
+        world_read_connections(world, connections);
+        while (world->broker.has_plugin && !truth_is_notified(&world->truth, NONE, connections) &&
                world->now.mono_ns < until_ns)
                 run_until(world, world->now.mono_ns + 10 * NS_PER_MS);
         truth_check_notified(&world->truth, world->broker.has_plugin ? connections : NULL);

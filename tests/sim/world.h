@@ -134,6 +134,10 @@ void world_run(uint64_t seed, struct tally *tally);
 
 /* A random time, at most this long from now. */
 int64_t world_soon(struct world *world, int64_t at_most_ms);
+
+/* The present connection of each client; 0: none. */
+void world_read_connections(const struct world *world, uint64_t ret_connections[N_CLIENTS]);
+
 void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct timeline_event *),
                 uint64_t number);
 
