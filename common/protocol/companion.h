@@ -59,7 +59,7 @@
  *     |                       |  <-- notification of change 1;               |
  *     |                       |      reply 2; reply 3; end 3 --------------  |
  *     | <----- notification - |                                              |
- *     | <---------- replies - |  -- frame 3: delivered 1 ----------------->  |
+ *     | <---------- replies - |  -- frame 3: published 1 ----------------->  |
  *     | -- DISCONNECT ------> |  -- frame 4: disconnected 4 -------------->  |
  *     |                       |  <-- end 4 --------------------------------  |
  *
@@ -85,7 +85,7 @@
  *
  * If COMPANION_FRAME_TIMEOUT_NS have passed without an end although records are outstanding, the
  * plugin sends a frame without records: the store notices a missing number. A store that waits for
- * `delivered` too long sends a frame without records. The plugin answers each frame that has no
+ * `published` too long sends a frame without records. The plugin answers each frame that has no
  * records with a frame.
  *
  *   plugin                                                  store
@@ -180,7 +180,7 @@
  *
  * If the instance id has changed, the plugin disconnects the tracked clients: their registrations
  * are lost, and their client libraries register again when they reconnect. It also resets its
- * position: no change of the new instance is delivered.
+ * position: it has published no change of the new instance.
  *
  * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may
  * have been out of memory, or the queue of the store's session was full. After HELLO the store
@@ -213,9 +213,9 @@
  * notification for each recipient; and the time for which the broker reads no other packet, because
  * it writes these copies.
  *
- * Frames to the store say up to which change everything is delivered. The plugin sends a frame
+ * Frames to the store say up to which change the plugin has published all. The plugin sends a frame
  * after each frame with notifications, if need be without records. After WELCOME the store repeats
- * the changes above the `delivered` of WELCOME. The plugin remembers a position: the sequence of
+ * the changes above the `published` of WELCOME. The plugin remembers a position: the sequence of
  * the last notification, and the number of recipients in this and all earlier records of the
  * change. It skips recipients up to this position, so no client gets a notification twice. The
  * store sends notifications in the order of their sequences, so the plugin also drops one with a
@@ -268,7 +268,7 @@
  * connection is tracked, or has requests that have not ended, or both: the store keeps its
  * registrations.
  *
- * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this
+ * The plugin has published the changes up to the sequence in WELCOME. The store numbers the next change above this
  * sequence and above all sequences that it has used. If the store was restored from an older copy
  * of its data, the sequence in WELCOME is higher than all sequences that the store knows.
  *

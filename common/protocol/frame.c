@@ -64,7 +64,7 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
         wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
         wire_append_number(buf, header->number, 8);
         wire_append_number(buf, header->first, 8);
-        wire_append_number(buf, header->delivered, 8);
+        wire_append_number(buf, header->published, 8);
         wire_append_number(buf, header->counters.n_too_many, 8);
         wire_append_number(buf, header->counters.n_unavailable, 8);
         wire_append_number(buf, header->counters.n_dropped, 8);
@@ -146,7 +146,7 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
                 return -EBADMSG;
         frame.number = read_positive(&reader);
         frame.first = read_positive(&reader);
-        frame.delivered = wire_read_number(&reader, 8);
+        frame.published = wire_read_number(&reader, 8);
         frame.counters.n_too_many = wire_read_number(&reader, 8);
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
         frame.counters.n_dropped = wire_read_number(&reader, 8);

@@ -30,7 +30,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *      1  COMPANION_VERSION_NUMBER
  *      8  number of the frame: 1 with each HELLO, and one more with each frame
  *      8  first: the number of the first record; without records, of the next one
- *      8  delivered: all changes up to this sequence are delivered
+ *      8  published: the plugin has published all changes up to this sequence
  *      8  n_too_many, 8 n_unavailable, 8 n_dropped, 8 n_denied: see struct frame_counters
  *         records, with ascending numbers without gaps
  *
@@ -83,7 +83,7 @@ struct frame_counters {
 };
 
 struct frame_to_store {
-        uint64_t number, first, delivered;
+        uint64_t number, first, published;
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
         size_t n_records;

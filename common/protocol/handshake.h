@@ -40,7 +40,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *        0      1  COMPANION_VERSION_NUMBER
  *        1      1  flags: 1 takeover; the others are 0
  *        2      8  broker run
- *       10      8  delivered
+ *       10      8  published
  *       18         then for each connection, in any order:
  *                  1  flags: 1 idle; the others are 0
  *                  8  number, above 0
@@ -48,8 +48,8 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
 struct handshake_welcome {
         bool is_takeover; /* another run has sent HELLO between two HELLOs of this run */
         uint64_t broker_run;
-        /* The sequence of the last change that was delivered completely; 0: none of this instance. */
-        uint64_t delivered;
+        /* The plugin has published the changes up to this sequence completely; 0: none of this instance. */
+        uint64_t published;
         struct slice connections; /* handshake_next_connection() */
 };
 

@@ -99,13 +99,13 @@ void disconnect_connection(struct engine *engine, uint64_t connection, struct ef
                    effects);
 }
 
-void disconnect_delivered(struct engine *engine, struct registration *registration) {
+void disconnect_reached(struct engine *engine, struct registration *registration) {
         if (!registration_has_ended(registration))
                 registrations_set_subscribed(&engine->registrations, registration);
 }
 
-void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
-                              struct effects *effects) {
+void disconnect_not_reached(struct engine *engine, const struct event *event, struct now now,
+                            struct effects *effects) {
         struct registration *registration = event->registration;
 
         if (registration_has_ended(registration))

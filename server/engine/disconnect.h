@@ -14,12 +14,12 @@ void disconnect_connection(struct engine *engine, uint64_t connection, struct ef
 /* Process EVENT_CONNECTIONS_RETAINED: end all registrations except those of the event's connections. */
 void disconnect_others(struct engine *engine, const struct event *event, struct effects *effects);
 
-/* Process EVENT_DELIVERED. */
-void disconnect_delivered(struct engine *engine, struct registration *registration);
+/* Process EVENT_REACHED. */
+void disconnect_reached(struct engine *engine, struct registration *registration);
 
-/* Process EVENT_NOT_DELIVERED. */
-void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
-                              struct effects *effects);
+/* Process EVENT_NOT_REACHED. */
+void disconnect_not_reached(struct engine *engine, const struct event *event, struct now now,
+                            struct effects *effects);
 
 /*
  * End registrations of unreachable clients that have been idle for registration_timeout_ns; at most

@@ -331,11 +331,11 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         case EVENT_POLICY_CHANGED:
                 revocation_begin(engine, effects);
                 return 0;
-        case EVENT_DELIVERED:
-                disconnect_delivered(engine, event->registration);
+        case EVENT_REACHED:
+                disconnect_reached(engine, event->registration);
                 return 0;
-        case EVENT_NOT_DELIVERED:
-                disconnect_not_delivered(engine, event, now, effects);
+        case EVENT_NOT_REACHED:
+                disconnect_not_reached(engine, event, now, effects);
                 return 0;
         case EVENT_CLIENT_DISCONNECTED:
                 disconnect_client(engine, event->client, effects);

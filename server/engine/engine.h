@@ -45,7 +45,7 @@ struct engine_limits {
         uint64_t max_bytes;              /* keys, values, registrations and their overhead */
         uint64_t max_registrations;      /* see also engine_client_usage_max() */
         uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
-        int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
+        int64_t registration_timeout_ns; /* see EVENT_NOT_REACHED; not negative */
 };
 
 struct engine_config {
@@ -85,15 +85,15 @@ enum event_type {
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
 
         /*
-         * Only without the plugin in the broker (common/protocol/companion.h). EVENT_DELIVERED: a
-         * notification of `registration` had a subscriber. EVENT_NOT_DELIVERED: it had none. This
+         * Only without the plugin in the broker (common/protocol/companion.h). EVENT_REACHED: a
+         * notification of `registration` had a subscriber. EVENT_NOT_REACHED: it had none. This
          * ends the registration if an earlier notification to its client had a subscriber.
          * Otherwise it starts a timeout: all registrations of the client end when the client has
-         * sent no request for registration_timeout_ns. A later EVENT_DELIVERED for the client stops
+         * sent no request for registration_timeout_ns. A later EVENT_REACHED for the client stops
          * the timeout.
          */
-        EVENT_DELIVERED,
-        EVENT_NOT_DELIVERED,
+        EVENT_REACHED,
+        EVENT_NOT_REACHED,
 };
 
 struct event {
@@ -172,7 +172,7 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
  * ends again:
  * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked
  *   connections;
- * - without it, by EVENT_NOT_DELIVERED for the next notification.
+ * - without it, by EVENT_NOT_REACHED for the next notification.
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
 

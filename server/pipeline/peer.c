@@ -206,7 +206,7 @@ static void serve_plugin(struct pipeline *pipeline, const struct handshake_welco
 
         retained.connections = (const uint64_t *)numbers.data;
         retained.n_connections = numbers.length / sizeof(uint64_t);
-        outbox_skip_to(&pipeline->outbox, welcome->delivered);
+        outbox_skip_to(&pipeline->outbox, welcome->published);
         pipeline_step(pipeline, &retained, now);
         peer->broker_run = welcome->broker_run;
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
@@ -282,7 +282,7 @@ static void receive_frame(struct pipeline *pipeline, const struct message *messa
 
         r = queue_add_frame(&pipeline->queue, message->payload, now.mono_ns);
         if (r == QUEUE_FRAME_ADDED)
-                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.delivered);
+                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
         else if (r != QUEUE_FRAME_IGNORED)
                 miss_frame(pipeline, r);
 }

@@ -175,7 +175,7 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline) {
  * again.
  */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
-        struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
+        struct event notified = { .type = no_subscriber ? EVENT_NOT_REACHED : EVENT_REACHED };
 
         notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
         if (notified.registration && pipeline->batch.state == BATCH_OPEN)

@@ -192,7 +192,7 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
 
         queue->n_frames++;
         queue->next_number = header.first + header.n_records;
-        queue->delivered = header.delivered;
+        queue->published = header.published;
         queue->counters = header.counters;
         if (frame->n_items > 0)
                 append_frame(queue, take_ptr(&frame));

@@ -65,7 +65,7 @@ struct queue {
         struct queue_frame *oldest, *last; /* the frames with waiting records; owned */
         size_t n_frame_bytes;              /* of these frames */
         /* Of the last frame. */
-        uint64_t delivered;
+        uint64_t published;
         struct frame_counters counters;
 };
 
@@ -94,7 +94,7 @@ int queue_add(struct queue *queue, const struct queue_item *item, size_t n_bytes
 
 /* 2. Frames */
 
-/* Drop the records that wait: the plugin sends them again. `delivered` and the counters stay. */
+/* Drop the records that wait: the plugin sends them again. `published` and the counters stay. */
 void queue_drop_frames(struct queue *queue);
 
 /* HELLO is sent with this key: queue_drop_frames(), and expect frame 1. */

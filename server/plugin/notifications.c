@@ -57,7 +57,7 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
 }
 
 /* While a change is not complete, the one before it may have any lower sequence. */
-uint64_t notifications_delivered(const struct plugin *plugin) {
+uint64_t notifications_published(const struct plugin *plugin) {
         const struct notification_position *position = &plugin->position;
 
         if (position->n_recipients == ALL_RECIPIENTS || position->sequence == 0)

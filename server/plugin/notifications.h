@@ -23,4 +23,4 @@ struct notification_position {
 int notification_publish(struct plugin *plugin, const struct frame_notification *notification);
 
 /* The sequence of the last change that is published completely. */
-uint64_t notifications_delivered(const struct plugin *plugin);
+uint64_t notifications_published(const struct plugin *plugin);

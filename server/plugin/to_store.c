@@ -47,7 +47,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         int r;
 
         welcome->broker_run = plugin->broker_run;
-        welcome->delivered = notifications_delivered(plugin);
+        welcome->published = notifications_published(plugin);
         handshake_welcome_append(&text, welcome);
         connections_append_welcome(&plugin->connections, &text);
         r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);
@@ -110,7 +110,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         struct frame_to_store header = {
                 .number = to_store->n_frames + 1,
                 .first = to_store->unsent ? to_store->unsent->number : plugin->records.last_number + 1,
-                .delivered = notifications_delivered(plugin),
+                .published = notifications_published(plugin),
                 .counters = to_store->counters,
         };
         struct record *last;

@@ -79,7 +79,7 @@ static int apply_loaded(void *userdata, const struct change_set *change_set) {
         return state_apply(load->state, change_set, load->now);
 }
 
-/* Delivered notifications are removed in their order, so the last one is removed last. */
+/* Acknowledged notifications are removed in their order, so the last one is removed last. */
 static bool has_last_notification(const struct state *state) {
         const struct notification_queue *queue = &state->notifications;
 

@@ -228,7 +228,7 @@ void both_acknowledge(struct engine_and_model *both, enum event_type type, struc
 
                 if (!is_of(registration, known.client, known.key))
                         continue;
-                if (type == EVENT_DELIVERED)
+                if (type == EVENT_REACHED)
                         model_delivered(&both->model, known.client, known.key);
                 else
                         model_not_delivered(&both->model, known.client, known.key, now);

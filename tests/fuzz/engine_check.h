@@ -21,7 +21,7 @@ const struct reply *both_ask(struct engine_and_model *both, const struct request
 void both_tick(struct engine_and_model *both, struct now now);
 void both_disconnect(struct engine_and_model *both, const struct event *event, struct now now);
 
-/* The broker's acknowledgement of a notification: EVENT_DELIVERED or EVENT_NOT_DELIVERED. */
+/* The broker's acknowledgement of a notification: EVENT_REACHED or EVENT_NOT_REACHED. */
 void both_acknowledge(struct engine_and_model *both, enum event_type type, struct registration *registration,
                       struct now now);
 

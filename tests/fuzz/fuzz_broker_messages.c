@@ -165,7 +165,7 @@ static void make_welcome(struct slice *input, struct buf *text) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
         struct handshake_welcome welcome = { .is_takeover = input_chance(input, 10),
                                              .broker_run = input_below(input, 3),
-                                             .delivered = input_below(input, 4) };
+                                             .published = input_below(input, 4) };
 
         for (size_t n = input_below(input, 4); n > 0; n--) {
                 struct handshake_connection connection = { .number = 1 + input_below(input, 4),
@@ -251,7 +251,7 @@ static void make_frame(const struct world *world, struct slice *input, struct bu
                 header.number = input_below(input, 8);
         if (world->n_frames == 0 || input_chance(input, 5))
                 header.first = 1 + input_number(input, 1);
-        header.delivered = input_below(input, 4);
+        header.published = input_below(input, 4);
         frame_to_store_append(frame, &header);
         for (size_t n = input_below(input, 6); n > 0; n--)
                 make_record(input, frame);

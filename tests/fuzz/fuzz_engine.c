@@ -163,7 +163,7 @@ static void acknowledge_or_disconnect(struct world *world, struct slice *input) 
 
                 if (registration)
                         both_acknowledge(&world->both,
-                                         input_chance(input, 50) ? EVENT_DELIVERED : EVENT_NOT_DELIVERED,
+                                         input_chance(input, 50) ? EVENT_REACHED : EVENT_NOT_REACHED,
                                          registration, world->around.now);
                 return;
         }
@@ -235,7 +235,7 @@ static void deliver_all(struct world *world) {
         for (size_t i = 0; i < world->both.model.n_registrations; i++) {
                 const struct model_registration *known = &world->both.model.registrations[i];
 
-                both_acknowledge(&world->both, EVENT_DELIVERED,
+                both_acknowledge(&world->both, EVENT_REACHED,
                                  engine_find_registration(world->both.engine, known->client, known->key),
                                  world->around.now);
         }

@@ -114,16 +114,16 @@ def read_frame_to_plugin(data):
 class Welcome:
     is_takeover: bool
     broker_run: int
-    delivered: int
+    published: int
     idle: set  # numbers, as text
     pending: set
 
 
 def welcome(text):
-    version, flags, run, delivered = struct.unpack_from("!BBQQ", text)
+    version, flags, run, published = struct.unpack_from("!BBQQ", text)
     assert version == VERSION and flags < 2
     connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
-    return Welcome(bool(flags), run, delivered, {str(number) for flags, number in connections if flags},
+    return Welcome(bool(flags), run, published, {str(number) for flags, number in connections if flags},
                    {str(number) for flags, number in connections if not flags})
 
 
@@ -150,7 +150,7 @@ class Record:
 class Frame:
     number: int
     first: int
-    delivered: int
+    published: int
     n_too_many: int
     n_unavailable: int
     n_dropped: int

@@ -210,7 +210,7 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
                 .number = ++plugin->n_frames,
                 .first = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
                                                       : plugin->last_number + 1,
-                .delivered = delivered(plugin),
+                .published = delivered(plugin),
                 .counters = plugin->counters,
         };
         const struct model_record *last;
@@ -387,7 +387,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
                          bool is_takeover) {
         struct handshake_welcome welcome = { .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
-                                             .delivered = delivered(plugin) };
+                                             .published = delivered(plugin) };
         struct buf connections = { 0 }, text = { 0 };
         uint8_t *box;
 

@@ -205,7 +205,7 @@ class Peer(Connection):
             assert message.qos == 0
             with contextlib.suppress(companion.Forged):  # the reply to an earlier HELLO
                 self.welcome = companion.welcome(companion.open_box(message.payload, key))
-        self.sequence = max(self.sequence, self.welcome.delivered)
+        self.sequence = max(self.sequence, self.welcome.published)
         self.frame_key, self.n_frames, self.frames, self.records = companion.frame_key(key), 0, [], []
         early = [message for message in self._messages if message.topic == SYS + "frame"]
         self._messages = [message for message in self._messages if message.topic != SYS + "frame"]

@@ -169,7 +169,7 @@ def test_a_malformed_frame_is_ignored_as_a_whole(peer, client, data):
 
     assert client.messages() == []
     assert peer.hello() == {client.number}
-    assert peer.welcome.delivered == 0
+    assert peer.welcome.published == 0
     peer.notify("key", client.number)
     assert len(client.messages()) == 1
 
@@ -189,7 +189,7 @@ def test_a_change_that_is_repeated_after_hello_is_not_delivered_again(site, peer
     peer.cut()
     peer = site.peer()
     assert peer.hello() == {client.number}
-    assert peer.welcome.delivered == 2
+    assert peer.welcome.published == 2
     for change in [*changes, changes[0]]:  # the plugin has not received the third one
         peer.notify("key", client.number, **change)
 
@@ -210,7 +210,7 @@ def test_a_change_that_is_repeated_in_other_parts_reaches_each_recipient_once(si
     peer.cut()
     peer = site.peer()
     peer.hello()
-    assert peer.welcome.delivered == 0
+    assert peer.welcome.published == 0
     part(peer, clients[:2], 1, 0, False)
     part(peer, clients[2:4], 1, 2, False)
     part(peer, clients[4:], 1, 4, True)
@@ -221,26 +221,26 @@ def test_a_change_that_is_repeated_in_other_parts_reaches_each_recipient_once(si
     for each in clients:
         assert [message.payload for message in each.messages()] == [b"1", b"2"]
     peer.hello()
-    assert peer.welcome.delivered == 2
+    assert peer.welcome.published == 2
 
 
-def test_a_frame_of_the_plugin_says_what_is_delivered(site, peer, client):
-    def delivered_after(*changes):
+def test_a_frame_of_the_plugin_says_what_is_published(site, peer, client):
+    def published_after(*changes):
         for change in changes:
             peer.send(peer.encode_notification("key", [client.number], **change))
         peer.ping()
-        return peer.frames[-1].delivered
+        return peer.frames[-1].published
 
-    assert delivered_after({"sequence": 1}) == 1
-    assert delivered_after({"sequence": 4, "is_last": False}) == 3, "all changes below it"
-    assert delivered_after({"sequence": 4, "index": 1}) == 4
-    assert delivered_after(*({"sequence": n} for n in range(5, 30))) == 29
-    assert delivered_after({"sequence": 7}) == 29, "a repeated change is answered, too"
+    assert published_after({"sequence": 1}) == 1
+    assert published_after({"sequence": 4, "is_last": False}) == 3, "all changes below it"
+    assert published_after({"sequence": 4, "index": 1}) == 4
+    assert published_after(*({"sequence": n} for n in range(5, 30))) == 29
+    assert published_after({"sequence": 7}) == 29, "a repeated change is answered, too"
     assert not any(frame.records for frame in peer.frames[1:])
     peer.hello()
-    assert peer.welcome.delivered == 29
+    assert peer.welcome.published == 29
     peer.hello("instance-2")
-    assert peer.welcome.delivered == 0
+    assert peer.welcome.published == 0
 
 
 def test_a_frame_without_records_is_answered(peer):
@@ -248,7 +248,7 @@ def test_a_frame_without_records_is_answered(peer):
     assert peer.next_frame().records == []
     peer.notify("key", 1)
     peer.send_frame()
-    assert peer.next_frame().delivered == 1
+    assert peer.next_frame().published == 1
 
 
 def test_a_frame_with_replies_only_is_not_answered(site, peer):
@@ -266,7 +266,7 @@ def test_sequences_continue_in_the_next_run_of_an_instance(site, peer, client):
     peer.cut()
 
     peer = site.served()
-    assert peer.welcome.delivered == 10
+    assert peer.welcome.published == 10
     peer.notify("key", client.number, sequence=10)
     peer.notify("key", client.number, sequence=11)
 

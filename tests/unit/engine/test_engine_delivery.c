@@ -50,11 +50,11 @@ Test(delivery, notification_without_subscriber_ends_that_registration_of_a_subsc
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("a", "other"));
         registration = registration_ref(engine_find_registration(world.engine, S("a"), S("k")));
-        acknowledge(registration, EVENT_DELIVERED);
-        acknowledge(registration, EVENT_NOT_DELIVERED);
+        acknowledge(registration, EVENT_REACHED);
+        acknowledge(registration, EVENT_NOT_REACHED);
         cr_expect_eq(world.effects.n_rows, 1);
-        acknowledge(registration, EVENT_NOT_DELIVERED);
-        acknowledge(registration, EVENT_DELIVERED);
+        acknowledge(registration, EVENT_NOT_REACHED);
+        acknowledge(registration, EVENT_REACHED);
         cr_expect_eq(world.effects.n_rows, 0);
         registration_unref(registration);
         cr_expect_eq(n_registrations(), 1);
@@ -65,9 +65,9 @@ Test(delivery, notification_without_subscriber_ends_that_registration_of_a_subsc
 Test(delivery, notification_without_subscriber_ends_no_registration_of_a_never_subscribed_client) {
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("b", "k"));
-        acknowledge_of(S("b"), S("k"), EVENT_DELIVERED);
+        acknowledge_of(S("b"), S("k"), EVENT_REACHED);
         for (int i = 0; i < 3; i++)
-                acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+                acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         cr_expect_eq(world.effects.n_rows, 0);
         ask(&world, SET("k", "v"));
         cr_expect_str_eq(notified(&world), "a:k=v b:k=v ");
@@ -77,7 +77,7 @@ Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_reg
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("a", "other"));
         ask(&world, WATCH("b", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         cr_expect_eq(engine_next_deadline(world.engine),
                      world.now.mono_ns + TEST_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
 
@@ -94,9 +94,9 @@ Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_reg
 
 Test(delivery, next_notification_without_subscriber_does_not_extend_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS - 1);
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         pass_and_tick(1);
         cr_expect_eq(n_registrations(), 0);
 }
@@ -104,8 +104,8 @@ Test(delivery, next_notification_without_subscriber_does_not_extend_the_idle_tim
 Test(delivery, any_request_of_the_client_restarts_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("b", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
-        acknowledge_of(S("b"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
+        acknowledge_of(S("b"), S("k"), EVENT_NOT_REACHED);
         pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS - 1);
         ask(&world, (struct request){ .verb = VERB_GET, .key = S("x"), .client = S("a") });
         ask(&world, (struct request){ .verb = VERB_GET, .key = S("x"), .client = S("stranger") });
@@ -119,8 +119,8 @@ Test(delivery, any_request_of_the_client_restarts_the_idle_timeout) {
 
 Test(delivery, notification_with_subscriber_stops_the_idle_timeout) {
         ask(&world, WATCH("a", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
-        acknowledge_of(S("a"), S("k"), EVENT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
+        acknowledge_of(S("a"), S("k"), EVENT_REACHED);
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
         pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_eq(n_registrations(), 1);
@@ -128,15 +128,15 @@ Test(delivery, notification_with_subscriber_stops_the_idle_timeout) {
 
 Test(delivery, state_of_a_client_ends_with_its_last_registration) {
         ask(&world, WATCH("a", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         ask(&world, UNWATCH("a", "k"));
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
 
         ask(&world, WATCH("a", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_REACHED);
         ask(&world, UNWATCH("a", "k"));
         ask(&world, WATCH("a", "k"));
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         cr_expect_eq(n_registrations(), 1);
 }
 
@@ -146,7 +146,7 @@ Test(delivery, repeated_keynotify_registers_again_after_the_idle_timeout) {
                 WATCH("a", "k", .payload = BYTES("p"), .correlation_data = BYTES("0123456789abcdef"));
 
         ask(&world, request);
-        acknowledge_of(S("a"), S("k"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
         pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_eq(n_registrations(), 0);
         ask(&world, request);
@@ -162,7 +162,7 @@ Test(delivery, many_registrations_of_an_idle_client_end_in_several_ticks) {
                                               .client = S("a"),
                                               .key = slice_from_string(key) });
         }
-        acknowledge_of(S("a"), S("k0"), EVENT_NOT_DELIVERED);
+        acknowledge_of(S("a"), S("k0"), EVENT_NOT_REACHED);
         pass_and_tick(TEST_REGISTRATION_TIMEOUT_MS);
         cr_expect_gt(n_registrations(), 0);
         for (int i = 0; i < 2500 && engine_next_deadline(world.engine) <= world.now.mono_ns; i++)

@@ -313,7 +313,7 @@ Test(disconnect, keeps_registrations_that_the_client_makes_again, .init = setup,
         former = registration_ref(engine_find_registration(world.engine, S("a"), S("key-129")));
         ask(&world, watch_nth(2, N_MANY - 1)); /* the end of connection 1 is reported later */
         cr_expect(!removes_stored(S("key-129")));
-        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = former });
+        happen(&world, (struct event){ .type = EVENT_NOT_REACHED, .registration = former });
         cr_expect(!removes_stored(S("key-129")));
         registration_unref(former);
         for (int i = 0; i < 3; i++) {

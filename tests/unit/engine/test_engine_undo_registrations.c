@@ -78,8 +78,8 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
 
         ask(&world, WATCH("c", "k"));
         registration = registration_ref(engine_find_registration(world.engine, S("c"), S("k")));
-        happen(&world, (struct event){ .type = EVENT_DELIVERED, .registration = registration });
-        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        happen(&world, (struct event){ .type = EVENT_REACHED, .registration = registration });
+        happen(&world, (struct event){ .type = EVENT_NOT_REACHED, .registration = registration });
         cr_expect_not(is_registered("c", "k"));
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect(is_registered("c", "k"));
@@ -90,7 +90,7 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
          * forgotten: the timeout begins.
          */
         registration = engine_find_registration(world.engine, S("c"), S("k"));
-        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        happen(&world, (struct event){ .type = EVENT_NOT_REACHED, .registration = registration });
         cr_expect(is_registered("c", "k"));
         pass_ms(&world, TEST_REGISTRATION_TIMEOUT_MS);
         tick(&world);

@@ -161,7 +161,7 @@ static int commit(struct storage *storage, const struct change_set *change_set) 
                                                change_set->n_replies + change_set->n_executions +
                                                change_set->n_forgotten;
                 broker->n_notifications_committed += change_set->n_notifications;
-                broker->delivered = change_set->acknowledged;
+                broker->published = change_set->acknowledged;
                 if (change_set->n_replies > 0)
                         broker->last_reply = change_set->replies[change_set->n_replies - 1].number;
                 broker->header = change_set->header;

@@ -47,8 +47,8 @@ static void say_welcome(const struct message *message) {
         cr_assert_not_null(text);
         cr_assert_eq(companion_box_open(message->payload, hello_key, text, &length), 0);
         cr_assert_eq(handshake_welcome_read((struct slice){ text, length }, &welcome), 0);
-        buf_append_format(&said, "welcome %lu, delivered %lu%s:", (unsigned long)welcome.broker_run,
-                          (unsigned long)welcome.delivered, welcome.is_takeover ? ", takeover" : "");
+        buf_append_format(&said, "welcome %lu, published %lu%s:", (unsigned long)welcome.broker_run,
+                          (unsigned long)welcome.published, welcome.is_takeover ? ", takeover" : "");
         while (handshake_next_connection(&welcome.connections, &connection))
                 buf_append_format(&said, " %lu%s", (unsigned long)connection.number,
                                   connection.is_idle ? " idle" : " pending");
@@ -367,7 +367,7 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         end_up_to(1);
         add_reply(1, "ended");
         outbox_frames_flush(&frames);
-        expect_said("reply clients/x first\nwelcome 42, delivered 0:\n");
+        expect_said("reply clients/x first\nwelcome 42, published 0:\n");
 }
 
 Test(model_plugin, request_beyond_its_share_is_refused) {
@@ -489,7 +489,7 @@ Test(model_plugin, end_of_a_connection_follows_its_requests) {
         expect_record(3, 7, NULL);
         expect_no_record();
         say_hello();
-        expect_said("welcome 42, delivered 0:\n");
+        expect_said("welcome 42, published 0:\n");
         expect_record(2, 7, "2");
         expect_record(3, 7, NULL);
         end_up_to(3);
@@ -522,7 +522,7 @@ Test(model_plugin, welcome_lists_tracked_and_pending_connections) {
         request("c", 9, "3");
         end_up_to(2);
         say_hello();
-        expect_said("welcome 42, delivered 0: 9 pending 7 idle\n");
+        expect_said("welcome 42, published 0: 9 pending 7 idle\n");
 }
 
 Test(model_plugin, another_instance_disconnects_tracked_clients) {
@@ -532,7 +532,7 @@ Test(model_plugin, another_instance_disconnects_tracked_clients) {
         buf_reset(&said);
         instance_id = "instance-2";
         say_hello();
-        expect_said("kick 7\nwelcome 42, delivered 0: 8 pending\n");
+        expect_said("kick 7\nwelcome 42, published 0: 8 pending\n");
         expect_record(2, 8, "2");
         notify(1, 0, true, 1, (uint64_t[]){ 7 });
         expect_said("notify 7 (notify topic) v\n");
@@ -545,21 +545,21 @@ Test(model_plugin, each_recipient_is_notified_once) {
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
         expect_said("notify (notify topic) v\n");
         expect_frames(1, QUEUE_FRAME_ADDED);
-        cr_expect_lt(queue.delivered, 3);
+        cr_expect_lt(queue.published, 3);
         say_hello();
         buf_reset(&said);
         notify(2, 2, true, 1, (uint64_t[]){ 8 });
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
         notify(3, 2, true, 2, (uint64_t[]){ 7, 8 });
         expect_said("notify 7 (notify topic) v\nnotify (notify topic) v\n");
-        cr_expect_eq(queue.delivered, 3);
+        cr_expect_eq(queue.published, 3);
         notify(3, 0, true, 4, (uint64_t[]){ 8, 70, 7, 8 });
         disconnect(7);
         notify(4, 0, true, 1, (uint64_t[]){ 7 });
         expect_said("");
-        cr_expect_eq(queue.delivered, 4);
+        cr_expect_eq(queue.published, 4);
         say_hello();
-        expect_said("welcome 42, delivered 4: 8 pending\n");
+        expect_said("welcome 42, published 4: 8 pending\n");
 }
 
 Test(model_plugin, kick_disconnects_an_open_connection) {
@@ -578,7 +578,7 @@ Test(model_plugin, repeated_hello_is_ignored) {
         expect_said("");
         expect_frames(1, QUEUE_FRAME_ADDED);
         say_hello();
-        expect_said("welcome 42, delivered 0: 7 pending\n");
+        expect_said("welcome 42, published 0: 7 pending\n");
         expect_record(1, 7, "1");
 }
 
@@ -589,6 +589,6 @@ Test(model_plugin, second_run_between_two_hellos_is_a_takeover) {
         say_hello();
         run = 1;
         say_hello();
-        expect_said("welcome 42, delivered 0:\nwelcome 42, delivered 0:\nwelcome 42, delivered 0:\n"
-                    "welcome 42, delivered 0, takeover:\n");
+        expect_said("welcome 42, published 0:\nwelcome 42, published 0:\nwelcome 42, published 0:\n"
+                    "welcome 42, published 0, takeover:\n");
 }

@@ -90,9 +90,9 @@ Test(notifications, on_a_plain_broker_are_delivered_when_their_messages_are_ackn
 Test(notifications, are_removed_from_the_storage_by_the_next_commit) {
         broker_notified_after_set(&broker);
         acknowledge_all();
-        cr_expect_eq(broker.delivered, 0);
+        cr_expect_eq(broker.published, 0);
         broker_do(&broker, "SET other v");
-        cr_expect_eq(broker.delivered, 1);
+        cr_expect_eq(broker.published, 1);
 }
 
 Test(notifications, are_removed_from_the_storage_without_further_requests) {
@@ -104,7 +104,7 @@ Test(notifications, are_removed_from_the_storage_without_further_requests) {
         pipeline_check_storage(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1);
-        cr_expect_eq(broker.delivered, 1);
+        cr_expect_eq(broker.published, 1);
         pipeline_check_storage(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1, "there is nothing more to remove");

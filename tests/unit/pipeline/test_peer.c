@@ -256,7 +256,7 @@ Test(peer, waits_for_the_required_plugin) {
 /* 2. WELCOME */
 
 Test(peer, serves_the_plugin_after_welcome) {
-        struct handshake_welcome welcome = { .broker_run = BROKER_RUN, .delivered = 9 };
+        struct handshake_welcome welcome = { .broker_run = BROKER_RUN, .published = 9 };
         struct handshake_connection connection = { .number = 7, .is_idle = true };
         struct buf connections = { 0 };
 

@@ -44,7 +44,7 @@ static int receive_text(struct slice text, size_t key, int64_t arrived_ns) {
 /* Receive frame `number` at the time `number`: its records are the ends of the connections `first` and following. */
 static int receive(size_t key, uint64_t number, uint64_t first, size_t n_records) {
         const struct frame_to_store header = {
-                .number = number, .first = first, .delivered = 10 * number, .counters = { 1, 2, number }
+                .number = number, .first = first, .published = 10 * number, .counters = { 1, 2, number }
         };
         struct buf text = { 0 };
         int r;
@@ -97,12 +97,12 @@ Test(frames, returns_the_records_in_the_order_of_their_numbers) {
 Test(frames, takes_the_header_of_a_frame_without_records) {
         cr_expect_eq(receive(0, 1, 5, 0), QUEUE_FRAME_ADDED);
         expect_none();
-        cr_expect_eq(queue.delivered, 10);
+        cr_expect_eq(queue.published, 10);
         cr_expect_eq(queue.counters.n_too_many, 1);
         cr_expect_eq(queue.counters.n_unavailable, 2);
         cr_expect_eq(queue.counters.n_dropped, 1);
         cr_expect_eq(receive(0, 2, 5, 1), QUEUE_FRAME_ADDED);
-        cr_expect_eq(queue.delivered, 20);
+        cr_expect_eq(queue.published, 20);
         expect_next(5, 2);
 }
 
@@ -151,7 +151,7 @@ Test(frames, starts_again_with_each_hello) {
         expect_next(1, 1);
         queue_expect_frames(&queue, hello_keys[1]);
         expect_none();
-        cr_expect_eq(queue.delivered, 20, "it stays");
+        cr_expect_eq(queue.published, 20, "it stays");
         cr_expect_eq(receive(0, 3, 5, 1), QUEUE_FRAME_IGNORED, "it belongs to the former HELLO");
         cr_expect_eq(receive(1, 1, 1, 4), QUEUE_FRAME_ADDED);
         for (uint64_t number = 1; number <= 4; number++)
@@ -163,7 +163,7 @@ Test(frames, refuses_a_frame_whose_records_do_not_follow) {
         cr_expect_eq(receive(0, 1, 1, 2), QUEUE_FRAME_ADDED);
         cr_expect_eq(receive(0, 2, 4, 1), QUEUE_FRAME_MALFORMED);
         cr_expect_eq(receive(0, 2, 2, 1), QUEUE_FRAME_MALFORMED);
-        cr_expect_eq(queue.delivered, 10);
+        cr_expect_eq(queue.published, 10);
         cr_expect_eq(receive(0, 3, 3, 1), QUEUE_FRAME_MISSING, "the malformed frame counts as missing");
         expect_next(1, 1);
         expect_next(2, 1);

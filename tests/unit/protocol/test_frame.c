@@ -72,7 +72,7 @@ static const struct {
 };
 
 static const struct frame_to_store header = {
-        .number = 2, .first = 7, .delivered = 0x0102030405060708, .counters = { 1, 2, 7, 0x0102030405060708 }
+        .number = 2, .first = 7, .published = 0x0102030405060708, .counters = { 1, 2, 7, 0x0102030405060708 }
 };
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
@@ -123,7 +123,7 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         cr_assert_eq(frame_to_store_read(buf_slice(&buf), &frame), 0);
         cr_expect_eq(frame.number, header.number);
         cr_expect_eq(frame.first, header.first);
-        cr_expect_eq(frame.delivered, header.delivered);
+        cr_expect_eq(frame.published, header.published);
         cr_expect_eq(frame.counters.n_too_many, 1);
         cr_expect_eq(frame.counters.n_unavailable, 2);
         cr_expect_eq(frame.counters.n_dropped, 7);

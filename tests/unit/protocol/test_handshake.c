@@ -69,7 +69,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         };
         struct handshake_welcome welcome = { .is_takeover = true,
                                              .broker_run = 0x0102030405060708,
-                                             .delivered = UINT64_MAX };
+                                             .published = UINT64_MAX };
         struct buf numbers = { 0 }, text = { 0 };
         struct handshake_connection connection;
         struct handshake_welcome parsed;
@@ -83,7 +83,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
-        cr_expect_eq(parsed.delivered, welcome.delivered);
+        cr_expect_eq(parsed.published, welcome.published);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
                 cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
