@@ -155,7 +155,7 @@ static int64_t px_deadline(const struct request_step *step) {
  * Return whether the notification of this value fits into a packet, and the entry into the storage.
  * The topic of the notification contains the key in base16.
  */
-static bool fits(const struct engine_config *config, struct slice key, struct slice value) {
+static bool value_fits(const struct engine_config *config, struct slice key, struct slice value) {
         const struct packet_limits *packets = &config->packets;
         uint64_t n_notification_bytes =
                 packets->notification_bytes + 2 * (uint64_t)key.length + resp3_blob_length(value.length);
@@ -226,7 +226,7 @@ static enum outcome store_value(struct request_step *step, struct entry *replace
 
         ASSERT(verbs[request->verb].flags & VERB_STORES_VALUE);
         outcome = make_room(step, replaced ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
-        if (outcome == OUTCOME_DONE && !fits(&step->engine->config, request->key, value))
+        if (outcome == OUTCOME_DONE && !value_fits(&step->engine->config, request->key, value))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && put_value(step, replaced, value, deadline_ns) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;

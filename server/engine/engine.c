@@ -127,7 +127,7 @@ struct request_digests {
         struct digest request, client;
 };
 
-static struct request_digests identify(const struct engine *engine, const struct request *request) {
+static struct request_digests identify_request(const struct engine *engine, const struct request *request) {
         const struct slice parts[] = {
                 request->client,  request->response_topic, request->correlation_data,
                 request->payload, request->timestamp_text, request->fence_text,
@@ -191,7 +191,7 @@ static void remember_by_content(struct request_step *step, const struct request_
 }
 
 /* Execute the request, whether it is a repeat or not. */
-static void execute(struct request_step *step) {
+static void execute_request(struct request_step *step) {
         struct clock *clock = &step->engine->clock;
         const struct request *request = step->request;
         enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
@@ -216,9 +216,9 @@ static void execute(struct request_step *step) {
  *
  * is_of_earlier_batch: the former execution is not in the present batch.
  */
-static void repeat(struct request_step *step, struct result former, bool is_of_earlier_batch) {
+static void repeat_reply(struct request_step *step, struct result former, bool is_of_earlier_batch) {
         if (verbs[step->request->verb].flags & VERB_IS_RENEWED) {
-                execute(step);
+                execute_request(step);
                 if (outcome_is_error(step->reply->result.outcome) || outcome_is_error(former.outcome))
                         return;
                 is_of_earlier_batch = false; /* the registration may be new */
@@ -246,9 +246,9 @@ static void execute_once(struct request_step *step) {
         if (has_number) {
                 by_number = executions_find(&engine->executions, request->id);
                 if (by_number) {
-                        repeat(step, by_number->result,
-                               effects->n_executions == 0 ||
-                                       by_number->order < effects->executions[0].after.order);
+                        repeat_reply(step, by_number->result,
+                                     effects->n_executions == 0 ||
+                                             by_number->order < effects->executions[0].after.order);
                         return;
                 }
                 /* First make room: a request that is executed and not remembered could be executed again. */
@@ -259,14 +259,14 @@ static void execute_once(struct request_step *step) {
         }
 
         if (has_digest) {
-                digests = identify(engine, request);
+                digests = identify_request(engine, request);
                 by_content = dedup_find(&engine->dedup, &digests.request);
         }
         if (by_content && !dedup_is_expired(by_content, step->now.mono_ns)) {
-                repeat(step, by_content->result,
-                       effects->first_reply == 0 || by_content->number < effects->first_reply);
+                repeat_reply(step, by_content->result,
+                             effects->first_reply == 0 || by_content->number < effects->first_reply);
         } else {
-                execute(step);
+                execute_request(step);
                 if (has_digest && must_remember_reply(step))
                         remember_by_content(step, &digests, by_content);
         }

@@ -24,7 +24,7 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
 }
 
 /* Check all registrations from now on. */
-static void restart(struct engine *engine) {
+static void restart_revocation(struct engine *engine) {
         engine->is_revoking = true;
         engine->registrations.check = (struct registration_cursor){ 0 };
 }
@@ -32,7 +32,7 @@ static void restart(struct engine *engine) {
 void revocation_begin(struct engine *engine, struct effects *effects) {
         size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
 
-        restart(engine);
+        restart_revocation(engine);
         revocation_continue(engine, &n_rows_left, effects);
 }
 
@@ -64,5 +64,5 @@ void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key
 
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration) {
         if (!is_granted(engine, registration))
-                restart(engine);
+                restart_revocation(engine);
 }

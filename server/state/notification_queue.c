@@ -75,7 +75,7 @@ void notification_queue_deinit(struct notification_queue *queue) {
  * Move the remaining items to the start, but only if at least as many items were removed as remain.
  * So on average at most one item is moved per removed item.
  */
-static void compact(struct notification_queue *queue) {
+static void compact_items(struct notification_queue *queue) {
         size_t n_left = queue->n_items - queue->first;
 
         if (queue->first < n_left || queue->first == 0)
@@ -96,7 +96,7 @@ static size_t n_staged(const struct notification_queue *queue) {
  * Encode the recipients of one change. *at: index of the change's first notification; on return,
  * index of the next change's first notification.
  */
-static int encode(const struct effects *effects, size_t *at, struct buf *recipients) {
+static int encode_recipients(const struct effects *effects, size_t *at, struct buf *recipients) {
         size_t change = effects->notifications[*at].change;
 
         buf_reset(recipients);
@@ -119,7 +119,7 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
 
         ASSERT(n_staged(queue) == 0);
 
-        compact(queue);
+        compact_items(queue);
         while (at < effects->n_notifications && r == 0) {
                 const struct notification *first = &effects->notifications[at];
                 const struct key_change *change = &effects->changes[first->change];
@@ -130,7 +130,7 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
 
                 if (change->entry)
                         notification.value = entry_value(change->entry);
-                r = encode(effects, &at, &recipients);
+                r = encode_recipients(effects, &at, &recipients);
                 notification.recipients = buf_slice(&recipients);
                 if (r == 0)
                         r = append_item(queue, &notification);
@@ -170,7 +170,7 @@ int notification_queue_add(struct notification_queue *queue,
              notification->sequence != queue->items[queue->n_items - 1].sequence + 1))
                 return -EBADMSG;
 
-        compact(queue);
+        compact_items(queue);
         r = append_item(queue, notification);
         if (r == 0)
                 queue->n_pending++;

@@ -22,8 +22,8 @@ static void append_version(struct buf *buf, struct version version) {
         wire_append_number(buf, version.counter, 4);
 }
 
-/* Let the reader fail unless the condition is true. */
-static void require(struct wire_reader *reader, bool is_good) {
+/* Let the reader fail unless a field is good. */
+static void require_field(struct wire_reader *reader, bool is_good) {
         if (!is_good)
                 *reader = (struct wire_reader){ .has_failed = true };
 }
@@ -38,7 +38,7 @@ static void read_fixed(struct wire_reader *reader, void *bytes, size_t length) {
 static bool read_bool(struct wire_reader *reader) {
         uint64_t number = wire_read_number(reader, 1);
 
-        require(reader, number <= 1);
+        require_field(reader, number <= 1);
         return number == 1;
 }
 
@@ -46,7 +46,7 @@ static bool read_bool(struct wire_reader *reader) {
 static void read_text(struct wire_reader *reader, char *text, size_t size) {
         struct slice bytes = wire_read_blob(reader);
 
-        require(reader, bytes.length < size && !memchr(bytes.data, '\0', bytes.length));
+        require_field(reader, bytes.length < size && !memchr(bytes.data, '\0', bytes.length));
         if (!reader->has_failed)
                 memcpy(text, bytes.data, bytes.length);
 }
@@ -56,14 +56,14 @@ static struct version read_version(struct wire_reader *reader) {
         struct version version = { .wall_ms = (int64_t)wire_read_number(reader, 8) };
 
         version.counter = (uint32_t)wire_read_number(reader, 4);
-        require(reader, version.wall_ms >= 0 && version.counter <= INT32_MAX);
+        require_field(reader, version.wall_ms >= 0 && version.counter <= INT32_MAX);
         return version;
 }
 
 static struct wire_reader begin_record(struct slice record, const char *kind) {
         struct wire_reader reader = { .rest = record };
 
-        require(&reader, wire_read_number(&reader, 1) == (uint8_t)*kind);
+        require_field(&reader, wire_read_number(&reader, 1) == (uint8_t)*kind);
         return reader;
 }
 
@@ -109,11 +109,12 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         header.n_commits = wire_read_number(&reader, 8);
 
         /* no other id: a client could guess it, or libmosquitto might refuse it in the client id */
-        require(&reader,
+        require_field(
+                &reader,
                 strspn(header.instance_id, "0123456789abcdef") == COMPANION_INSTANCE_TEXT_SIZE - 1 &&
                         (header.node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header.node_id))));
-        require(&reader, header.clock.wall_ms >= 0 && header.clock.wall_ms < INT64_MAX &&
-                                 header.notification_sequence <= INT64_MAX);
+        require_field(&reader, header.clock.wall_ms >= 0 && header.clock.wall_ms < INT64_MAX &&
+                                       header.notification_sequence <= INT64_MAX);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
         *ret_header = header;
@@ -142,7 +143,7 @@ int stored_registration_read(struct slice record, struct registration_change *re
         registration.key = wire_read_blob(&reader);
         registration.connection = wire_read_number(&reader, 8);
         registration.user = wire_read_blob(&reader);
-        require(&reader, registration.client.length <= UINT16_MAX && registration.key.length > 0);
+        require_field(&reader, registration.client.length <= UINT16_MAX && registration.key.length > 0);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
         *ret_registration = registration;
@@ -160,8 +161,8 @@ static void append_result(struct buf *buf, const struct result *result) {
 static struct result read_result(struct wire_reader *reader) {
         struct result result = { .outcome = OUTCOME_DONE };
 
-        require(reader, outcome_from_name(wire_read_blob(reader), &result.outcome) == 0);
-        require(reader, outcome_is_in_result(result.outcome)); /* others are never remembered */
+        require_field(reader, outcome_from_name(wire_read_blob(reader), &result.outcome) == 0);
+        require_field(reader, outcome_is_in_result(result.outcome)); /* others are never remembered */
         result.has_version = read_bool(reader);
         result.version = read_version(reader);
         return result;
@@ -206,7 +207,7 @@ int stored_execution_read(struct slice record, struct execution_row *ret_row) {
         execution.id.number = wire_read_number(&reader, 8);
         execution.order = wire_read_number(&reader, 8);
         execution.result = read_result(&reader);
-        require(&reader, execution.id.number > 0);
+        require_field(&reader, execution.id.number > 0);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
         *ret_row = (struct execution_row){ .after = execution };
@@ -234,7 +235,7 @@ int stored_notification_read(struct slice record, struct pending_notification *r
         if (read_bool(&reader))
                 notification.value = wire_read_blob(&reader);
         notification.recipients = wire_read_blob(&reader);
-        require(&reader, notification.key.length > 0);
+        require_field(&reader, notification.key.length > 0);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
         *ret_notification = notification;

@@ -15,7 +15,7 @@
 #define FIELDS_LENGTH (32 + 1 + 20)
 #define LINE_LENGTH   (FIELDS_LENGTH + 1 + 16 + 1)
 
-static void format(char *line, const struct state_header *header) {
+static void format_line(char *line, const struct state_header *header) {
         snprintf(line, LINE_LENGTH + 1, FIELDS_FORMAT, header->instance_id, header->n_commits);
         snprintf(line + FIELDS_LENGTH, LINE_LENGTH + 1 - FIELDS_LENGTH, " %016" PRIx64 "\n",
                  (uint64_t)XXH3_64bits(line, FIELDS_LENGTH));
@@ -39,7 +39,7 @@ int commit_watermark_read(int directory_fd, struct state_header *ret_acknowledge
 
         if (sscanf(line, "%32s %" SCNu64, acknowledged.instance_id, &acknowledged.n_commits) != 2)
                 return -ENOENT;
-        format(expected, &acknowledged);
+        format_line(expected, &acknowledged);
         if (strcmp(line, expected) != 0)
                 return -ENOENT;
 
@@ -50,7 +50,7 @@ int commit_watermark_read(int directory_fd, struct state_header *ret_acknowledge
 void commit_watermark_write(int fd, const struct state_header *header) {
         char line[LINE_LENGTH + 1];
 
-        format(line, header);
+        format_line(line, header);
         if (fd < 0 || pwrite(fd, line, LINE_LENGTH, 0) < 0)
                 return;
 }

@@ -50,12 +50,12 @@ static bool is_result_issued(const struct database_load *load, const struct resu
         return !result->has_version || is_issued(load, result->version);
 }
 
-static int apply(const struct database_load *load, struct change_set change_set) {
+static int apply_change_set(const struct database_load *load, struct change_set change_set) {
         change_set.header = load->header;
         return load->sink->apply(load->sink->userdata, &change_set);
 }
 
-static int fail(const struct database_load *load, int code) {
+static int fail_load(const struct database_load *load, int code) {
         int r = database_errno(code);
 
         if (r == -EBADMSG)
@@ -73,7 +73,7 @@ static int check_structures(const struct database_load *load) {
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
         if (code != SQLITE_ROW)
-                return fail(load, code);
+                return fail_load(load, code);
 
         finding = (const char *)sqlite3_column_text(statement, 0);
         if (!finding)
@@ -94,7 +94,7 @@ static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
             hash != row_hash_of_key(&load->header.row_hash_key, change.key))
                 return -EBADMSG;
 
-        return apply(load, (struct change_set){ .entries = &change, .n_entries = 1 });
+        return apply_change_set(load, (struct change_set){ .entries = &change, .n_entries = 1 });
 }
 
 static int load_registration(struct database_load *load, sqlite3_stmt *statement) {
@@ -106,7 +106,7 @@ static int load_registration(struct database_load *load, sqlite3_stmt *statement
             hash != row_hash_of_names(&load->header.row_hash_key, change.client, change.key))
                 return -EBADMSG;
 
-        return apply(load, (struct change_set){ .registrations = &change, .n_registrations = 1 });
+        return apply_change_set(load, (struct change_set){ .registrations = &change, .n_registrations = 1 });
 }
 
 static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
@@ -121,7 +121,7 @@ static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
                 return -EBADMSG;
 
         change.number = number;
-        return apply(load, (struct change_set){ .replies = &change, .n_replies = 1 });
+        return apply_change_set(load, (struct change_set){ .replies = &change, .n_replies = 1 });
 }
 
 static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
@@ -134,7 +134,7 @@ static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
                 return -EBADMSG;
 
         row.place = (size_t)place;
-        return apply(load, (struct change_set){ .executions = &row, .n_executions = 1 });
+        return apply_change_set(load, (struct change_set){ .executions = &row, .n_executions = 1 });
 }
 
 static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
@@ -148,7 +148,7 @@ static int load_notification(struct database_load *load, sqlite3_stmt *statement
                 return -EBADMSG;
 
         change.sequence = sequence;
-        return apply(load, (struct change_set){ .notifications = &change, .n_notifications = 1 });
+        return apply_change_set(load, (struct change_set){ .notifications = &change, .n_notifications = 1 });
 }
 
 static const struct {
@@ -171,7 +171,7 @@ static int load_table(struct database_load *load, size_t table) {
 
         code = database_prepare(load->db, tables[table].sql, &statement);
         if (code != SQLITE_OK)
-                return fail(load, code);
+                return fail_load(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
                 r = tables[table].load_row(load, statement);
@@ -183,7 +183,7 @@ static int load_table(struct database_load *load, size_t table) {
                 if (r < 0)
                         return r;
         }
-        return code == SQLITE_DONE ? 0 : fail(load, code);
+        return code == SQLITE_DONE ? 0 : fail_load(load, code);
 }
 
 /*
@@ -236,12 +236,12 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
         if (code == SQLITE_CORRUPT)
                 return database_refuse(directory, "the table header is damaged");
         if (code != SQLITE_OK)
-                return fail(&load, code);
+                return fail_load(&load, code);
         r = check_commit_watermark(&load, &load.header);
         if (r == 0)
                 r = check_structures(&load);
         if (r == 0)
-                r = apply(&load, (struct change_set){ 0 });
+                r = apply_change_set(&load, (struct change_set){ 0 });
         for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 r = load_table(&load, i);
         return r;

@@ -61,7 +61,7 @@ struct sqlite_storage {
  * Else -EBUSY or as database_errno(). Then the log stays valid, and a later checkpoint copies the
  * rest.
  */
-static int checkpoint(struct sqlite_storage *storage, int mode) {
+static int checkpoint_log(struct sqlite_storage *storage, int mode) {
         int n_frames = 0, n_checkpointed = 0;
         int code;
 
@@ -82,7 +82,7 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
 
         /* Do not wait for other readers: this checkpoint is optional. */
         sqlite3_busy_timeout(storage->db, 0);
-        r = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
+        r = checkpoint_log(storage, SQLITE_CHECKPOINT_TRUNCATE);
         sqlite3_busy_timeout(storage->db, DATABASE_BUSY_TIMEOUT_MS);
 
         /* Continue if the database has other readers, or if the disk is full. */
@@ -196,7 +196,7 @@ static int try_commit(struct sqlite_storage *storage, const struct change_set *c
         return is_full ? STORAGE_FULL : 0;
 }
 
-static void disconnect(struct sqlite_storage *storage) {
+static void close_connection(struct sqlite_storage *storage) {
         sqlite_writer_deinit(&storage->writer);
         sqlite3_finalize(storage->page_count);
         storage->page_count = NULL;
@@ -245,7 +245,7 @@ static int start_writing(struct sqlite_storage *storage, const struct state_head
         if (r < 0) {
                 if (storage->db)
                         database_keep_log(storage->db, true);
-                disconnect(storage);
+                close_connection(storage);
                 return r;
         }
 
@@ -260,7 +260,7 @@ static int sqlite_storage_lead(struct storage *base, const struct state_header *
         int r;
 
         if (storage->is_read_only)
-                disconnect(storage);
+                close_connection(storage);
         r = storage->directory.write_error ?: start_writing(storage, header);
         if (r == -ENOSPC && !storage->is_empty) {
                 log_error("no room to write to \"%s\": keys are served, but not changed, until there is%s",
@@ -285,7 +285,7 @@ static int sqlite_storage_commit(struct storage *base, const struct change_set *
         if (r == 0)
                 r = try_commit(storage, change_set);
         /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
-        if (r == -ENOSPC && storage->is_writer && checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
+        if (r == -ENOSPC && storage->is_writer && checkpoint_log(storage, SQLITE_CHECKPOINT_PASSIVE) == 0)
                 r = try_commit(storage, change_set);
         if (r >= 0)
                 commit_watermark_write(storage->commit_watermark_fd, &change_set->header);
@@ -316,7 +316,7 @@ static bool sqlite_storage_usage(const struct storage *base, struct storage_usag
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        disconnect(storage);
+        close_connection(storage);
         if (storage->commit_watermark_fd >= 0) {
                 fsync(storage->commit_watermark_fd);
                 close(storage->commit_watermark_fd);
@@ -326,7 +326,7 @@ static struct storage *sqlite_storage_close(struct storage *base) {
         return NULL;
 }
 
-static int lock(struct directory *directory) {
+static int lock_directory(struct directory *directory) {
         int r = directory_lock(directory, LOCK_WAIT);
 
         if (r == -EBUSY)
@@ -385,7 +385,7 @@ static int open_database(struct sqlite_storage *storage) {
         if (r == 0)
                 r = connect_to_load(storage, storage->directory.write_error < 0);
         if (r == -ENOSPC) { /* no room for the index of the log */
-                disconnect(storage);
+                close_connection(storage);
                 r = connect_to_load(storage, true);
         }
         if (r == SCHEMA_NONE) {
@@ -423,7 +423,7 @@ int storage_sqlite_open(struct storage **ret_storage, const char *path) {
                 log_error("cannot open the data directory \"%s\": %s%s", LOG_STRING(path), strerror(-r),
                           directory_remedy(r));
         if (r == 0)
-                r = lock(&storage->directory);
+                r = lock_directory(&storage->directory);
         if (r == 0) {
                 has_log = faccessat(storage->directory.fd, DIRECTORY_DATABASE "-wal", F_OK, 0) == 0;
                 r = open_database(storage);
