@@ -54,7 +54,7 @@ LIBC = {
 # room: the rooms, and the libraries, whose headers it includes beside its own. A room includes only rooms above its row.
 ROOMS = {
     "base": ("", ""),
-    "fair_queue": ("base", "uthash.h utlist.h"),
+    "fair_queue": ("base", "sodium.h uthash.h utlist.h"),
     "protocol": ("base", "sodium.h"),
     "policy": ("base", ""),
     "engine": ("base protocol policy", "sodium.h uthash.h utlist.h"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM                       1
+#define HASH_FUNCTION(client, length, ret_hash) ((ret_hash) = client_hash(client, length))
 
 #include "fair_queue/fair_queue.h"
 
@@ -10,6 +11,7 @@
 #include <utlist.h>
 
 #include "base/assert.h"
+#include "fair_queue/client_hash.h"
 
 struct fair_queue {
         struct fair_item *items; /* utlist: a list with the first item at its head */

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM                       1
+#define HASH_FUNCTION(client, length, ret_hash) ((ret_hash) = client_hash(client, length))
 #include <uthash.h>
 
 #include "base/bytes.h"
+#include "fair_queue/client_hash.h"
 #include "plugin/record.h"
 
 /*
