@@ -29,6 +29,7 @@
 
 #include "plugin/broker.h"
 #include "plugin/internal.h"
+#include "plugin/replies.h"
 #include "plugin/requests.h"
 #include "plugin/slow_watchers.h"
 #include "plugin/subscriptions.h"
@@ -40,7 +41,7 @@
 #define CONTROL_TOPICS "$CONTROL/statestore/"
 #define SYS_TOPICS     "$SYS/statestore/"
 
-/* Clients with longer ids read no topics of other clients below clients/. */
+/* Clients with longer ids read no replies to other clients. */
 #define MONITOR_ID_LENGTH_MAX 1024
 
 #define STARTS_WITH(text, literal) (strncmp(text, literal, sizeof(literal) - 1) == 0)
@@ -189,15 +190,15 @@ static void note_version(const struct plugin_load *load, const struct mosquitto_
 }
 
 /*
- * Whether the check is the delivery of a message below clients/ to another client, whose id is long.
- * A client id can have 64 KiB, and acl_file searches the whole id at each check: 300 idle connections
- * with such ids and the filter "#" would delay each reply by 16 ms.
+ * Whether the check is the delivery of a message with the topic of a reply to another client, whose
+ * id is long. A client id can have 64 KiB, and acl_file searches the whole id at each check: 300 idle
+ * connections with such ids and the filter "#" would delay each reply by 16 ms.
  */
-static bool is_costly_delivery(const struct mosquitto_evt_acl_check *check) {
+static bool is_costly_delivery(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         const char *client_id = mosquitto_client_id(check->client);
 
         return check->access == MOSQ_ACL_READ && client_id &&
-               STARTS_WITH(check->topic, TOPIC_REPLY_PREFIX) &&
+               reply_has_prefix(plugin, slice_from_string(check->topic)) &&
                strnlen(client_id, MONITOR_ID_LENGTH_MAX + 1) > MONITOR_ID_LENGTH_MAX &&
                !accesses_own_topic(check);
 }
@@ -226,7 +227,7 @@ int acl_on_check(int event, void *event_data, void *userdata) {
 
         if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS))
                 return check_log_line(load, check);
-        if (is_costly_delivery(check) || has_wildcard_id(check->client))
+        if (is_costly_delivery(load->plugin, check) || has_wildcard_id(check->client))
                 return MOSQ_ERR_ACL_DENIED;
         rule = find_rule(load->plugin, check);
         if (rule == RULE_DENY_ALL)

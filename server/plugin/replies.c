@@ -18,12 +18,16 @@
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
-bool reply_is_allowed(const struct plugin_load *load, struct slice topic) {
-        const char *prefix = load->plugin->reply_prefix;
+bool reply_has_prefix(const struct plugin *plugin, struct slice topic) {
+        struct slice prefix = slice_from_string(plugin->reply_prefix);
 
+        return slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
+               (prefix.data && slice_starts_with(topic, prefix));
+}
+
+bool reply_is_allowed(const struct plugin_load *load, struct slice topic) {
         return (load->undecided == UNDECIDED_ALLOW && !load->is_write_decided) ||
-               slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
-               (prefix && slice_starts_with(topic, slice_from_string(prefix)));
+               reply_has_prefix(load->plugin, topic);
 }
 
 int reply_publish(const struct record *record, const struct frame_reply *reply) {

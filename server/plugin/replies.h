@@ -8,6 +8,7 @@
 /* Replies to requests: those of the store, and errors of the plugin. */
 
 struct frame_reply;
+struct plugin;
 struct plugin_load;
 struct record;
 
@@ -18,6 +19,9 @@ struct record;
  * has decided the WRITE check of the request, which was the last one.
  */
 bool reply_is_allowed(const struct plugin_load *load, struct slice topic);
+
+/* Whether the topic begins with "clients/" or with plugin_opt_statestored_reply_prefix. */
+bool reply_has_prefix(const struct plugin *plugin, struct slice topic);
 
 /*
  * Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the request has no Response Topic,

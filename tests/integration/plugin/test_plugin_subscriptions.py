@@ -79,14 +79,14 @@ def test_a_client_id_with_a_wildcard_has_no_access(site_with, tmp_path, client_i
 def test_a_client_with_a_long_id_reads_no_replies_to_others(site_with, tmp_path, length, is_monitor):
     """acl_file searches the whole id at each check."""
     (tmp_path / "acl").write_text("topic readwrite #\n")
-    client = site_with(f"acl_file {tmp_path / 'acl'}").connect("x" * length)
+    client = site_with(f"acl_file {tmp_path / 'acl'}", "plugin_opt_statestored_reply_prefix mine/").connect("x" * length)
     own, other = reply_topic(client.id), reply_topic("pump")
-    assert client.subscribe("clients/#") == client.subscribe("any/topic") == GRANTED
+    assert client.subscribe("clients/#") == client.subscribe("mine/#") == client.subscribe("any/topic") == GRANTED
 
-    for topic in own, other, "any/topic":
+    for topic in own, other, "mine/other", "any/topic":
         client.publish(topic)
 
-    assert [message.topic for message in client.messages()] == ([own, other] if is_monitor else [own]) + ["any/topic"]
+    assert [message.topic for message in client.messages()] == ([own, other, "mine/other"] if is_monitor else [own]) + ["any/topic"]
 
 
 # Filters that match replies to others, or requests
