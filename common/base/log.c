@@ -69,8 +69,8 @@ static void add_time(struct log_line *line) {
         log_line_add_text(line, "time", slice_from_string(text));
 }
 
-static void emit(enum log_level level, const char *message, const struct log_field *fields,
-                 uint64_t n_suppressed) {
+static void write_line(enum log_level level, const char *message, const struct log_field *fields,
+                       uint64_t n_suppressed) {
         struct log_line line;
 
         if (message_printer) {
@@ -110,7 +110,7 @@ void log_event(enum log_level level, const char *format, ...) {
         va_start(arguments, format);
         vsnprintf(message, sizeof(message), format, arguments);
         va_end(arguments);
-        emit(level, message, NULL, 0);
+        write_line(level, message, NULL, 0);
 }
 
 /* Length of the next character if it needs no escape; 0 if its first byte must be escaped. */
@@ -177,7 +177,7 @@ void log_limited_fields(struct log_limit *limit, enum log_level level, const cha
                 n_suppressed_events++;
                 return;
         }
-        emit(level, message, fields, limit->n_suppressed);
+        write_line(level, message, fields, limit->n_suppressed);
         limit->n_suppressed = 0;
 }
 
@@ -200,5 +200,5 @@ void log_report_suppressed(void) {
 
         n_suppressed_events -= n; /* not 0: the commit thread may have added some */
         if (n > 0)
-                emit(LOG_WARNING, "log messages were suppressed", NULL, n);
+                write_line(LOG_WARNING, "log messages were suppressed", NULL, n);
 }

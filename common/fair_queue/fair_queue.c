@@ -91,7 +91,8 @@ void fair_queues_close(struct fair_queues *queues, struct fair_queue *queue) {
 }
 
 /* Return the queue that gets the next item of the client with this queue. */
-static const struct fair_queue *target(const struct fair_queues *queues, const struct fair_queue *queue) {
+static const struct fair_queue *target_queue(const struct fair_queues *queues,
+                                             const struct fair_queue *queue) {
         if (queue->items)
                 return queue;
         if (queues->n_own >= FAIR_QUEUES_MAX || (queues->shared && queues->shared->items))
@@ -101,7 +102,7 @@ static const struct fair_queue *target(const struct fair_queues *queues, const s
 
 bool fair_queues_has_room(const struct fair_queues *queues, const struct fair_queue *queue, size_t n_bytes,
                           size_t n_bytes_max) {
-        size_t n_queued = target(queues, queue)->n_bytes;
+        size_t n_queued = target_queue(queues, queue)->n_bytes;
 
         if (n_bytes <= FAIR_QUEUES_RESERVED_BYTES && n_queued <= FAIR_QUEUES_RESERVED_BYTES - n_bytes)
                 return true;
@@ -113,7 +114,7 @@ void fair_queues_add(struct fair_queues *queues, struct fair_queue *queue, struc
                      size_t n_bytes) {
         ASSERT(queue->n_open > 0);
 
-        queue = (struct fair_queue *)target(queues, queue);
+        queue = (struct fair_queue *)target_queue(queues, queue);
         if (!queue->items) {
                 CDL_APPEND(queues->next_queue, queue);
                 queues->n_own += queue != queues->shared;

@@ -33,7 +33,7 @@ static void ini_fault(struct ini_file *file, const char *what) {
 }
 
 /* Return the text without surrounding blanks; modifies it in place. */
-static char *trim(char *text) {
+static char *trim_blanks(char *text) {
         size_t length;
 
         while (isspace((unsigned char)*text))
@@ -63,7 +63,8 @@ static void ini_take_value(struct ini_file *file, char *line) {
                 return;
         }
         *separator = '\0';
-        file->sink->value(file->sink->userdata, file->section, trim(line), trim(separator + 1), file->line);
+        file->sink->value(file->sink->userdata, file->section, trim_blanks(line), trim_blanks(separator + 1),
+                          file->line);
 }
 
 /*
@@ -80,7 +81,7 @@ static bool has_comment(const char *line) {
 static void ini_take_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
                 line += 3; /* byte order mark */
-        line = trim(line);
+        line = trim_blanks(line);
         if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
                 return;
         if (!slice_is_utf8(slice_from_string(line)))

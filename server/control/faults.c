@@ -188,8 +188,8 @@ void fault_rules_write(const struct fault_rules *rules, struct buf *lines) {
                 write_rule(rule, lines);
 }
 
-static bool applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key,
-                    uint64_t *budget) {
+static bool rule_applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key,
+                         uint64_t *budget) {
         if ((rule->has_count && rule->n_remaining == 0) ||
             !selection_matches(&rule->selection, client, verb, key, budget))
                 return false;
@@ -205,7 +205,7 @@ static const struct fault_rule *apply_first(struct fault_rules *rules, bool is_n
 
         for (struct fault_rule *rule = rules->first; rule; rule = rule->next)
                 if (is_for_notifications(rule->action) == is_notification &&
-                    applies(rule, client, verb, key, &budget))
+                    rule_applies(rule, client, verb, key, &budget))
                         return rule;
         return NULL;
 }

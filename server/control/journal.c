@@ -33,7 +33,7 @@ static void exchange_free(struct exchange *exchange) {
 
 CLEANUP_FUNCTION(cleanup_exchange, struct exchange *, exchange_free)
 
-static struct exchange **slot(const struct journal *journal, uint64_t index) {
+static struct exchange **exchange_slot(const struct journal *journal, uint64_t index) {
         return &journal->exchanges[index % JOURNAL_SLOTS];
 }
 
@@ -46,7 +46,7 @@ static void remove_exchange(struct journal *journal, struct exchange **exchange)
 }
 
 static void remove_first(struct journal *journal) {
-        remove_exchange(journal, slot(journal, journal->first++));
+        remove_exchange(journal, exchange_slot(journal, journal->first++));
 }
 
 /* Remove the oldest exchanges until the limits are met. The newest exchange always stays. */
@@ -107,14 +107,15 @@ uint64_t journal_add(struct journal *journal, const struct journal_request *requ
         if (!exchange)
                 return 0;
 
-        *slot(journal, journal->next++) = exchange;
+        *exchange_slot(journal, journal->next++) = exchange;
         journal->n_bytes += exchange_size(exchange);
         enforce_limits(journal);
         return journal->next;
 }
 
 static struct exchange *find_exchange(const struct journal *journal, uint64_t number) {
-        return number > journal->first && number <= journal->next ? *slot(journal, number - 1) : NULL;
+        return number > journal->first && number <= journal->next ? *exchange_slot(journal, number - 1)
+                                                                  : NULL;
 }
 
 void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload,
@@ -140,8 +141,8 @@ static bool is_selected(const struct exchange *exchange, const struct selection 
 
 void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget) {
         for (uint64_t i = journal->first; i < journal->next; i++)
-                if (is_selected(*slot(journal, i), selection, budget))
-                        remove_exchange(journal, slot(journal, i));
+                if (is_selected(*exchange_slot(journal, i), selection, budget))
+                        remove_exchange(journal, exchange_slot(journal, i));
 }
 
 static uint64_t first_after(const struct journal *journal, uint64_t after) {
@@ -153,7 +154,7 @@ int journal_count(const struct journal *journal, const struct selection *selecti
         uint64_t budget = JOURNAL_STEPS_MAX, n = 0;
 
         for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                n += is_selected(*slot(journal, i), selection, &budget);
+                n += is_selected(*exchange_slot(journal, i), selection, &budget);
         if (budget == 0)
                 return -ERANGE;
 
@@ -227,7 +228,7 @@ int journal_write(const struct journal *journal, const struct selection *selecti
         uint64_t budget = JOURNAL_STEPS_MAX;
 
         for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                if (is_selected(*slot(journal, i), selection, &budget))
-                        write_line(*slot(journal, i), i + 1, format, lines);
+                if (is_selected(*exchange_slot(journal, i), selection, &budget))
+                        write_line(*exchange_slot(journal, i), i + 1, format, lines);
         return budget == 0 ? -ERANGE : 0;
 }

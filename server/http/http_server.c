@@ -38,8 +38,8 @@ struct http_server {
         int n_open_handles;
 };
 
-static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int status,
-                               const char *content_type, struct slice body) {
+static enum MHD_Result queue_response(struct MHD_Connection *connection, unsigned int status,
+                                      const char *content_type, struct slice body) {
         struct MHD_Response *response;
         enum MHD_Result result;
 
@@ -63,8 +63,8 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
         (void)n_upload;
         (void)state;
         if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-                return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
-                               SLICE_LITERAL("GET was expected\n"));
+                return queue_response(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
+                                      SLICE_LITERAL("GET was expected\n"));
 
         for (size_t i = 0; i < http->pages.n_pages; i++) {
                 const struct http_page *page = &http->pages.pages[i];
@@ -76,9 +76,9 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
                 status = page->render(http->pages.userdata, &body);
                 if (buf_failed(&body))
                         return MHD_NO;
-                return respond(connection, status, page->content_type, buf_slice(&body));
+                return queue_response(connection, status, page->content_type, buf_slice(&body));
         }
-        return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
+        return queue_response(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
 }
 
 static void http_on_timer(uv_timer_t *timer);

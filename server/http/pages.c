@@ -34,7 +34,7 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 }
 
 /* Return what the store waits for before it serves requests. The store is connected. */
-static const char *awaited(const struct gauges *gauges) {
+static const char *awaited_step(const struct gauges *gauges) {
         if (gauges->is_plugin_detected)
                 return "waiting for the reply of the plugin in the broker";
         if (gauges->is_plugin_required)
@@ -50,7 +50,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
                 buf_append_string(cause, *view->disconnected ? view->disconnected
                                                              : "not connected to a broker yet");
         else if (gauges.broker_kind == BROKER_UNKNOWN)
-                buf_append_string(cause, awaited(&gauges));
+                buf_append_string(cause, awaited_step(&gauges));
         else if (gauges.is_disk_full)
                 buf_append_string(cause, "the disk of the data directory is full: keys are served, but can "
                                          "only be deleted until there is room");

@@ -227,7 +227,7 @@ static bool is_accepted(const struct plugin_load *load, const struct mosquitto *
  * Ignore a malformed message: most releases of mosquitto close the connection on an error, so a
  * store of another version could not connect. Return an error if memory is short for WELCOME.
  */
-int from_store_on_control(int event, void *event_data, void *userdata) {
+int from_store_on_message(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_control *message = event_data;
         const struct plugin_load *load = userdata;
         bool is_hello = strcmp(message->topic, COMPANION_HELLO) == 0;

@@ -7,4 +7,4 @@
  */
 
 /* Callback of MOSQ_EVT_CONTROL; userdata is a struct plugin_load. Returns MOSQ_ERR_... */
-int from_store_on_control(int event, void *event_data, void *userdata);
+int from_store_on_message(int event, void *event_data, void *userdata);

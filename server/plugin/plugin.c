@@ -122,8 +122,8 @@ static const struct {
         { MOSQ_EVT_TICK, plugin_on_tick, NULL },
         { MOSQ_EVT_RELOAD, plugin_on_reload, NULL },
         { MOSQ_EVT_ACL_CHECK, acl_on_check, NULL },
-        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_HELLO },
-        { MOSQ_EVT_CONTROL, from_store_on_control, COMPANION_FRAME_TO_PLUGIN },
+        { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_HELLO },
+        { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_FRAME_TO_PLUGIN },
 };
 
 /*

@@ -17,7 +17,7 @@
 #include "protocol/companion.h"
 
 /* Remove a record from the queue of its client. */
-static void dequeue(struct records *records, struct record *record) {
+static void dequeue_record(struct records *records, struct record *record) {
         fair_queues_remove(&records->queues, &record->waiting);
         if (record->is_request)
                 DL_DELETE(records->by_arrival, record);
@@ -31,7 +31,7 @@ static void request_drop(struct plugin *plugin, struct record *request) {
         connection->n_kept--;
         if (!connection->is_closed || connection_is_reported(connection) || connection->end.number > 0)
                 return;
-        dequeue(&plugin->records, &connection->end);
+        dequeue_record(&plugin->records, &connection->end);
         connection_free(plugin, connection);
 }
 
@@ -112,7 +112,7 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
                                   "request refused: the state store is not available",
                                   record->connection->client_id);
                 reply_publish_error(record, COMPANION_ERROR_UNAVAILABLE);
-                dequeue(&plugin->records, record);
+                dequeue_record(&plugin->records, record);
                 request_drop(plugin, record);
         }
 }

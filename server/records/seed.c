@@ -58,14 +58,14 @@ static bool at_end(const struct seed *seed) {
 }
 
 /* Skip blanks; count lines. */
-static void skip(struct seed *seed) {
+static void skip_blanks(struct seed *seed) {
         for (; !at_end(seed) && memchr(" \t\r\n", seed->text.data[seed->position], 4); seed->position++)
                 seed->line += seed->text.data[seed->position] == '\n';
 }
 
 /* Consume the character if it is next. */
-static bool take(struct seed *seed, char character) {
-        skip(seed);
+static bool take_character(struct seed *seed, char character) {
+        skip_blanks(seed);
         if (at_end(seed) || seed->text.data[seed->position] != (uint8_t)character)
                 return false;
         seed->position++;
@@ -98,7 +98,7 @@ static int read_file_line(struct seed *seed) {
 static int skip_to_text(struct seed *seed) {
         int r = 1;
 
-        for (skip(seed); at_end(seed) && r > 0; skip(seed))
+        for (skip_blanks(seed); at_end(seed) && r > 0; skip_blanks(seed))
                 r = read_file_line(seed);
         return r;
 }
@@ -175,16 +175,16 @@ static int read_object(struct seed *seed) {
 
         json_decref(seed->object);
         seed->object = NULL;
-        if (take(seed, ']'))
+        if (take_character(seed, ']'))
                 seed->state = SEED_LIST_END;
         if (seed->state == SEED_LIST_END) {
-                skip(seed);
+                skip_blanks(seed);
                 return at_end(seed) ? 0 : seed_fail(seed, seed->line, "unexpected text after the list");
         }
-        if (seed->state == SEED_LIST && !take(seed, ','))
+        if (seed->state == SEED_LIST && !take_character(seed, ','))
                 return seed_fail(seed, seed->line, "',' or ']' was expected");
         seed->state = SEED_LIST;
-        skip(seed);
+        skip_blanks(seed);
 
         seed->object = json_loadb((const char *)seed->text.data + seed->position,
                                   seed->text.length - seed->position,
@@ -236,7 +236,7 @@ static int seed_begin(struct seed *seed) {
                 seed->position += 3; /* byte order mark */
                 r = skip_to_text(seed);
         }
-        seed->state = take(seed, '[') ? SEED_LIST_BEGIN : SEED_LINES;
+        seed->state = take_character(seed, '[') ? SEED_LIST_BEGIN : SEED_LINES;
         if (seed->state == SEED_LINES || !seed->file)
                 return r;
 
