@@ -197,33 +197,6 @@ bool policy_grants_any(const struct policy *policy, const struct request_origin 
         return false;
 }
 
-/* Return whether the rule applies to one of the grantees. */
-static bool applies_to(const struct policy *policy, const struct policy_rule *rule,
-                       const struct policy_grantee *const *grantees, size_t n_grantees) {
-        for (uint32_t i = 0; i < rule->n_principals; i++)
-                for (size_t j = 0; j < n_grantees; j++)
-                        if (policy_principal_compare(&policy->principals[rule->first_principal + i],
-                                                     &grantees[j]->principal) == 0)
-                                return true;
-        return false;
-}
-
-const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *origin,
-                                           enum access access, const struct policy_keys *after) {
-        const struct policy_grantee *grantees[GRANTEES_MAX];
-        size_t n_grantees = find_grantees(policy, origin, grantees);
-
-        for (size_t i = after ? (size_t)(after - policy->keys) + 1 : 0; i < policy->n_keys; i++) {
-                const struct policy_keys *keys = &policy->keys[i];
-                const struct policy_rule *rule = &policy->rules[keys->rule];
-
-                if ((rule->access & access) == access && has_placeholder_values(keys, origin) &&
-                    applies_to(policy, rule, grantees, n_grantees))
-                        return keys;
-        }
-        return NULL;
-}
-
 struct policy_location policy_location(const struct policy *policy, const struct policy_keys *keys) {
         return (struct policy_location){ policy->rules[keys->rule].name, keys->line };
 }

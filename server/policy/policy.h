@@ -47,13 +47,6 @@ const struct policy_keys *policy_decide(const struct policy *policy, const struc
 /* Return whether the policy grants the origin access to any key. */
 bool policy_grants_any(const struct policy *policy, const struct request_origin *origin, enum access access);
 
-/*
- * Iterate over the lines that grant the origin access, in the order of the file. after: the
- * previous line; NULL for the first. Returns NULL after the last.
- */
-const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *origin,
-                                           enum access access, const struct policy_keys *after);
-
 /* The place of a line in the policy file, for messages. Borrowed. */
 struct policy_location {
         struct slice rule;

@@ -113,20 +113,6 @@ static void take_key(struct slice *input, const struct request_origin *origin, s
         }
 }
 
-/* policy_next_keys(), which --explain prints, must return the line that granted access. */
-static void list(const struct policy *policy, const struct request_origin *origin, enum access access,
-                 const struct policy_keys *granting) {
-        const struct policy_keys *keys = NULL;
-        bool is_granting = false, is_any = false;
-
-        while ((keys = policy_next_keys(policy, origin, access, keys))) {
-                is_granting |= keys == granting;
-                is_any = true;
-        }
-        ASSERT(is_granting == (granting != NULL));
-        ASSERT(!is_any || policy_grants_any(policy, origin, access));
-}
-
 static void ask(const struct policy *policy, const struct policy_model *model, struct slice *input) {
         CLEANUP(buf_deinit) struct buf key = { 0 };
         uint8_t how = input_byte(input), few = how & 8 ? input_byte(input) : 0;
@@ -143,7 +129,6 @@ static void ask(const struct policy *policy, const struct policy_model *model, s
         ASSERT(budget <= given);
         ASSERT(policy_grants_any(policy, &origin, access) ==
                policy_model_grants_any(model, &origin, access));
-        list(policy, &origin, access, keys);
         if (keys) {
                 location = policy_location(policy, keys);
                 ASSERT(policy_model_grants(model, &origin, access, buf_slice(&key), location.line));

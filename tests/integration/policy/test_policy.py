@@ -215,6 +215,8 @@ def test_check_config_reports_every_error(tmp_path):
     (["c1", "", "SET", "own/c1/a"], 0, "granted: {policy}:10, rule [own]"),
     (["c1", "", "SET", "own/c2/a"], 1, "denied: no rule of {policy} grants write"),
     (["c1", "gateway", "SET", "own/c2/a"], 0, "granted: {policy}:15, rule [gateway]"),
+    (["c1", "", "SCAN", "own/c1/a"], 0, "granted: {policy}:10, rule [own], if the plugin verifies the client"),
+    (["c1", "", "SCAN", "own/c2/a"], 1, "denied: no rule of {policy} grants read"),
 ])
 def test_explain_names_the_rule_that_decides(policy, question, code, said):
     ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", *question], capture_output=True, text=True,
@@ -223,32 +225,6 @@ def test_explain_names_the_rule_that_decides(policy, question, code, said):
     assert ended.stderr == ""
     assert ended.stdout.startswith(said.format(policy=policy))
     assert ended.returncode == code
-
-
-@pytest.mark.parametrize("client, user, lines", [
-    ("c1", "", [5, 10, 20]),
-    ("", "", [5, 20]),
-    ("c1", "gateway", [5, 10, 15, 20]),
-])
-def test_explain_names_the_rules_for_scan(policy, client, user, lines):
-    ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", client, user, "SCAN", "*"], capture_output=True,
-                           text=True, check=False)
-
-    first, *rules = ended.stdout.splitlines()
-    assert first == "granted: SCAN lists the keys that these rules let the client read, if the plugin verifies the client"
-    assert [line.split(",")[0] for line in rules] == [f"  {policy}:{line}" for line in lines]
-    assert ended.returncode == 0
-
-
-def test_explain_denies_scan_without_a_rule(tmp_path):
-    policy = tmp_path / "policy.conf"
-    policy.write_text("[write]\naccess = write\nany = yes\npattern = *\n[read]\naccess = read\nuser = u\npattern = *\n")
-
-    ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", "c", "", "SCAN", "*"], capture_output=True,
-                           text=True, check=False)
-
-    assert ended.stdout == f"denied: no rule of {policy} grants read\n"
-    assert ended.returncode == 1
 
 
 def test_a_registration_granted_to_a_user_survives_a_restart(make_site, policy, tmp_path):

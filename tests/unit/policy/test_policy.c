@@ -305,47 +305,6 @@ Test(policy, names_the_first_of_several_granting_lines) {
         policy_free(policy);
 }
 
-static const struct {
-        const char *name;
-        struct request_origin origin;
-        enum access access;
-        const char *rules; /* names of the rules of the lines, in order */
-} lines[] = {
-        { "anyone", { S("c"), NO_NAME, true }, R, "colors own own " },
-        { "anyone who writes", { S("c"), NO_NAME, true }, W, "own own " },
-        { "a client without a name", { NO_NAME, NO_NAME, true }, R, "colors " },
-        { "a client by its id", { S("painter"), NO_NAME, true }, W, "painter painter own own " },
-        { "a client and a user",
-          { S("e"), S("u"), true },
-          R,
-          "colors own own users users escape escape escape " },
-        { "a user", { S("c"), S("admin"), true }, W, "own own users users admin " },
-        { "a user that no rule names", { S("c"), S("painter"), true }, W, "own own users users " },
-        { "a rule that names client and user is listed once",
-          { S("gate"), S("gateway"), true },
-          W,
-          "own own users users gateway gateway " },
-        { "an unverified client", { S("painter"), S("admin"), false }, R, "" },
-};
-
-Test(policy, lists_the_lines_that_apply_to_a_client) {
-        struct policy *policy = all_rules(false);
-
-        for (size_t i = 0; i < N_ROWS(lines); i++) {
-                const struct policy_keys *keys = NULL;
-                struct buf rules_of = { 0 };
-
-                while ((keys = policy_next_keys(policy, &lines[i].origin, lines[i].access, keys))) {
-                        buf_append_slice(&rules_of, policy_location(policy, keys).rule);
-                        buf_append_string(&rules_of, " ");
-                }
-                buf_append(&rules_of, "", 1);
-                cr_expect_str_eq((const char *)rules_of.data, lines[i].rules, ROW(lines, i));
-                buf_deinit(&rules_of);
-        }
-        policy_free(policy);
-}
-
 /* A key of 1 MB and a pattern that backtracks at every character. */
 Test(policy, denies_access_when_matching_takes_too_long) {
         static const struct rule slow = { "slow", R, { ANYONE }, { PATTERN("*aaaaaaaaaaaaaaaaaaab") } };
