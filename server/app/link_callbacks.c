@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "app/link_callbacks.h"
+
 #include <errno.h>
 
 #include "app/dev_broker.h"
 #include "app/internal.h"
+#include "app/loop.h"
+#include "app/service_manager.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/time_units.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What each event of the loop needs: the clock, the timer for the next deadline, the read mode, and
- * the stop.
- */
+#include "app/loop.h"
 
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>

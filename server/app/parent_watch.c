@@ -6,6 +6,8 @@
  * at the start.
  */
 
+#include "app/parent_watch.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "app/internal.h"
+#include "app/loop.h"
 #include "base/log.h"
 
 #define PARENT_SIGNAL SIGUSR1

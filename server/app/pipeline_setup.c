@@ -2,10 +2,14 @@
 
 /* Configure the pipeline at start and after a reload. */
 
+#include "app/pipeline_setup.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
 #include "app/internal.h"
+#include "app/link_callbacks.h"
+#include "app/loop.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"

@@ -12,7 +12,12 @@
 
 #include "app/dev_broker.h"
 #include "app/internal.h"
+#include "app/link_callbacks.h"
+#include "app/loop.h"
+#include "app/parent_watch.h"
+#include "app/pipeline_setup.h"
 #include "app/ready_file.h"
+#include "app/service_manager.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -48,9 +53,10 @@ static void announce_ready(const struct server *server) {
 static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         struct server *server = userdata;
 
-        log_info("ready: serving %s as node id \"%s\", dialect %s; %s",
+        log_info("ready: serving %s as node id \"%s\", dialect %s; the broker has %s plugin",
                  endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.node_id),
-                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", broker_abilities(broker_kind));
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document",
+                 broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
         server_update_status(server);
         server_warn_of_unverified_clients(server, broker_kind);
         server->logged.disconnect = DISCONNECT_NONE;
@@ -125,9 +131,8 @@ static int create_pipeline(struct server *server) {
         int r;
 
         r = server_create_pipeline(server, &transport, &callbacks);
-        server->view = (struct store_view){ .pipeline = server->pipeline,
-                                            .disconnected = server->disconnected,
-                                            .started_ns = system_clock_mono_ns() };
+        server->view =
+                (struct store_view){ .pipeline = server->pipeline, .disconnected = server->disconnected };
         return r;
 }
 

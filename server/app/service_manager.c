@@ -1,9 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "app/service_manager.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "app/internal.h"
+#include "app/loop.h"
+#include "base/cleanup.h"
 #include "base/log.h"
+
+/* 1. Status */
+
+static void append_served(struct buf *text, const struct server *server) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(server->pipeline, 0, &gauges);
+        buf_append_format(text, "serving %s; the broker has %s plugin",
+                          endpoint_text(link_endpoint(server->link)).text,
+                          gauges.broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
+}
+
+void server_update_status(struct server *server) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+
+        if (readiness_append(&text, &server->view))
+                append_served(&text, server);
+        if (!buf_text(&text) || strcmp(buf_text(&text), server->status) == 0)
+                return;
+
+        snprintf(server->status, sizeof(server->status), "%s", buf_text(&text));
+        /* a second line would be another assignment */
+        sd_notifyf(0, "STATUS=%.*s", (int)strcspn(server->status, "\n"), server->status);
+}
+
+void server_set_disconnected(struct server *server, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(server->disconnected, sizeof(server->disconnected), format, arguments);
+        va_end(arguments);
+}
+
+/* 2. Watchdog */
 
 /*
  * Checks per watchdog timeout. Each check compares with the previous one, so the second check after

@@ -2,7 +2,6 @@
 
 #include "http/metrics.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -31,8 +30,6 @@ struct number {
 #define GAUGE(name, member, help)   NUMBER(name, "gauge", member, help)
 
 static const struct number numbers[] = {
-        COUNTER("statestore_refused_total", counters.n_refused,
-                "Requests that were malformed and not executed; included in requests_total."),
         COUNTER("statestore_repeated_total", counters.n_repeated,
                 "Repeated requests that got the remembered reply; included in requests_total."),
         COUNTER("statestore_invalid_response_topic_total", counters.n_invalid_response_topics,
@@ -72,10 +69,6 @@ static const struct number numbers[] = {
                 "Connections to the broker that were established."),
 
         GAUGE("process_resident_memory_bytes", process.resident_bytes, "Resident memory."),
-        GAUGE("process_open_fds", process.n_open_fds, "Open file descriptors."),
-        GAUGE("process_max_fds", process.max_fds, "File descriptors that may be open."),
-        GAUGE("process_start_time_seconds", started_at_s,
-              "Start time of the process, in seconds since the Unix epoch."),
 };
 
 static const char *const drops[N_DROPS] = {
@@ -220,19 +213,11 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
         append_ms(text, ahead, "", g->clock_ahead_ms);
 }
 
-/*
- * The plugin provides all three abilities: it verifies identities, delivers notifications and
- * reports disconnects.
- */
 static void append_broker(struct buf *text, enum broker_kind kind) {
-        static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
-        static const char ability[] = "statestore_broker_ability";
-
         metrics_append_number(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
                               kind != BROKER_UNKNOWN);
-        append_family(text, ability, "gauge", "1 if the broker provides this ability, else 0.");
-        for (size_t i = 0; i < ARRAY_LENGTH(abilities); i++)
-                append_labelled(text, ability, "ability", abilities[i], kind == BROKER_WITH_PLUGIN);
+        metrics_append_number(text, "statestore_broker_has_plugin", "gauge",
+                              "1 if the broker has the plugin, else 0.", kind == BROKER_WITH_PLUGIN);
 }
 
 static void append_disk(struct buf *text, const struct storage_usage *disk) {
@@ -313,33 +298,16 @@ static uint64_t resident_bytes(void) {
         return (uint64_t)n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t count_open_fds(void) {
-        DIR *directory = opendir("/proc/self/fd");
-        const struct dirent *entry;
-        uint64_t n = 0;
-
-        if (!directory)
-                return 0;
-        while ((entry = readdir(directory)))
-                n += entry->d_name[0] != '.';
-        closedir(directory);
-        return n - (n > 0); /* without the descriptor of the directory itself */
-}
-
 static uint64_t to_ms(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_usec / 1000;
 }
 
 void process_usage_read(struct process_usage *ret_usage) {
-        struct rlimit limit = { 0 };
         struct rusage usage = { 0 };
 
-        getrlimit(RLIMIT_NOFILE, &limit);
         getrusage(RUSAGE_SELF, &usage);
         *ret_usage = (struct process_usage){
                 .resident_bytes = resident_bytes(),
-                .n_open_fds = count_open_fds(),
-                .max_fds = limit.rlim_cur,
                 .cpu_ms = to_ms(usage.ru_utime) + to_ms(usage.ru_stime),
         };
 }

@@ -6,7 +6,6 @@
 /* Resources that this process uses, read from /proc. A value is 0 if it cannot be determined. */
 struct process_usage {
         uint64_t resident_bytes;
-        uint64_t n_open_fds, max_fds;
         uint64_t cpu_ms; /* user and system, all threads */
 };
 void process_usage_read(struct process_usage *ret_usage);
@@ -16,7 +15,6 @@ struct metrics_source {
         struct counters counters;
         struct gauges gauges;
         struct process_usage process;
-        uint64_t started_at_s; /* since the Unix epoch */
 };
 
 /* Append all metrics in the text format of Prometheus, version 0.0.4. Does no I/O. */

@@ -14,11 +14,7 @@
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
-        int64_t up_ms = (system_clock_mono_ns() - view->started_ns) / NS_PER_MS;
-        struct metrics_source source = {
-                .counters = *pipeline_counters(view->pipeline),
-                .started_at_s = (uint64_t)((system_clock_wall_ms() - up_ms) / MS_PER_S),
-        };
+        struct metrics_source source = { .counters = *pipeline_counters(view->pipeline) };
 
         pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);

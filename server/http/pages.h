@@ -8,7 +8,6 @@
 struct store_view {
         const struct pipeline *pipeline;
         const char *disconnected; /* text: why the store is not connected to its broker; "": not known yet */
-        int64_t started_ns;       /* monotonic time of the start */
 };
 
 /*

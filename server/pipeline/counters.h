@@ -53,9 +53,9 @@ struct counters {
         uint64_t n_repeated;                     /* of n_replies: remembered replies that were sent again */
         uint64_t n_insertions; /* SETs of a key that did not exist; failed batches do not count */
 
-        uint64_t n_refused;                           /* requests that got an error, not executed */
-        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* of n_refused; last row: unknown verb */
-        uint64_t n_faults[N_REQUEST_FAULTS];          /* of n_refused */
+        /* requests that got an error and were not executed; last row: unknown verb */
+        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES];
+        uint64_t n_faults[N_REQUEST_FAULTS]; /* the same, for requests that are no valid invocation */
 
         uint64_t n_invalid_response_topics; /* not executed: no response topic, or an invalid one */
         uint64_t n_expired; /* not executed or no reply: the message expiry interval has passed */

@@ -22,7 +22,6 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
 
 /* Count the fault or the error that decoding has found. */
 static void count_refusal(struct counters *counters, const struct invocation *invocation) {
-        counters->n_refused++;
         if (invocation->result == INVOCATION_FAULTY)
                 counters->n_faults[invocation->fault]++;
         else

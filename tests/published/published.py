@@ -110,7 +110,7 @@ def start(scratch):
     store.spawn(["/usr/local/sbin/statestored", "--config", "/etc/statestored/statestored.conf",
                  "--ready-file", scratch / "ready"])
     wait_until(lambda: (scratch / "ready").exists() or not store.running(), "statestored is ready")
-    assert store.running() and "identity verified" in store.log(), store.log() + broker.log() + BROKER_LOG.read_text()
+    assert store.running() and "the broker has the plugin" in store.log(), store.log() + broker.log() + BROKER_LOG.read_text()
     return broker, store
 
 

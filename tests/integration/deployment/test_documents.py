@@ -192,7 +192,7 @@ class Machine:
         ready.unlink(missing_ok=True)
         self.store.spawn([STATESTORED, "--config", self.root / "etc/statestored/statestored.conf", "--ready-file", ready])
         wait_until(lambda: ready.exists() or not self.store.running(), "statestored is ready")
-        assert self.store.running() and "identity verified" in self.store.log(), self.store.log()
+        assert self.store.running() and "the broker has the plugin" in self.store.log(), self.store.log()
 
     def close(self):
         for process in self.store, self.broker:

@@ -99,7 +99,7 @@ def test_the_services_of_compose_yaml_serve(broker, store):
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
 
-    assert "identity verified, delivery direct" in store.log()
+    assert "the broker has the plugin" in store.log()
     assert ctl(store, "set", "key", "value").returncode == 0
     assert ctl(store, "get", "key").stdout == "value"
 

@@ -101,7 +101,7 @@ def secured(make_site, container, tmp_path):
 
 def test_the_store_of_the_manifest_serves_a_broker_with_tls_users_and_the_plugin(secured):
     site = secured(plugin=True)
-    site.store.wait_for_log("identity verified")
+    site.store.wait_for_log("the broker has the plugin")
     gateway = site.connect(kind=WireClient, username="gateway", password="its")
 
     assert gateway.ask("SET", "sensors/1", "value") == b"+OK\r\n"

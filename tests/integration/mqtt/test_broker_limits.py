@@ -239,7 +239,7 @@ def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, in
 
     client.wait_until_served()
     assert client.ask("GET", "other") == b"$-1\r\n"
-    assert "identity claimed" not in site.store.log()
+    assert "the broker has no plugin" not in site.store.log()
 
 
 # Access to replies

@@ -19,7 +19,7 @@ def restart_broker(request, site):
         seen = len(site.store.log())
         getattr(site.broker, request.param)()
         site.broker.start_again()
-        site.store.wait_for_log("ready: .*exact", after=seen)
+        site.store.wait_for_log("ready: .*the plugin", after=seen)
 
     return restart
 
@@ -95,7 +95,7 @@ def test_registrations_end_if_the_broker_restarts_while_the_store_is_paused(site
         site.broker.stop()
         site.broker.start_again()
         again = come_back(site, client)
-    store.wait_for_log("ready: .*exact(.|\n)*ready: .*exact")
+    store.wait_for_log("ready: .*the plugin(.|\n)*ready: .*the plugin")
 
     assert again.stop("key") == NOT_REGISTERED
 
@@ -115,7 +115,7 @@ def test_a_request_of_the_former_broker_run_registers_no_client(make_site, tmp_p
         site.broker.stop()
         site.broker.start_again()
         again = site.connect(client.id, WireClient)
-    store.wait_for_log("ready: .*exact", after=seen)
+    store.wait_for_log("ready: .*the plugin", after=seen)
 
     again.ask("SET", "key", "value")
     assert again.changes() == []

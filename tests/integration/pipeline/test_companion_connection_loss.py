@@ -23,7 +23,7 @@ class Away:
 
     def __exit__(self, *_):
         self.proxy.mend()
-        self.store.wait_for_log("ready: .*exact", after=self.seen)
+        self.store.wait_for_log("ready: .*the plugin", after=self.seen)
 
 
 @pytest.fixture

@@ -25,9 +25,7 @@ TestSuite(pages, .init = setup, .fini = teardown);
 
 /* Replace the text by the page. Returns its status. */
 static unsigned int render(const char *path) {
-        struct store_view view = { .pipeline = broker.pipeline,
-                                   .disconnected = disconnected,
-                                   .started_ns = system_clock_mono_ns() };
+        struct store_view view = { .pipeline = broker.pipeline, .disconnected = disconnected };
         struct http_pages shown = store_pages(&view);
 
         buf_reset(&text);
@@ -100,18 +98,4 @@ Test(pages, readiness_warns_of_a_disk_that_is_almost_full) {
         broker.usage =
                 (struct storage_usage){ .n_free_bytes = STORAGE_LOW_BYTES, .n_disk_bytes = UINT64_MAX };
         cr_expect(is_readiness(200, "ready\n"));
-}
-
-Test(pages, metrics_have_the_time_of_the_start) {
-        static const char name[] = "\nprocess_start_time_seconds ";
-        int64_t before_ms = system_clock_wall_ms(); /* time() can be behind this clock by a tick */
-        const char *line;
-        long long started_s = 0;
-
-        cr_assert_eq(render("/metrics"), 200);
-        line = strstr(buf_text(&text), name);
-        cr_assert_not_null(line);
-        sscanf(line + strlen(name), "%lld", &started_s);
-        cr_expect_geq(started_s, before_ms / MS_PER_S - 1);
-        cr_expect_leq(started_s, system_clock_wall_ms() / MS_PER_S);
 }

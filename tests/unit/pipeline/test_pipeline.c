@@ -294,7 +294,8 @@ Test(pipeline, requests_are_counted_by_outcome) {
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_topic = true });
         broker_flush(&broker);
         cr_expect_eq(counters_n_requests(counters), 1);
-        cr_expect_eq(counters->n_refused, 2);
+        cr_expect_eq(counters->n_refusals[VERB_UNKNOWN][OUTCOME_UNKNOWN_COMMAND], 1);
+        cr_expect_eq(counters->n_faults[REQUEST_FAULT_CORRELATION], 1);
         cr_expect_eq(counters->n_invalid_response_topics, 1);
         cr_expect_eq(counters->n_expired, 0);
         cr_expect_eq(counters_n_dropped(counters), 0);
