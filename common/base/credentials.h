@@ -14,7 +14,6 @@ struct credentials {
         const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
         const char *tls_certificate; /* of the client; tls_key is its key */
         const char *tls_key;
-        const char *tls_alpn; /* ALPN protocol name, for a port that serves several protocols */
         bool tls;
 };
 

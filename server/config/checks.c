@@ -25,9 +25,9 @@ static char *presence_filter(const char *presence_topic) {
 
 /* Return whether the option is about the broker or its connection, so that --dev excludes it. */
 static bool describes_broker(const struct option *option) {
-        static const char *const flags[] = { "--host",    "--user",        "--password-file",
-                                             "--tls",     "--tls-ca-file", "--tls-certificate",
-                                             "--tls-key", "--tls-alpn",    "--presence-topic" };
+        static const char *const flags[] = { "--host",    "--user",          "--password-file",
+                                             "--tls",     "--tls-ca-file",   "--tls-certificate",
+                                             "--tls-key", "--presence-topic" };
 
         for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
                 if (strcmp(option->flag, flags[i]) == 0)
@@ -70,8 +70,8 @@ void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
 
-        check_dev(reading);
         config_complete_broker(reading);
+        check_dev(reading);
         if (config->control && config_stores_data(config))
                 config_report_setting(
                         reading, "--control",

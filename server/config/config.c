@@ -13,11 +13,11 @@
 #include "policy/policy.h"
 
 bool config_has_default_port(const struct config *config) {
-        for (size_t i = 0; i < n_settings; i++)
-                if (config->values[i] == config_options[i].default_value &&
-                    strcmp(config_options[i].flag, "--port") == 0)
-                        return true;
-        return false;
+        size_t i = 0;
+
+        while (strcmp(config_options[i].flag, "--port") != 0)
+                i++;
+        return !config->values[i];
 }
 
 static void free_texts(struct config_text *texts) {

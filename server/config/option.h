@@ -17,7 +17,7 @@ struct option {
         bool has_variable;    /* has an environment variable although it has no section */
         bool is_secret;       /* messages do not contain its value */
         bool is_live;         /* applied by a reload; other options need a restart */
-        bool is_list;         /* may be given several times; set() with NULL empties the list */
+        bool is_list;         /* may be given several times; set() adds a value */
         bool is_common;       /* accepted by every command, for a program with commands */
         const char *argument; /* placeholder of the value in --help; NULL: a switch; "[=VALUE]": optional */
         const char *default_value; /* passed to set() before the sources are read; NULL: none */

@@ -97,27 +97,13 @@ static int add_persist_rule(struct config *config, struct slice text, bool is_ke
         return 0;
 }
 
-static void remove_persist_rules(struct config *config, bool is_key) {
-        size_t n_left = 0;
-
-        for (size_t i = 0; i < config->n_persist_rules; i++)
-                if (config->persist_rules[i].is_key != is_key)
-                        config->persist_rules[n_left++] = config->persist_rules[i];
-                else
-                        free((void *)config->persist_rules[i].text.data);
-        config->n_persist_rules = n_left;
-}
-
 static int set_persist_pattern(void *target, const struct option *option, const char *value) {
         struct slice text = slice_from_string(value);
 
         (void)option;
-        if (value)
-                return text.length > 0 && slice_is_utf8(text) && glob_check(text) == GLOB_VALID
-                               ? add_persist_rule(target, text, false)
-                               : -EINVAL;
-        remove_persist_rules(target, false);
-        return 0;
+        return text.length > 0 && slice_is_utf8(text) && glob_check(text) == GLOB_VALID
+                       ? add_persist_rule(target, text, false)
+                       : -EINVAL;
 }
 
 #define BASE64_PREFIX "base64:"
@@ -127,10 +113,6 @@ static int set_persist_key(void *target, const struct option *option, const char
         struct slice text = slice_from_string(value);
 
         (void)option;
-        if (!value) {
-                remove_persist_rules(target, true);
-                return 0;
-        }
         if (slice_starts_with(text, SLICE_LITERAL(BASE64_PREFIX))) {
                 int r = base64_append_decoded(&bytes, slice_skip(text, strlen(BASE64_PREFIX)));
 
@@ -201,8 +183,9 @@ const struct option config_options[] = {
         SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
                 "a list of names, addresses or socket paths, each with or without :PORT,",
                 "address of the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
-        SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
-                "port for hosts given without a port; default with TLS: 8883; with --dev, 0: any free port",
+        SETTING("broker", "port", "--port", "PORT", NULL, "a port from 0 to 65535",
+                "port for hosts given without a port; default: 1883, with TLS 8883; with --dev, 0: any free "
+                "port",
                 option_set_port, FIELD(port), RESTART),
         SETTING("broker", "dev", "--dev", NULL, "off", "on or off",
                 "start a private mosquitto, for tests, and print its address", option_set_switch, FIELD(dev),
@@ -232,8 +215,6 @@ const struct option config_options[] = {
                 RESTART),
         SETTING("broker", "tls-key", "--tls-key", "FILE", NULL, "a file name",
                 "private key of the certificate", option_set_text, FIELD(credentials.tls_key), RESTART),
-        SETTING("broker", "tls-alpn", "--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request",
-                option_set_text, FIELD(credentials.tls_alpn), RESTART),
         SETTING("broker", "presence-topic", "--presence-topic", "PATTERN", NULL,
                 "a topic in which one level reads {client}",
                 "topic where a broker without the plugin announces disconnects", set_presence_topic,

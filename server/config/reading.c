@@ -44,33 +44,24 @@ const char *config_store_text(struct config_text **texts, const char *text) {
         return stored->text;
 }
 
-/*
- * Prepare the next value of a list, and return the text of the list with it. A source replaces the
- * list of the sources before it. Returns NULL without memory.
- */
-static const char *extend_list(struct config_reading *reading, const struct option *option,
-                               const char *value) {
-        size_t i = (size_t)(option - config_options);
+/* Return the text of a list with this value at its end, or NULL without memory. */
+static const char *extend_list(struct config *config, const char *list, const char *value) {
         CLEANUP(cleanup_free) char *text = NULL;
 
-        if (reading->list_sources[i] != reading->source) {
-                reading->list_sources[i] = reading->source;
-                option->set(reading->config, option, NULL);
+        if (!list)
                 return value;
-        }
-        if (asprintf(&text, "%s, %s", reading->config->values[i] ?: "", value) < 0)
-                return NULL;
-        return config_store_text(&reading->config->file_texts, text);
+        return asprintf(&text, "%s, %s", list, value) < 0 ? NULL
+                                                          : config_store_text(&config->file_texts, text);
 }
 
 void config_set(struct config_reading *reading, const struct option *option, const char *value,
                 const char *where) {
-        const char *text = option->is_list && value ? extend_list(reading, option, value) : value;
+        const char **text = &reading->config->values[option - config_options];
         struct option_fault fault;
 
         reading->lines[option - config_options] = 0;
         if (option_apply(option, reading->config, value, &fault))
-                reading->config->values[option - config_options] = text;
+                *text = option->is_list ? extend_list(reading->config, *text, value) : value;
         else
                 config_report(reading, where, fault.text);
 }

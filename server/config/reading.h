@@ -18,9 +18,7 @@ struct config_reading {
         bool is_reload;   /* faults are logged, not printed */
         bool is_invalid;
         unsigned int n_faults;
-        unsigned int source;                           /* number of the present source */
-        unsigned int list_sources[CONFIG_OPTIONS_MAX]; /* source of each list; 0: none */
-        const char *file;                              /* name of the configuration file */
+        const char *file;                       /* name of the configuration file */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each value in the file; 0: not from the file */
 };
 
@@ -37,8 +35,8 @@ void config_report_setting(struct config_reading *reading, const char *flag, con
 const char *config_store_text(struct config_text **texts, const char *text);
 
 /*
- * Set the option, or report a fault at `where`. The value is borrowed until config_deinit(). A source
- * replaces the list of the sources before it.
+ * Set the option, or report a fault at `where`. The value is borrowed until config_deinit(). A list
+ * has the values of all sources.
  */
 void config_set(struct config_reading *reading, const struct option *option, const char *value,
                 const char *where);

@@ -50,11 +50,8 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
                 return CONFIG_DONE;
 
         set_defaults(&reading);
-        reading.source++;
         config_read_file(&reading, ret_config->file);
-        reading.source++;
         config_read_environment(&reading);
-        reading.source++;
         reading.hint = "; see --help";
         config_read_arguments(&reading, n_arguments, argv);
         if (!reading.is_invalid)
@@ -79,9 +76,7 @@ enum config_result config_read_broker(const char *file, struct config *ret_confi
 
         *ret_config = (struct config){ 0 };
         set_defaults(&reading);
-        reading.source++;
         config_read_file(&reading, file);
-        reading.source++;
         config_read_environment(&reading);
         if (!reading.is_invalid)
                 config_complete_broker(&reading);

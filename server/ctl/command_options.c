@@ -289,8 +289,6 @@ static enum options_result take_broker_of_store(struct command_options *options)
                 credentials->tls = of_store->tls;
         if (!credentials->tls_ca_file)
                 credentials->tls_ca_file = of_store->tls_ca_file;
-        if (!credentials->tls_alpn)
-                credentials->tls_alpn = of_store->tls_alpn;
         return OPTIONS_RUN;
 }
 

@@ -262,8 +262,6 @@ const struct option ctl_options[] = {
                credentials.tls_certificate),
         COMMON("--tls-key", "FILE", NULL, "a file name", "private key of the certificate", option_set_text,
                credentials.tls_key),
-        COMMON("--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request", option_set_text,
-               credentials.tls_alpn),
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
                "MQTT client id; by default a new one for each run", set_ctl_client_id, client_id),
         COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",

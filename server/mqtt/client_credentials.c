@@ -51,8 +51,6 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
         if (r == MOSQ_ERR_SUCCESS && (credentials->tls_ca_file || credentials->tls_certificate))
                 r = mosquitto_tls_set(client, credentials->tls_ca_file, directory,
                                       credentials->tls_certificate, credentials->tls_key, NULL);
-        if (r == MOSQ_ERR_SUCCESS && credentials->tls_alpn)
-                r = mosquitto_string_option(client, MOSQ_OPT_TLS_ALPN, credentials->tls_alpn);
         return mqtt_error(r);
 }
 

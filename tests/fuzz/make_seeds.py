@@ -85,7 +85,7 @@ CONFIG = numbered(
     b"", b"--host\nlocalhost:1,b\n--port=18830", b"--keepalive\n5s\n--client-id=a\n--node-id\nn", b"--dialect=document",
     b"--max-keys=1\n--max-bytes=1KiB\n--max-registrations=0", b"--persist=custom\n--persist-pattern=a*\n--persist-property=a=b",
     b"--persist-property=off", b"--persist-property==x", b"--presence-topic=clients/{client}/gone\n--log-level=debug",
-    b"--presence-topic=clients/gone", b"--tls=on\n--tls-certificate=/c\n--tls-key=/k\n--tls-alpn=mqtt", b"--tls-key=/k",
+    b"--presence-topic=clients/gone", b"--tls=on\n--tls-certificate=/c\n--tls-key=/k", b"--tls-key=/k",
     b"--password-file=/p", b"--password-file=/p\n--user=u", b"--host", b"--no-such", b"word", b"--port=0", b"--keepalive=4s",
     b"--keepalive=1ms", b"--data-dir=/var/lib/x\n--ready-file=/run/r", b"--check-config",
     b"\n[broker]\nhost = a, b\nport = 1\n[log]\nlevel = debug\n", b"\n[broker]\nhost=a\nhost=b\n", b"\n[no]\nsuch = option\n", b"\nwhat\n",

@@ -32,7 +32,6 @@ Test(config, has_a_default_for_every_option) {
         cr_expect_null(config.credentials.tls_ca_file);
         cr_expect_null(config.credentials.tls_certificate);
         cr_expect_null(config.credentials.tls_key);
-        cr_expect_null(config.credentials.tls_alpn);
         cr_expect_null(config.presence_topic);
         cr_expect_null(config.ready_file);
         cr_expect_null(config.seed_file);
@@ -66,7 +65,6 @@ static const struct {
         { "tls", "off", FIELD(credentials.tls), BOOLEAN, NULL, false },
         { "tls-ca-file", "ca.pem", FIELD(credentials.tls_ca_file), TEXT, "ca.pem", 0 },
         { "tls-ca-file", "ca.pem", FIELD(credentials.tls), BOOLEAN, NULL, true },
-        { "tls-alpn", "mqtt", FIELD(credentials.tls_alpn), TEXT, "mqtt", 0 },
         { "require-plugin", "on", FIELD(require_plugin), BOOLEAN, NULL, true },
         { "presence-topic", "gone/{client}", FIELD(presence_topic), TEXT, "gone/{client}", 0 },
         { "presence-topic", "$SYS/+/{client}/#", FIELD(presence_topic), TEXT, "$SYS/+/{client}/#", 0 },

@@ -179,9 +179,6 @@ static const struct {
         { "an empty CA file",
           { "--tls-ca-file=" },
           "statestored: --tls-ca-file=: a file name was expected, not \"\"; see --help\n" },
-        { "an empty ALPN protocol",
-          { "--tls-alpn=" },
-          "statestored: --tls-alpn=: a name was expected, not \"\"; see --help\n" },
         { "a presence topic without a client",
           { "--presence-topic=gone/+" },
           "statestored: --presence-topic=gone/+: a topic in which one level reads {client} was expected, "

@@ -47,6 +47,8 @@ Test(config, reports_all_faults) {
 static const char *some_value(const struct option *option) {
         if (strcmp(option->flag, "--policy") == 0)
                 return "/dev/null"; /* a policy without rules */
+        if (strcmp(option->flag, "--port") == 0)
+                return "1883";
         if (strcmp(option->section, "http") == 0)
                 return "127.0.0.1:9464";
         return option->default_value ? option->default_value : "gone/{client}";
@@ -139,8 +141,7 @@ static void check_rules(const struct config *config, const char *const *texts) {
         cr_expect_eq(config->n_persist_rules, n);
 }
 
-/* A source replaces the list of the sources before it. */
-Test(list, is_that_of_the_last_source) {
+Test(list, has_the_values_of_all_sources) {
         static const char *const arguments[] = { "--persist-pattern=a*",
                                                  "--persist-key=base64:/wA=", "--persist-pattern", "b*",
                                                  NULL };
@@ -152,19 +153,18 @@ Test(list, is_that_of_the_last_source) {
         config_deinit(&config);
 
         cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
-        cr_assert_eq(config.n_persist_rules, 3);
-        cr_expect(slice_equal(config.persist_rules[1].text, SLICE_LITERAL("\xFF\0")));
-        cr_expect(config.persist_rules[1].is_key);
-        cr_expect(slice_equal_string(config.persist_rules[0].text, "a*"));
-        cr_expect(slice_equal_string(config.persist_rules[2].text, "b*"));
+        cr_assert_eq(config.n_persist_rules, 4);
+        cr_expect(slice_equal_string(config.persist_rules[0].text, "c*"));
+        cr_expect(slice_equal_string(config.persist_rules[1].text, "a*"));
+        cr_expect(slice_equal(config.persist_rules[2].text, SLICE_LITERAL("\xFF\0")));
+        cr_expect(config.persist_rules[2].is_key);
+        cr_expect(slice_equal_string(config.persist_rules[3].text, "b*"));
         config_deinit(&config);
 }
 
 Test(environment, tls_has_another_default_port) {
         static const char *const tls[] = { "--tls=on", NULL };
-        /* An array: the address of a literal could be that of the default, by which it is recognized. */
-        static const char port[] = "--port=1883";
-        static const char *const both[] = { "--tls-ca-file=f", port, NULL };
+        static const char *const both[] = { "--tls-ca-file=f", "--port=1883", NULL };
         struct config config;
 
         cr_assert_eq(read_config(tls, &config), CONFIG_RUN);
