@@ -2,8 +2,6 @@
 
 /* The commands of the control topic, in one table. */
 
-#include "control/commands.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,9 +23,8 @@
 #include "protocol/topics.h"
 #include "records/seed.h"
 
-#define WAIT_TIMEOUT_MS     5000
-#define WAIT_TIMEOUT_MAX_MS 600000
-#define OUTAGE_MAX_MS       3600000
+#define WAIT_TIMEOUT_MS 5000
+#define OUTAGE_MAX_MS   3600000
 
 struct control_call {
         struct control *control;
@@ -62,20 +59,13 @@ static int reply_with_blob(struct control_call *call, const struct buf *text) {
         "the key pattern takes too long to match: use fewer wildcards, or list fewer requests with "        \
         "\"after\""
 
-/* Read `client ID` and `key PATTERN`, from this word on. */
-static int read_selection(struct control_call *call, size_t first, struct selection *selection) {
-        for (size_t i = first; i < call->n_words; i += 2) {
-                bool is_known = slice_equal_string(call->words[i], "client") ||
-                                slice_equal_string(call->words[i], "key");
-                int r;
+static const struct query_form of_keys = { QUERY_CLIENT | QUERY_KEY,
+                                           "client ID, key PATTERN or nothing was expected" };
 
-                if (!is_known || i + 1 == call->n_words)
-                        return call_refuse_words(call, "client ID, key PATTERN or nothing was expected");
-                r = selection_set(selection, call->words[i], call->words[i + 1], &call->problem);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+/* Read the options from this word on. */
+static int call_read_query(struct control_call *call, size_t first, const struct query_form *form,
+                           struct query *query) {
+        return query_read(query, form, call->words + first, call->n_words - first, &call->problem);
 }
 
 /* reset */
@@ -114,16 +104,16 @@ static int reset_selected(struct control_call *call, const struct selection *sel
  * As after a restart of a store in memory, all keys and registrations are gone, and no notification
  * is sent.
  */
-static int reset(struct control_call *call) {
-        CLEANUP(selection_deinit) struct selection selection = { 0 };
+static int reset_store(struct control_call *call) {
+        CLEANUP(query_deinit) struct query query = { 0 };
         struct control *control = call->control;
         int r;
 
-        r = read_selection(call, 0, &selection);
+        r = call_read_query(call, 0, &of_keys, &query);
         if (r < 0)
                 return r;
-        if (call->n_words > 0)
-                return reset_selected(call, &selection);
+        if (query.given)
+                return reset_selected(call, &query.selection);
         r = pipeline_reset(control->pipeline);
         if (r < 0)
                 return r;
@@ -172,7 +162,7 @@ static int expire_overdue(struct control_call *call) {
         return r;
 }
 
-static int advance(struct control_call *call) {
+static int advance_clock(struct control_call *call) {
         int64_t duration_ms;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
@@ -188,7 +178,7 @@ static int set_clock(struct control_call *call) {
         struct slice what = call->n_words > 0 ? call->words[0] : (struct slice){ 0 };
 
         if (slice_equal_string(what, "advance") && call->n_words == 2)
-                return advance(call);
+                return advance_clock(call);
         if (slice_equal_string(what, "freeze") && call->n_words == 1) {
                 test_clock_freeze(clock, call->control->real);
                 return 0;
@@ -202,7 +192,7 @@ static int set_clock(struct control_call *call) {
 
 /* expire */
 
-static int expire(struct control_call *call) {
+static int expire_key(struct control_call *call) {
         int r;
 
         if (call->n_words != 1)
@@ -237,17 +227,17 @@ static int begin_outage(struct control_call *call) {
 /* fault */
 
 static int clear_faults(struct control_call *call) {
-        CLEANUP(selection_deinit) struct selection selection = { 0 };
+        CLEANUP(query_deinit) struct query query = { 0 };
         uint64_t budget = JOURNAL_STEPS_MAX;
         int r;
 
-        r = read_selection(call, 1, &selection);
+        r = call_read_query(call, 1, &of_keys, &query);
         if (r < 0)
                 return r;
-        if (call->n_words == 1)
-                fault_rules_clear(&call->control->faults);
+        if (query.given)
+                fault_rules_remove(&call->control->faults, &query.selection, &budget);
         else
-                fault_rules_remove(&call->control->faults, &selection, &budget);
+                fault_rules_clear(&call->control->faults);
         return budget == 0 ? call_refuse(call, TOO_MANY_STEPS) : 0;
 }
 
@@ -278,93 +268,49 @@ static int set_fault(struct control_call *call) {
 
 /* requests */
 
-struct journal_query {
-        struct selection selection;
-        uint64_t after;
-        uint64_t count;     /* 0: the command has no option `count` */
-        int64_t timeout_ms; /* 0: the command has no option `timeout` */
-};
-
-static void query_deinit(struct journal_query *query) {
-        selection_deinit(&query->selection);
-}
-
-static int read_option(struct control_call *call, struct journal_query *query, struct slice name,
-                       struct slice value) {
-        int r = selection_set(&query->selection, name, value, &call->problem);
-
-        if (r != 0)
-                return r < 0 ? r : 0;
-        if (slice_equal_string(name, "after"))
-                return parse_uint64(value, &query->after) == 0
-                               ? 0
-                               : call_refuse_words(call, "a number was expected after \"after\"");
-        if (slice_equal_string(name, "count") && query->count > 0)
-                return parse_uint64(value, &query->count) == 0 && query->count > 0
-                               ? 0
-                               : call_refuse_words(call, "a positive number was expected after \"count\"");
-        if (slice_equal_string(name, "timeout") && query->timeout_ms > 0)
-                return parse_duration(value, &query->timeout_ms) == 0 && query->timeout_ms > 0 &&
-                                       query->timeout_ms <= WAIT_TIMEOUT_MAX_MS
-                               ? 0
-                               : call_refuse_words(
-                                         call, "a duration from 1ms to 10m was expected after \"timeout\"");
-        return call_refuse_words(call, query->count > 0
-                                               ? "client, verb, key, after, count or timeout was expected"
-                                               : "client, verb, key or after was expected");
-}
-
-static int read_query(struct control_call *call, struct journal_query *query) {
-        int r;
-
-        if (call->n_words % 2 != 0)
-                return call_refuse_words(call, "the last word has no value");
-        for (size_t i = 0; i < call->n_words; i += 2) {
-                r = read_option(call, query, call->words[i], call->words[i + 1]);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int list_journal(struct control_call *call, const struct journal *journal, journal_format *format) {
+static int list_journal(struct control_call *call, const struct query_form *form,
+                        const struct journal *journal, journal_format *format) {
+        CLEANUP(query_deinit) struct query query = { 0 };
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        CLEANUP(query_deinit) struct journal_query query = { 0 };
         int r;
 
-        r = read_query(call, &query);
+        r = call_read_query(call, 0, form, &query);
         if (r < 0)
                 return r;
-        if (query.selection.has_verb && journal == &call->control->notifications)
-                return call_refuse_words(call, "a notification has no verb");
         r = journal_write(journal, &query.selection, query.after, format, &text);
         return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
 
 static int list_requests(struct control_call *call) {
-        return list_journal(call, &call->control->journal, journal_format_request);
+        static const struct query_form form = { QUERY_CLIENT | QUERY_VERB | QUERY_KEY | QUERY_AFTER,
+                                                "client, verb, key or after was expected" };
+
+        return list_journal(call, &form, &call->control->journal, journal_format_request);
 }
 
 /* notifications, watchers */
 
 static int list_notifications(struct control_call *call) {
-        return list_journal(call, &call->control->notifications, journal_format_notification);
+        static const struct query_form form = { QUERY_CLIENT | QUERY_KEY | QUERY_AFTER,
+                                                "client, key or after was expected" };
+
+        return list_journal(call, &form, &call->control->notifications, journal_format_notification);
 }
 
 static int list_watchers(struct control_call *call) {
-        CLEANUP(selection_deinit) struct selection selection = { 0 };
+        CLEANUP(query_deinit) struct query query = { 0 };
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct registration_cursor cursor = { 0 };
         const struct registration *watcher;
         uint64_t budget = JOURNAL_STEPS_MAX;
         int r;
 
-        r = read_selection(call, 0, &selection);
+        r = call_read_query(call, 0, &of_keys, &query);
         if (r < 0)
                 return r;
         while ((watcher = pipeline_each_registration(call->control->pipeline, &cursor))) {
-                if (!selection_matches(&selection, watcher->client_name, VERB_UNKNOWN, watcher->key_name,
-                                       &budget))
+                if (!selection_matches(&query.selection, watcher->client_name, VERB_UNKNOWN,
+                                       watcher->key_name, &budget))
                         continue;
                 json_begin(&text);
                 json_add_bytes(&text, "client", watcher->client_name, false);
@@ -378,12 +324,15 @@ static int list_watchers(struct control_call *call) {
 
 /* Requests that arrived earlier also count, so a test may send them before it waits. */
 static int wait_for(struct control_call *call) {
-        CLEANUP(query_deinit) struct journal_query query = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
+        static const struct query_form form = { QUERY_CLIENT | QUERY_VERB | QUERY_KEY | QUERY_AFTER |
+                                                        QUERY_COUNT | QUERY_TIMEOUT,
+                                                "client, verb, key, after, count or timeout was expected" };
+        CLEANUP(query_deinit) struct query query = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
         struct control *control = call->control;
         uint64_t n;
         int r;
 
-        r = read_query(call, &query);
+        r = call_read_query(call, 0, &form, &query);
         if (r < 0)
                 return r;
         r = journal_count(&control->journal, &query.selection, query.after, &n);
@@ -416,10 +365,10 @@ static const struct {
         const char *name;
         int (*execute)(struct control_call *call); /* 0, -ENOMEM; -EINVAL or -EPERM with call->problem */
 } commands[] = {
-        { .name = "reset", .execute = reset },
+        { .name = "reset", .execute = reset_store },
         { .name = "seed", .execute = set_seed },
         { .name = "clock", .execute = set_clock },
-        { .name = "expire", .execute = expire },
+        { .name = "expire", .execute = expire_key },
         { .name = "outage", .execute = begin_outage },
         { .name = "fault", .execute = set_fault },
         { .name = "requests", .execute = list_requests },

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/time_units.h"
-#include "control/commands.h"
 #include "control/delayed_replies.h"
 #include "control/faults.h"
 #include "control/internal.h"

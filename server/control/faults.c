@@ -67,25 +67,6 @@ void fault_rules_remove(struct fault_rules *rules, const struct selection *selec
         }
 }
 
-static int rule_set_option(struct fault_rule *rule, struct slice name, struct slice value,
-                           const char **ret_problem) {
-        int r;
-
-        if (slice_equal_string(name, "verb") && is_for_notifications(rule->action))
-                return refuse_words(ret_problem, "a notification has no verb");
-        r = selection_set(&rule->selection, name, value, ret_problem);
-        if (r != 0)
-                return r < 0 ? r : 0;
-
-        if (slice_equal_string(name, "count")) {
-                if (parse_uint64(value, &rule->n_remaining) < 0 || rule->n_remaining == 0)
-                        return refuse_words(ret_problem, "a positive number was expected after count");
-                rule->has_count = true;
-                return 0;
-        }
-        return refuse_words(ret_problem, "client, verb, key or count was expected");
-}
-
 /* Returns the number of words read, or -errno. */
 static int read_action(struct fault_rule *rule, const struct slice *words, size_t n_words,
                        const char **ret_problem) {
@@ -119,21 +100,22 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
 
 static int read_rule(struct fault_rule *rule, const struct slice *words, size_t n_words,
                      const char **ret_problem) {
+        static const struct query_form of_requests = { QUERY_CLIENT | QUERY_VERB | QUERY_KEY | QUERY_COUNT,
+                                                       "client, verb, key or count was expected" };
+        static const struct query_form of_notifications = { QUERY_CLIENT | QUERY_KEY | QUERY_COUNT,
+                                                            "client, key or count was expected" };
         int n_taken = read_action(rule, words, n_words, ret_problem);
+        struct query query = { 0 };
         int r;
 
         if (n_taken < 0)
                 return n_taken;
-        words += n_taken;
-        n_words -= (size_t)n_taken;
-        for (size_t i = 0; i < n_words; i += 2) {
-                if (i + 1 == n_words)
-                        return refuse_words(ret_problem, "the last word has no value");
-                r = rule_set_option(rule, words[i], words[i + 1], ret_problem);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        r = query_read(&query, is_for_notifications(rule->action) ? &of_notifications : &of_requests,
+                       words + n_taken, n_words - (size_t)n_taken, ret_problem);
+        rule->selection = query.selection; /* the rule owns it */
+        rule->has_count = query.given & QUERY_COUNT;
+        rule->n_remaining = query.count;
+        return r;
 }
 
 int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,

@@ -33,6 +33,9 @@ struct injected_fault {
 #define INJECTED_FAULTS_MAX 4096
 _Static_assert(INJECTED_FAULTS_MAX >= PIPELINE_BATCH_MESSAGES_MAX, "the ring buffer has room for a batch");
 
+/* The hook `control`: execute a command (control.h) and reply. userdata: the struct control. */
+void control_execute(void *userdata, const struct message *message, struct now now);
+
 struct control {
         struct pipeline *pipeline;
         outage_function *begin_outage;

@@ -18,14 +18,6 @@ void selection_deinit(struct selection *selection);
 int refuse_words(const char **ret_problem, const char *problem);
 
 /*
- * Set one of `client ID`, `verb VERB` and `key PATTERN`. Returns 1; 0 if the name is none of these;
- * -ENOMEM; or -EINVAL with *ret_problem for an unknown verb, an empty pattern, or a second value
- * for a name.
- */
-int selection_set(struct selection *selection, struct slice name, struct slice value,
-                  const char **ret_problem);
-
-/*
  * Return true if the request is selected. Decrements *budget by the number of matching steps
  * (base/glob.h). When it reaches 0, no pattern matches any more.
  */
@@ -37,3 +29,35 @@ bool selection_matches(const struct selection *selection, struct slice client, e
  * and keys of 64 KiB.
  */
 #define SELECTION_STEPS_MAX (UINT64_C(1) << 20)
+
+/* The options of a command: each is a name and its value. */
+enum query_option {
+        QUERY_CLIENT = 1,   /* client ID */
+        QUERY_KEY = 2,      /* key PATTERN */
+        QUERY_VERB = 4,     /* verb VERB */
+        QUERY_AFTER = 8,    /* after N */
+        QUERY_COUNT = 16,   /* count N, at least 1 */
+        QUERY_TIMEOUT = 32, /* timeout DURATION, from 1 ms to 10 minutes */
+};
+
+struct query {
+        unsigned int given; /* bit set of enum query_option */
+        struct selection selection;
+        uint64_t after, count;
+        int64_t timeout_ms;
+};
+
+/* The options that a command accepts. */
+struct query_form {
+        unsigned int options; /* bit set of enum query_option */
+        const char *expected; /* description of them, for messages */
+};
+
+void query_deinit(struct query *query);
+
+/*
+ * Read the options; a field whose option is not given stays as it is. Call query_deinit() in any
+ * case. Returns 0, -ENOMEM, or -EINVAL with *ret_problem, which says what was expected.
+ */
+int query_read(struct query *query, const struct query_form *form, const struct slice *words, size_t n_words,
+               const char **ret_problem);
