@@ -270,7 +270,7 @@ export class StateStore {
     const connection = (this.#connection = mqtt.connect(this.url, { keepalive: 20, ...this.options, ...always }))
     connection.on('connect', ({ properties }) => {
       this.#payloadMax = (properties?.maximumPacketSize ?? Infinity) - 1000 // for the topic and the properties
-      connection.stream.setNoDelay(true) // else each request waits 40 ms for the broker's delayed TCP acknowledgement
+      connection.stream.setNoDelay(true) // else each request waits for the broker's delayed TCP acknowledgement
       connection.subscribe(`${this.notified}+`, { qos: 1 }, () => {}) // may be refused: the plugin delivers without it
       connection.subscribe(this.replies, { qos: 1 }, (error) => {
         this.#problem = error ? `the subscription to ${this.replies}: ${error.message}` : 'connected'

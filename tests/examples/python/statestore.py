@@ -256,7 +256,7 @@ class StateStore(_Closes):
         while not self._closing.is_set():
             self._ended.clear()
             client = mqtt.Client(*paho_2, client_id=self.client_id, protocol=mqtt.MQTTv5, reconnect_on_failure=False)
-            # with Nagle's algorithm each request would wait 40 ms for the broker's delayed TCP acknowledgement
+            # with Nagle's algorithm each request would wait for the broker's delayed TCP acknowledgement
             client.on_socket_open = lambda _, __, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
             client.on_disconnect = lambda *_: self._ended.set()
