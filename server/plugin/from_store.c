@@ -61,7 +61,7 @@ static void set_instance(struct plugin *plugin, struct slice instance, const str
         plugin->instance_length = instance.length;
 }
 
-/* Return whether the run returns after another run: two stores take over each other's session. */
+/* Return whether the run returns after another run: two stores disconnect each other. */
 static bool set_run(struct plugin *plugin, uint64_t run) {
         bool has_returned = run == plugin->former_run;
 
@@ -70,10 +70,6 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
 
         plugin->former_run = plugin->run;
         plugin->run = run;
-        if (has_returned)
-                mosquitto_log_printf(
-                        MOSQ_LOG_WARNING,
-                        "statestore: two statestored take over each other's session: stop one of them");
         return has_returned;
 }
 
