@@ -20,7 +20,7 @@ static int explain_access(const struct config *config, const struct request_orig
         }
         location = policy_location(config->policy, keys);
         printf("granted: %s:%u, rule [%s]%s\n", config->policy_file, location.line, LOG_TEXT(location.rule),
-               policy_allows_unverified(config->policy) ? "" : ", if the plugin verifies the client");
+               config->allow_unverified ? "" : ", if the plugin verifies the client");
         return EXIT_SUCCESS;
 }
 

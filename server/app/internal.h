@@ -87,9 +87,9 @@ struct server {
                 int64_t duration_ms; /* 0: none */
         } next_outage;
 
-        struct store_view view; /* what the HTTP pages show; view.disconnected is the text below */
-        char disconnected[STATUS_MAX];
-        char status[STATUS_MAX]; /* the text last sent to the service manager */
+        struct store_view view;        /* what the HTTP pages show; view.disconnected is the text below */
+        char disconnected[STATUS_MAX]; /* why there is no connection to the broker */
+        char status[STATUS_MAX];       /* the text last sent to the service manager */
         struct logged_states logged;
         bool is_attempt_refused; /* the broker refused the connection; its end has not been reported yet */
         bool was_ready;          /* the store has served requests at least once since its start */

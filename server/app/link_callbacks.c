@@ -3,6 +3,7 @@
 #include "app/link_callbacks.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "app/dev_broker.h"
 #include "app/internal.h"
@@ -37,9 +38,10 @@ static void server_on_up(void *userdata, bool session_present) {
 static void server_on_down(void *userdata, const char *cause) {
         struct server *server = userdata;
 
-        if (!server->is_attempt_refused) /* else server_on_refused() has set a better cause */
-                server_set_disconnected(server, "no connection to the broker at %s: %s",
-                                        endpoint_text(link_endpoint(server->link)).text, cause);
+        if (!server->is_attempt_refused) /* else server_on_refused() has written a better cause */
+                snprintf(server->disconnected, sizeof(server->disconnected),
+                         "no connection to the broker at %s: %s",
+                         endpoint_text(link_endpoint(server->link)).text, cause);
         if (server->logged.disconnect == DISCONNECT_NONE) {
                 log_warning("%s; retrying", server->disconnected);
                 server->logged.disconnect = DISCONNECT_DOWN;
@@ -71,8 +73,9 @@ int server_begin_outage(void *userdata, enum outage_of of, int64_t duration_ms) 
 static void server_on_refused(void *userdata, const struct refusal *refusal) {
         struct server *server = userdata;
 
-        server_set_disconnected(server, "the broker at %s refused the connection: %s",
-                                endpoint_text(link_endpoint(server->link)).text, refusal->cause);
+        snprintf(server->disconnected, sizeof(server->disconnected),
+                 "the broker at %s refused the connection: %s",
+                 endpoint_text(link_endpoint(server->link)).text, refusal->cause);
         server_update_status(server);
         if (server->logged.disconnect != DISCONNECT_REFUSED)
                 log_error("%s; %s", server->disconnected, refusal->advice);

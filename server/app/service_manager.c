@@ -2,7 +2,6 @@
 
 #include "app/service_manager.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -34,14 +33,6 @@ void server_update_status(struct server *server) {
         snprintf(server->status, sizeof(server->status), "%s", buf_text(&text));
         /* a second line would be another assignment */
         sd_notifyf(0, "STATUS=%.*s", (int)strcspn(server->status, "\n"), server->status);
-}
-
-void server_set_disconnected(struct server *server, const char *format, ...) {
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(server->disconnected, sizeof(server->disconnected), format, arguments);
-        va_end(arguments);
 }
 
 /* 2. Watchdog */

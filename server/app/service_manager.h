@@ -14,12 +14,5 @@ struct server;
  */
 void server_update_status(struct server *server);
 
-/*
- * Store why there is no connection to the broker, for the service manager and the HTTP page
- * /readyz.
- */
-__attribute__((format(printf, 2, 3))) void server_set_disconnected(struct server *server, const char *format,
-                                                                   ...);
-
 /* Notify the watchdog while requests make progress. */
 void server_start_watchdog(struct server *server);

@@ -11,31 +11,16 @@
 #define DELAYED_MAX       10000
 #define DELAYED_BYTES_MAX ((size_t)64 << 20) /* of payloads */
 
-/* Return false at a limit of delayed replies: then count and log the reply as dropped. */
-static bool has_room_for(struct delayed_replies *replies, struct pipeline *pipeline,
-                         const struct message *reply) {
-        if (replies->n_replies < DELAYED_MAX &&
-            reply->payload.length <= DELAYED_BYTES_MAX - replies->n_bytes)
-                return true;
-
-        pipeline_count_drop(pipeline, DROP_TOO_MANY_WAITING);
-        log_limited_fields(&replies->limit, LOG_WARNING, "a reply was dropped: too many replies are delayed",
-                           (struct log_field[]){ LOG_FIELD_NUMBER("reply_bytes", reply->payload.length),
-                                                 LOG_FIELD_NUMBER("delayed", replies->n_replies),
-                                                 LOG_FIELD_NUMBER("max_delayed", DELAYED_MAX),
-                                                 LOG_FIELD_NUMBER("delayed_bytes", replies->n_bytes),
-                                                 LOG_FIELD_NUMBER("max_delayed_bytes", DELAYED_BYTES_MAX),
-                                                 { 0 } });
-        return false;
-}
-
 static void queue_delayed(struct delayed_replies *replies, struct pipeline *pipeline,
                           const struct message *reply, int64_t deadline_ns) {
         struct delayed_reply **place = &replies->first;
         struct delayed_reply *delayed;
 
-        if (!has_room_for(replies, pipeline, reply))
+        if (replies->n_replies == DELAYED_MAX ||
+            reply->payload.length > DELAYED_BYTES_MAX - replies->n_bytes) {
+                pipeline_count_drop(pipeline, DROP_TOO_MANY_WAITING);
                 return;
+        }
         delayed = malloc(sizeof(*delayed));
         if (delayed)
                 *delayed =
@@ -88,8 +73,7 @@ void delayed_replies_drop(struct delayed_replies *replies) {
                 free(first->message);
                 free(first);
         }
-        replies->n_replies = 0;
-        replies->n_bytes = 0;
+        *replies = (struct delayed_replies){ 0 };
 }
 
 int64_t delayed_replies_next_deadline(const struct delayed_replies *replies) {

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/log.h"
 #include "pipeline/pipeline.h"
 
 /* The replies that the fault rule `delay` holds back. Deadlines are those of the test clock. */
@@ -20,7 +19,6 @@ struct delayed_reply {
 struct delayed_replies {
         struct delayed_reply *first; /* by deadline */
         size_t n_replies, n_bytes;   /* bytes of payloads */
-        struct log_limit limit;
 };
 
 /*

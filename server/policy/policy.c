@@ -204,7 +204,3 @@ struct policy_location policy_location(const struct policy *policy, const struct
 size_t policy_n_rules(const struct policy *policy) {
         return policy->n_rules;
 }
-
-bool policy_allows_unverified(const struct policy *policy) {
-        return policy->allows_unverified;
-}

@@ -55,7 +55,6 @@ struct policy_location {
 struct policy_location policy_location(const struct policy *policy, const struct policy_keys *keys);
 
 size_t policy_n_rules(const struct policy *policy);
-bool policy_allows_unverified(const struct policy *policy);
 
 /* Accepts NULL, returns NULL. */
 struct policy *policy_free(struct policy *policy);
