@@ -23,7 +23,8 @@
 
 struct policy_reading {
         const char *name;
-        const struct policy_file_sink *sink;
+        policy_file_fault *take_fault;
+        void *userdata; /* of take_fault() */
         struct policy *policy;
         bool is_invalid;
         bool is_out_of_memory; /* skip the rest of the file */
@@ -50,9 +51,15 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
-static void rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
+static void policy_file_take_fault(void *userdata, const char *where, const char *what) {
+        struct policy_reading *reading = userdata;
+
         reading->is_invalid = true;
-        reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
+        reading->take_fault(reading->userdata, where, what);
+}
+
+static void rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
+        policy_file_take_fault(reading, ini_position(reading->name, line).text, what);
 }
 
 static const char *outcome_text(enum policy_outcome outcome) {
@@ -229,16 +236,9 @@ static void policy_file_take_line(void *userdata, const char *section, const cha
         }
 }
 
-static void policy_file_take_fault(void *userdata, const char *where, const char *what) {
-        struct policy_reading *reading = userdata;
-
-        reading->is_invalid = true;
-        reading->sink->fault(reading->sink->userdata, where, what);
-}
-
-struct policy *policy_file_read(const char *name, bool allows_unverified,
-                                const struct policy_file_sink *sink) {
-        struct policy_reading reading = { .name = name, .sink = sink };
+struct policy *policy_file_read(const char *name, bool allows_unverified, policy_file_fault *take_fault,
+                                void *userdata) {
+        struct policy_reading reading = { .name = name, .take_fault = take_fault, .userdata = userdata };
         struct ini_sink lines = { .section = begin_rule,
                                   .value = policy_file_take_line,
                                   .fault = policy_file_take_fault,

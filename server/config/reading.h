@@ -25,7 +25,7 @@ struct config_reading {
 /* Report a fault on a line of its own, unless there were FAULTS_MAX before it. */
 void config_report(struct config_reading *reading, const char *where, const char *what);
 
-/* The same, as a function of struct ini_sink and struct policy_file_sink. userdata: the reading. */
+/* The same, as a function of struct ini_sink, and as a policy_file_fault. userdata: the reading. */
 void config_take_fault(void *userdata, const char *where, const char *what);
 
 /* Report a fault of a setting at its line in the file, if its value is from there. */

@@ -24,12 +24,12 @@ static void set_defaults(struct config_reading *reading) {
 
 static void read_policy(struct config_reading *reading) {
         struct config *config = reading->config;
-        struct policy_file_sink sink = { .fault = config_take_fault, .userdata = reading };
 
         reading->hint = "";
         if (!config->policy_file || !config_check_readable(reading, config->policy_file))
                 return;
-        config->policy = policy_file_read(config->policy_file, config->allow_unverified, &sink);
+        config->policy =
+                policy_file_read(config->policy_file, config->allow_unverified, config_take_fault, reading);
         if (!config->policy)
                 reading->is_invalid = true;
 }

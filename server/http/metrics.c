@@ -16,20 +16,20 @@
  * A metric with one sample, without labels: a field of struct metrics_source. The field is a
  * uint64_t or a bool.
  */
-struct number {
+struct metric {
         const char *name, *type, *help;
         size_t offset, size; /* of the field */
 };
 
-#define NUMBER(name, type, member, help)                                                                    \
+#define METRIC(name, type, member, help)                                                                    \
         {                                                                                                   \
                 name, type, help, offsetof(struct metrics_source, member),                                  \
                         sizeof(((struct metrics_source *)NULL)->member)                                     \
         }
-#define COUNTER(name, member, help) NUMBER(name, "counter", member, help)
-#define GAUGE(name, member, help)   NUMBER(name, "gauge", member, help)
+#define COUNTER(name, member, help) METRIC(name, "counter", member, help)
+#define GAUGE(name, member, help)   METRIC(name, "gauge", member, help)
 
-static const struct number numbers[] = {
+static const struct metric metrics[] = {
         COUNTER("statestore_repeated_total", counters.n_repeated,
                 "Repeated requests that got the remembered reply; included in requests_total."),
         COUNTER("statestore_invalid_response_topic_total", counters.n_invalid_response_topics,
@@ -101,8 +101,8 @@ static void append_ms(struct buf *text, const char *name, const char *labels, ui
 }
 
 /* Append a family with one sample. */
-static void metrics_append_number(struct buf *text, const char *name, const char *type, const char *help,
-                                  uint64_t value) {
+static void append_metric(struct buf *text, const char *name, const char *type, const char *help,
+                          uint64_t value) {
         append_family(text, name, type, help);
         append_sample(text, name, "", value);
 }
@@ -127,15 +127,15 @@ static void append_histogram(struct buf *text, const char *name, const char *hel
 
 /* 2. The metrics */
 
-static void append_numbers(struct buf *text, const struct metrics_source *source) {
-        for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
-                const struct number *number = &numbers[i];
-                const void *field = (const uint8_t *)source + number->offset;
-                bool is_bool = number->size == sizeof(bool);
+static void append_simple_metrics(struct buf *text, const struct metrics_source *source) {
+        for (size_t i = 0; i < ARRAY_LENGTH(metrics); i++) {
+                const struct metric *metric = &metrics[i];
+                const void *field = (const uint8_t *)source + metric->offset;
+                bool is_bool = metric->size == sizeof(bool);
 
-                ASSERT(is_bool || number->size == sizeof(uint64_t));
-                metrics_append_number(text, number->name, number->type, number->help,
-                                      is_bool ? *(const bool *)field : *(const uint64_t *)field);
+                ASSERT(is_bool || metric->size == sizeof(uint64_t));
+                append_metric(text, metric->name, metric->type, metric->help,
+                              is_bool ? *(const bool *)field : *(const uint64_t *)field);
         }
 }
 
@@ -214,19 +214,19 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
 }
 
 static void append_broker(struct buf *text, enum broker_kind kind) {
-        metrics_append_number(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
-                              kind != BROKER_UNKNOWN);
-        metrics_append_number(text, "statestore_broker_has_plugin", "gauge",
-                              "1 if the broker has the plugin, else 0.", kind == BROKER_WITH_PLUGIN);
+        append_metric(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
+                      kind != BROKER_UNKNOWN);
+        append_metric(text, "statestore_broker_has_plugin", "gauge",
+                      "1 if the broker has the plugin, else 0.", kind == BROKER_WITH_PLUGIN);
 }
 
 static void append_disk(struct buf *text, const struct storage_usage *disk) {
-        metrics_append_number(text, "statestore_database_bytes", "gauge",
-                              "Size of the database in the data directory.", disk->n_database_bytes);
-        metrics_append_number(text, "statestore_database_log_bytes", "gauge",
-                              "Size of the write-ahead log of the database.", disk->n_log_bytes);
-        metrics_append_number(text, "statestore_disk_free_bytes", "gauge",
-                              "Free space in the file system of the data directory.", disk->n_free_bytes);
+        append_metric(text, "statestore_database_bytes", "gauge",
+                      "Size of the database in the data directory.", disk->n_database_bytes);
+        append_metric(text, "statestore_database_log_bytes", "gauge",
+                      "Size of the write-ahead log of the database.", disk->n_log_bytes);
+        append_metric(text, "statestore_disk_free_bytes", "gauge",
+                      "Free space in the file system of the data directory.", disk->n_free_bytes);
 }
 
 static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
@@ -252,18 +252,18 @@ static uint64_t sum_stores(const struct counters *c) {
  * expects names of counters to end in _total.
  */
 static void append_aio_broker(struct buf *text, const struct counters *c) {
-        metrics_append_number(text, "aio_broker_state_store_insertions", "untyped",
-                              "SET requests that created a key.", c->n_insertions);
-        metrics_append_number(text, "aio_broker_state_store_modifications", "untyped",
-                              "All other SET requests.", sum_stores(c) - c->n_insertions);
-        metrics_append_number(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
-                              sum_outcomes(c, VERB_GET));
-        metrics_append_number(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
-                              sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
-        metrics_append_number(text, "aio_broker_state_store_keynotify_requests", "untyped",
-                              "KEYNOTIFY requests.", sum_outcomes(c, VERB_KEYNOTIFY));
-        metrics_append_number(text, "aio_broker_state_store_notifications_sent", "untyped",
-                              "Notifications that were sent.", counters_n_notifications(c));
+        append_metric(text, "aio_broker_state_store_insertions", "untyped",
+                      "SET requests that created a key.", c->n_insertions);
+        append_metric(text, "aio_broker_state_store_modifications", "untyped", "All other SET requests.",
+                      sum_stores(c) - c->n_insertions);
+        append_metric(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
+                      sum_outcomes(c, VERB_GET));
+        append_metric(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
+                      sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
+        append_metric(text, "aio_broker_state_store_keynotify_requests", "untyped", "KEYNOTIFY requests.",
+                      sum_outcomes(c, VERB_KEYNOTIFY));
+        append_metric(text, "aio_broker_state_store_notifications_sent", "untyped",
+                      "Notifications that were sent.", counters_n_notifications(c));
 }
 
 void metrics_append(struct buf *text, const struct metrics_source *source) {
@@ -271,7 +271,7 @@ void metrics_append(struct buf *text, const struct metrics_source *source) {
 
         append_family(text, "statestore_build_info", "gauge", "The running version, always 1.");
         append_labelled(text, "statestore_build_info", "version", STATESTORED_VERSION, 1);
-        append_numbers(text, source);
+        append_simple_metrics(text, source);
         append_outcomes(text, counters);
         append_messages(text, counters, &source->gauges.plugin);
         append_latencies(text, counters->latencies);

@@ -143,7 +143,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CLEANUP(buf_deinit) struct buf file = { 0 };
         struct slice input = { data, size };
         size_t n_faults = 0;
-        struct policy_file_sink sink = { .fault = take_fault, .userdata = &n_faults };
         struct policy *policy;
 
         model.allows_unverified = input_chance(&input, 50);
@@ -151,7 +150,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!policy_model_read(&model, buf_slice(&file)))
                 return 0;
 
-        policy = policy_file_read(input_file(buf_slice(&file)), model.allows_unverified, &sink);
+        policy = policy_file_read(input_file(buf_slice(&file)), model.allows_unverified, take_fault,
+                                  &n_faults);
         ASSERT(!policy == (n_faults > 0));
         ASSERT(!policy == !policy_model_is_valid(&model));
         for (size_t i = 0; policy && i < N_QUESTIONS_MAX && (i == 0 || input.length > 0); i++)

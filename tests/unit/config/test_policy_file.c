@@ -29,7 +29,6 @@ static void append_fault(void *userdata, const char *where, const char *what) {
 }
 
 static struct policy *read_text(const char *text, size_t length, struct reported_faults *said) {
-        struct policy_file_sink sink = { .fault = append_fault, .userdata = said };
         int fd = memfd_create("policy", 0);
         struct policy *policy;
         char name[64];
@@ -37,7 +36,7 @@ static struct policy *read_text(const char *text, size_t length, struct reported
         cr_assert_eq(write(fd, text, length), (ssize_t)length);
         *said = (struct reported_faults){ .name_length = (size_t)snprintf(name, sizeof(name),
                                                                           "/proc/self/fd/%d", fd) };
-        policy = policy_file_read(name, false, &sink);
+        policy = policy_file_read(name, false, append_fault, said);
         close(fd);
         return policy;
 }
@@ -164,9 +163,8 @@ Test(policy_file, rules_are_applied) {
 
 Test(policy_file, missing_file_is_a_fault) {
         struct reported_faults said = { .name_length = 0 };
-        struct policy_file_sink sink = { .fault = append_fault, .userdata = &said };
 
-        cr_expect_null(policy_file_read("/no/such/file", false, &sink));
+        cr_expect_null(policy_file_read("/no/such/file", false, append_fault, &said));
         cr_expect_str_eq(said.text, "/no/such/file: No such file or directory\n");
 }
 
@@ -207,12 +205,11 @@ Test(policy_file, line_length_is_limited) {
 /* SOURCE_ROOT: the directory of the project. */
 Test(policy_file, example_file_is_valid) {
         struct reported_faults said = { .name_length = 0 };
-        struct policy_file_sink sink = { .fault = append_fault, .userdata = &said };
         struct policy *policy;
         char name[256];
 
         snprintf(name, sizeof(name), "%.200s/conf/policy.conf", getenv("SOURCE_ROOT"));
-        policy = policy_file_read(name, false, &sink);
+        policy = policy_file_read(name, false, append_fault, &said);
         cr_assert_not_null(policy, "%s", said.text);
         cr_expect(grants(policy, "c", "u", ACCESS_WRITE, S("users/u/x")));
         cr_expect_not(grants(policy, "c", "u", ACCESS_WRITE, S("users/c/x")));

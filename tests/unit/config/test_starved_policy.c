@@ -28,12 +28,11 @@ Test(starved_policy, is_read_completely_or_not_at_all) {
         snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
         for (uint64_t n = 1;; n++) {
                 unsigned int n_faults = 0;
-                struct policy_file_sink sink = { .fault = count_fault, .userdata = &n_faults };
                 struct policy *policy;
                 uint64_t n_failed;
 
                 memory_starve(n, n % 2 ? 1 : UINT64_MAX);
-                policy = policy_file_read(name, false, &sink);
+                policy = policy_file_read(name, false, count_fault, &n_faults);
                 n_failed = memory_stop_failing();
                 cr_expect_eq(!policy, n_failed > 0, "allocation %lu", n);
                 cr_expect_eq(n_faults, n_failed > 0, "allocation %lu", n);
