@@ -6,6 +6,8 @@
 flood or fill both. `shared_plugin_site` is like `shared`, and `make_site` like `site`, with the plugin in the broker.
 """
 
+import contextlib
+import itertools
 import sys
 import uuid
 from pathlib import Path
@@ -21,46 +23,34 @@ from support.store import Store  # noqa: E402
 
 
 @pytest.fixture
-def site(tmp_path):
-    site = Site(tmp_path)
-    try:
-        yield site
-    finally:
-        site.close()
+def until_end():
+    """Returns the object that it is called with, and closes it after the test."""
+    with contextlib.ExitStack() as opened:
+        yield lambda each: opened.enter_context(contextlib.closing(each))
 
 
 @pytest.fixture
-def make_site(tmp_path):
+def site(until_end, tmp_path):
+    return until_end(Site(tmp_path))
+
+
+@pytest.fixture
+def make_site(until_end, tmp_path):
     """Makes a site whose broker has these lines in its configuration, and the plugin unless plugin=False."""
-    made = []
+    numbers = itertools.count()
 
     def make(*lines, **more):
-        directory = tmp_path / f"site-{len(made)}"
+        directory = tmp_path / f"site-{next(numbers)}"
         directory.mkdir()
-        made.append(Site(directory, SiteBroker(directory, *lines, **more)))
-        return made[-1]
+        return until_end(Site(directory, SiteBroker(directory, *lines, **more)))
 
-    try:
-        yield make
-    finally:
-        for site in made:
-            site.close()
+    return make
 
 
 @pytest.fixture
-def proxy_of():
+def proxy_of(until_end):
     """Makes a proxy in front of a site's broker. The proxy can interrupt connections."""
-    made = []
-
-    def make(site):
-        made.append(Proxy(site.broker.port))
-        return made[-1]
-
-    try:
-        yield make
-    finally:
-        for proxy in made:
-            proxy.close()
+    return lambda site: until_end(Proxy(site.broker.port))
 
 
 @pytest.fixture(scope="session")
@@ -148,9 +138,5 @@ def end(request):
 
 
 @pytest.fixture
-def fake_broker():
-    broker = FakeBroker()
-    try:
-        yield broker
-    finally:
-        broker.close()
+def fake_broker(until_end):
+    return until_end(FakeBroker())

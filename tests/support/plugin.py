@@ -2,6 +2,7 @@
 """A mosquitto with the companion plugin, and its peers: clients, and a fake statestored."""
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -305,21 +306,16 @@ def disconnect_while_notified(site, peer, client, connection):
 
 
 @pytest.fixture
-def site_with(tmp_path):
+def site_with(until_end, tmp_path):
     """Starts a broker with these lines in its configuration."""
-    sites = []
+    numbers = itertools.count()
 
     def start(*lines, **more):
-        directory = tmp_path / f"broker-{len(sites)}"
+        directory = tmp_path / f"broker-{next(numbers)}"
         directory.mkdir()
-        sites.append(Site(PluginBroker(directory, *lines, **more).start()))
-        return sites[-1]
+        return until_end(Site(PluginBroker(directory, *lines, **more).start()))
 
-    try:
-        yield start
-    finally:
-        for site in sites:
-            site.close()
+    return start
 
 
 @pytest.fixture

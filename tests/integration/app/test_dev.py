@@ -19,19 +19,9 @@ from support.process import CTL, PATIENCE, REPOSITORY, STATESTORED, wait_until
 
 
 @pytest.fixture
-def double_of(tmp_path):
-    """Starts test doubles in a directory of the test, and stops them after the test."""
-    made = []
-
-    def make(*flags, **more):
-        made.append(Double(tmp_path, *flags, **more))
-        return made[-1]
-
-    try:
-        yield make
-    finally:
-        for double in made:
-            double.close()
+def double_of(until_end, tmp_path):
+    """Makes test doubles in a directory of the test, and stops them after the test."""
+    return lambda *flags, **more: until_end(Double(tmp_path, *flags, **more))
 
 
 @pytest.fixture

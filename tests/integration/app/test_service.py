@@ -16,18 +16,8 @@ SEVERAL_LOOKS_S = 3 * WATCHDOG_S
 
 
 @pytest.fixture
-def make_manager(tmp_path):
-    made = []
-
-    def make(**more):
-        made.append(ServiceManager(tmp_path, **more))
-        return made[-1]
-
-    try:
-        yield make
-    finally:
-        for manager in made:
-            manager.close()
+def make_manager(until_end, tmp_path):
+    return lambda **more: until_end(ServiceManager(tmp_path, **more))
 
 
 @pytest.fixture

@@ -128,18 +128,8 @@ class Production(Site):
 
 
 @pytest.fixture
-def production(tmp_path):
-    made = []
-
-    def make(names_users=False):
-        made.append(Production(tmp_path, names_users))
-        return made[-1]
-
-    try:
-        yield make
-    finally:
-        for site in made:
-            site.close()
+def production(until_end, tmp_path):
+    return lambda names_users=False: until_end(Production(tmp_path, names_users))
 
 
 def assert_not_taken_over(site, tls):
