@@ -40,7 +40,7 @@ class Connection:
         self.id = client_id or f"client-{uuid.uuid4().hex[:12]}"
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = b""
+        self._received = bytearray()
         self._packet_id = 0
         self._messages = []
         self._reason = None
@@ -92,8 +92,8 @@ class Connection:
             return None
         if len(self._received) < at + length:
             return None
-        head, body = self._received[0], self._received[at:at + length]
-        self._received = self._received[at + length:]
+        head, body = self._received[0], bytes(self._received[at:at + length])
+        del self._received[:at + length]
         return head >> 4, head & 0xF, body
 
     def _receive(self):

@@ -128,9 +128,9 @@ def test_a_token_that_the_store_did_not_issue_is_a_syntax_error(client, token):
 
 
 def first_page(site):
-    """Store 4000 keys, and return a client, the keys, those of the first page, and the token of the second one."""
+    """Store keys for several pages, and return a client, the keys, those of the first page, and the token of the second one."""
     client = site.connect()
-    keys = {b"key-%d" % n for n in range(4000)}
+    keys = {b"%02d" % n + b"x" * 60000 for n in range(12)}
     store_all(client, keys)
     first, token = page(client, "*")
     assert token and client.request("SCAN", "*", token).payload != SYNTAX
@@ -212,10 +212,7 @@ def forgeries(token):
 
 def test_a_forged_token_is_a_syntax_error(site):
     site.start_store()
-    client = site.connect()
-    store_all(client, [f"key-{n}" for n in range(5000)])
-    _, token = page(client, "*")
-    assert token is not None
+    client, _, _, token = first_page(site)
 
     replies = client.request_all(("SCAN", "*", forgery) for forgery in forgeries(token))
     assert {reply.payload for reply in replies} == {SYNTAX}
@@ -223,9 +220,7 @@ def test_a_forged_token_is_a_syntax_error(site):
 
 def test_a_token_can_be_used_twice(site):
     site.start_store()
-    client = site.connect()
-    store_all(client, [f"key-{n}" for n in range(5000)])
-    _, token = page(client, "*")
+    client, _, _, token = first_page(site)
 
     assert page(client, "*", token) == page(client, "*", token)
 

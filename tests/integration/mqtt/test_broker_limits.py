@@ -11,7 +11,7 @@ from support import resp
 from support.broker import passwords, version
 from support.client import INVOKE, Client, base16, notify_topic
 from support.connection import NOT_AUTHORIZED, PUBACK, SUBACK, SUBSCRIBE, Connection, Disconnected
-from support.flood import number, packet, text
+from support.flood import Flood, number, packet, text
 from support.message import error
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
@@ -222,19 +222,28 @@ def test_a_client_that_fills_its_share_of_the_queues_loses_no_request_of_others(
     assert "messages are being dropped" not in site.broker.log()
 
 
-@pytest.mark.parametrize("instead, n_requests, n_bytes", [
-    ({"max_inflight_bytes": MIB}, 30, MAX_PACKET - 4096),
-    ({"max_inflight_bytes": MIB, "max_queued_bytes": 12 * MIB}, 30, MAX_PACKET - 4096),
-    ({}, 70000, 10),
+def flood_with_large_requests(site):
+    hostile = site.connect(kind=WireClient)
+    for _ in range(30):
+        hostile.begin("SET", "key", "v" * (MAX_PACKET - 4096))
+        hostile.acknowledgement()
+
+
+def flood_with_many_requests(site):
+    site.connect(kind=Flood).send_gets("key", 70000)
+
+
+@pytest.mark.parametrize("instead, flood", [
+    ({"max_inflight_bytes": MIB}, flood_with_large_requests),
+    ({"max_inflight_bytes": MIB, "max_queued_bytes": 12 * MIB}, flood_with_large_requests),
+    ({}, flood_with_many_requests),
 ])
-def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, instead, n_requests, n_bytes):
+def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, instead, flood):
     """The banner waits behind the backlog, or is dropped with it. Without the plugin any client could pose as another."""
     site = limited(**instead)
-    client, hostile = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    client = site.connect(kind=WireClient)
     site.store.kill()
-    for _ in range(n_requests):
-        hostile.begin("SET", "key", "v" * n_bytes)
-        hostile.acknowledgement()
+    flood(site)
     site.store.start()
 
     client.wait_until_served()

@@ -234,7 +234,7 @@ def test_a_flood_at_another_qos_affects_no_other_client(make_site, qos):
     site = make_site("plugin_opt_statestored_queue_bytes 1000000", "plugin_opt_statestored_wait 0")
     store = site.start_store()
     hostile, other = wire_clients(site, 2)
-    flood = [b"%d" % n for n in range(20000)]
+    flood = [b"%d" % n for n in range(8000)]
 
     with store.paused():
         for correlation in flood:
