@@ -4,7 +4,7 @@
 # Builds everything and runs all tests. The last line of output says how many passed.
 #
 #   sh tests/run.sh              warnings are errors; also checks the format
-#   sh tests/run.sh --sanitize   the same tests under ASan, UBSan and the leak checker
+#   sh tests/run.sh --sanitize   under ASan, UBSan and the leak checker; without tests that execute no other code of ours there
 #
 # With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
 #
@@ -76,7 +76,7 @@ has_no_sanitizer_report() {
 meson test -C "$build" --no-rebuild --print-errorlogs || :
 cp "$build/meson-logs/testlog.json" "$results/unit.json"
 
-STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 4 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
+STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 6 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
         tests/integration || :
 
 check 'there are no sanitizer reports' has_no_sanitizer_report
