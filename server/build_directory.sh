@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A function that sets up a build directory of this source tree. Sourced by run.sh and the scripts in tests/.
+# Functions that set up a build directory of this source tree. Sourced by run.sh and the scripts in tests/.
 
 # set_up_build DIRECTORY OPTION...: run meson setup with the options, unless the directory is set up. Meson writes the paths
 # of the source tree and of the directory into the directory. If the directory was copied with its source tree (cp -r), these
@@ -16,4 +16,12 @@ set_up_build() {
                 (cd "$build_directory" && rm -rf build.ninja meson-info meson-private .ninja_log .ninja_deps)
         fi
         meson setup "$build_directory" "$@" >/dev/null
+}
+
+# build_to_measure: build the programs that the benchmarks and the soak test measure, and export STATESTORE_BUILD.
+build_to_measure() {
+        STATESTORE_BUILD=$PWD/build/bench
+        export STATESTORE_BUILD
+        set_up_build "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true
+        ninja -C "$STATESTORE_BUILD" --quiet
 }

@@ -17,11 +17,7 @@ cd "$(dirname "$0")/.."
 . server/build_directory.sh
 install_packages $packages_build $packages_run $packages_soak
 
-STATESTORE_BUILD=$PWD/build/release
-export STATESTORE_BUILD
-
-set_up_build "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false
-ninja -C "$STATESTORE_BUILD" --quiet
+build_to_measure
 
 ulimit -n "$(ulimit -H -n)"
 exec /usr/bin/python3 tests/soak/soak.py "$@"

@@ -54,7 +54,7 @@ class Effort:
     disk: Path = BUILD
 
 
-QUICK = Effort(n_rounds=3, n_load_rounds=3, n_flood_rounds=1, n_unread_rounds=0, n_flood_keys=1000, patience_ms=200,
+QUICK = Effort(n_rounds=1, n_load_rounds=1, n_flood_rounds=1, n_unread_rounds=0, n_flood_keys=1000, patience_ms=200,
                n_turns=3, measure_ms=250, n_counted=2000, n_redis=5000, n_keys=100_000, n_resident=100_000,
                n_stored=50_000, n_watcher_sizes=2, waits_for_replies=False)
 

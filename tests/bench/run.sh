@@ -15,11 +15,7 @@ cd "$(dirname "$0")/../.."
 . server/build_directory.sh
 install_packages $packages_build $packages_run $packages_bench
 
-STATESTORE_BUILD=$PWD/build/bench
-export STATESTORE_BUILD
-
-set_up_build "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true
-ninja -C "$STATESTORE_BUILD" --quiet
+build_to_measure
 
 # a thousand watchers need a thousand connections, at both ends
 ulimit -n "$(ulimit -H -n)"
