@@ -11,10 +11,15 @@ from support.store import Store
 
 
 class SiteBroker(PluginBroker):
-    """A broker with additional listeners. `listeners`: their configuration lines, in which {port} is the broker's port."""
+    """A broker with additional listeners. `listeners`: their configuration lines, in which {port} is the broker's port.
+
+    On a busy machine a request may wait for the store longer than the 10 s after which the plugin refuses it. So here it waits
+    without a limit, unless a line sets one.
+    """
 
     def __init__(self, directory, *lines, listeners=(), **more):
         super().__init__(directory, *lines, **more)
+        self.plugin_options.append("plugin_opt_statestored_wait 0")
         self.listeners = listeners
 
     def configure(self):

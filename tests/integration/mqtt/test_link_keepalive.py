@@ -25,7 +25,7 @@ def test_the_store_announces_its_keepalive(fake_broker, store_of):
 
 
 def test_a_half_open_connection_is_detected_and_no_request_is_lost(make_site, proxy_of):
-    site = make_site("plugin_opt_statestored_wait 0")  # the detection may take longer than the default
+    site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port, *KEEPALIVE)
     holder, leaves, writer = (site.connect(kind=WireClient) for _ in range(3))

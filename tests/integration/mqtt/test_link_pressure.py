@@ -93,7 +93,7 @@ class LargeReader:
 
 def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
     """Unsent replies are bounded: of a gigabyte of replies only a fraction is in memory at any time."""
-    site = make_site("plugin_opt_statestored_wait 0")  # the last requests may wait for more than 10 s
+    site = make_site()
     store = site.start_store()
     site.connect(kind=WireClient).ask("SET", "key", b"x" * (5 * MIB))
     reader = LargeReader(site)
@@ -113,7 +113,7 @@ def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_sit
 def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_site, proxy_of, plugin):
     """The store stops reading, so the broker queues further requests. The plugin queues a client's share of 64 MiB, and refuses
     the others."""
-    site = make_site(*["plugin_opt_statestored_wait 0"] * plugin, plugin=plugin)
+    site = make_site(plugin=plugin)
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port)
     writer = site.connect(kind=WireClient)

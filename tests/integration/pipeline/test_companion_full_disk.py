@@ -22,7 +22,7 @@ FULL = b"-ERR the disk is full\r\n"
 
 
 def test_each_request_gets_one_reply_while_the_disk_fills_and_the_store_is_killed(make_site, data):
-    site = make_site("plugin_opt_statestored_wait 0")  # however long a start of the store takes
+    site = make_site()
     site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", data))
     site.store.room = ROOM
     site.store.start()

@@ -65,7 +65,7 @@ class Killer:
 
 @pytest.fixture
 def kill_under_load(make_site, proxy_of, flags):
-    site = make_site("plugin_opt_statestored_wait 0")  # however long a start of the store takes
+    site = make_site()
     proxy = proxy_of(site)
     site.start_store("--port", proxy.port, *flags)
     killer = Killer(site, proxy, seed=1)
@@ -231,7 +231,7 @@ def test_keynotify_of_a_connection_that_ended_after_its_commit_leaves_no_registr
 @pytest.mark.parametrize("qos", [0, 2])
 def test_a_flood_at_another_qos_affects_no_other_client(make_site, qos):
     """Each message of the flood gets an error from the store, or from the plugin if too many wait."""
-    site = make_site("plugin_opt_statestored_queue_bytes 1000000", "plugin_opt_statestored_wait 0")
+    site = make_site("plugin_opt_statestored_queue_bytes 1000000")
     store = site.start_store()
     hostile, other = wire_clients(site, 2)
     flood = [b"%d" % n for n in range(8000)]
