@@ -11,8 +11,13 @@ ROOT = Path(__file__).resolve().parents[3]
 THREATS = (ROOT / "common" / "protocol" / "THREATS.md").read_text()
 TABLE = THREATS[THREATS.index("\n### "):THREATS.index("\n## Without authentication")]
 LINES = re.findall(r"^- (.*?)(?=^- |^#|\Z)", TABLE, re.MULTILINE | re.DOTALL)
-DEFINED = re.findall(r"^def test_(\w+)\(", "\n".join(
-    path.read_text() for path in (ROOT / "tests" / "integration").glob("*/test_*.py")), re.MULTILINE)
+
+
+def names_in(files, pattern):
+    return [name for path in (ROOT / "tests").glob(files) for name in re.findall(pattern, path.read_text(), re.MULTILINE)]
+
+
+DEFINED = names_in("integration/*/test_*.py", r"^def test_(\w+)\(") + names_in("unit/*/test_*.c", r"^Test\(\w+, (\w+)")
 
 
 def test_the_table_has_been_read():
@@ -24,4 +29,4 @@ def test_each_line_names_tests_that_exist(line):
     named = re.search(r"\.\n  Tests?: ((?:`\w+`(?:,\s+)?)+)\.\n", line)
     assert named, "the line names no test"
     for name in re.findall(r"\w+", named[1]):
-        assert DEFINED.count(name) == 1, f"{DEFINED.count(name)} tests have the name test_{name}"
+        assert DEFINED.count(name) == 1, f"{DEFINED.count(name)} tests have the name {name}"
