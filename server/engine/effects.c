@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "protocol/topics.h"
 
 static void release_row(struct row *row) {
         switch (row->type) {
@@ -50,6 +51,7 @@ void effects_reset(struct effects *effects) {
         effects->n_executions = 0;
         effects->first_reply = 0;
         effects->n_forgotten = 0;
+        effects->n_bytes = 0;
 }
 
 void effects_deinit(struct effects *effects) {
@@ -67,9 +69,28 @@ int effects_reserve_row(struct effects *effects) {
                              sizeof(*effects->rows));
 }
 
+static size_t entry_bytes(const struct entry *entry) {
+        return entry ? entry->hh.keylen + entry->value_length : 0;
+}
+
+static size_t registration_bytes(const struct registration *registration) {
+        return topic_notify_length(registration->client_name.length, registration->key_name.length);
+}
+
 void effects_row(struct effects *effects, struct row row) {
         ASSERT(effects->n_rows < effects->rows_capacity);
         effects->rows[effects->n_rows++] = row;
+        switch (row.type) {
+        case ROW_ENTRY:
+                effects->n_bytes += entry_bytes(row.entry.before) + entry_bytes(row.entry.after);
+                break;
+        case ROW_REGISTRATION:
+                effects->n_bytes += registration_bytes(row.registration.registration);
+                break;
+        case ROW_REPLY:
+                effects->n_bytes += sizeof(row.reply);
+                break;
+        }
 }
 
 void effects_reply_row(struct effects *effects, struct row row) {
@@ -115,6 +136,7 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
                         .registration = registration_ref(watchers),
                         .change = change,
                 };
+                effects->n_bytes += registration_bytes(watchers) + entry_bytes(entry);
         }
 }
 

@@ -56,6 +56,12 @@ struct effects {
         size_t n_changes, changes_capacity;
         struct notification *notifications;
         size_t n_notifications, notifications_capacity;
+
+        /*
+         * What storing and publishing must copy: of each row its key with the new and the former value, of
+         * each notification its topic and value.
+         */
+        size_t n_bytes;
 };
 
 /* Release all references; keep the arrays for the next batch. */

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/time_units.h"
 #include "pipeline/pipeline.h"
-#include "protocol/topics.h"
 
 static void reset_replies(struct batch *batch) {
         for (size_t i = 0; i < batch->n_replies; i++)
@@ -20,7 +19,6 @@ void batch_reset(struct batch *batch) {
         batch->state = BATCH_OPEN;
         batch->n_items = 0;
         batch->n_bytes = 0;
-        batch->n_replies_counted = batch->n_rows_counted = batch->n_notifications_counted = 0;
         batch->last_number = 0;
         batch->execution_ns = 0;
         reset_replies(batch);
@@ -43,76 +41,25 @@ bool batch_is_empty(const struct batch *batch) {
                effects->n_notifications == 0;
 }
 
-static size_t entry_bytes(const struct entry *entry) {
-        return entry ? entry->hh.keylen + entry->value_length : 0;
-}
-
-static size_t reply_bytes(const struct pending_reply *pending) {
-        const struct reply *reply = &pending->reply;
-        struct hlc token;
-        size_t n_bytes = pending->response_topic.length + pending->correlation_data.length +
-                         pending->fault_value.length;
-
-        switch (outcomes[reply->result.outcome].built_from) {
-        case PAYLOAD_ENTRY:
-                n_bytes += entry_value(reply->entry).length;
-                if (reply->has_details && entry_fence(reply->entry, &token))
-                        n_bytes += token.node.length;
-                break;
-        case PAYLOAD_PAGE:
-                for (size_t i = 0; i < reply->page->n_entries; i++)
-                        n_bytes += entry_key(reply->page->entries[i]).length;
-                break;
-        case PAYLOAD_CONSTANT:
-                break;
-        }
-        return n_bytes;
-}
-
-static size_t registration_bytes(const struct registration *registration) {
-        return topic_notify_length(registration->client_name.length, registration->key_name.length);
-}
-
-static size_t row_bytes(const struct row *row) {
-        switch (row->type) {
-        case ROW_ENTRY:
-                return entry_bytes(row->entry.before) + entry_bytes(row->entry.after);
-        case ROW_REGISTRATION:
-                return registration_bytes(row->registration.registration);
-        case ROW_REPLY:
-                break;
-        }
-        return sizeof(row->reply);
-}
-
-static size_t notification_bytes(const struct effects *effects, const struct notification *notification) {
-        return registration_bytes(notification->registration) +
-               entry_bytes(effects->changes[notification->change].entry);
-}
-
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number) {
         if (number > 0)
                 batch->last_number = number;
         batch->n_items++;
-        batch->n_bytes += BATCH_ITEM_BYTES + n_bytes;
+        batch->n_bytes += n_bytes;
 }
 
-void batch_add_cost(struct batch *batch) {
+size_t batch_n_bytes(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        for (; batch->n_replies_counted < batch->n_replies; batch->n_replies_counted++)
-                batch->n_bytes += BATCH_ITEM_BYTES + reply_bytes(&batch->replies[batch->n_replies_counted]);
-        for (; batch->n_rows_counted < effects->n_rows; batch->n_rows_counted++)
-                batch->n_bytes += BATCH_ITEM_BYTES + row_bytes(&effects->rows[batch->n_rows_counted]);
-        for (; batch->n_notifications_counted < effects->n_notifications; batch->n_notifications_counted++)
-                batch->n_bytes +=
-                        BATCH_ITEM_BYTES +
-                        notification_bytes(effects, &effects->notifications[batch->n_notifications_counted]);
+        return batch->n_bytes + effects->n_bytes +
+               BATCH_ITEM_BYTES *
+                       (batch->n_items + batch->n_replies + effects->n_rows + effects->n_notifications);
 }
 
 bool batch_is_full(const struct batch *batch) {
         return batch->n_items >= PIPELINE_BATCH_MESSAGES_MAX ||
-               batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX || batch->n_bytes >= BATCH_BYTES_MAX;
+               batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX ||
+               batch_n_bytes(batch) >= BATCH_BYTES_MAX;
 }
 
 /* Append a text, with a NUL. */
@@ -161,7 +108,27 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .connection = request->connection,
                 .fault = invocation->fault,
         };
+        batch->n_bytes += request->response_topic.length + request->correlation_data.length +
+                          invocation->fault_value.length;
         return added;
+}
+
+void batch_add_payload(struct batch *batch, const struct reply *reply) {
+        struct hlc token;
+
+        switch (outcomes[reply->result.outcome].built_from) {
+        case PAYLOAD_ENTRY:
+                batch->n_bytes += entry_value(reply->entry).length;
+                if (reply->has_details && entry_fence(reply->entry, &token))
+                        batch->n_bytes += token.node.length;
+                break;
+        case PAYLOAD_PAGE:
+                for (size_t i = 0; i < reply->page->n_entries; i++)
+                        batch->n_bytes += entry_key(reply->page->entries[i]).length;
+                break;
+        case PAYLOAD_CONSTANT:
+                break;
+        }
 }
 
 uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {

@@ -18,7 +18,7 @@
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
- * reply of megabytes, or notify many clients. batch.n_bytes is the sum of
+ * reply of megabytes, or notify many clients. batch_n_bytes() is the sum of
  * - each item that was served: a message with its properties, or a record;
  * - each reply: the value or the keys of the page, response topic and correlation data;
  * - each row: the key, the new value, and the former value, whose pages the storage frees;
@@ -27,7 +27,7 @@
  *   is shared as well;
  * - BATCH_ITEM_BYTES for each of these. So the bytes also limit their number.
  *
- * batch_is_full() compares n_bytes with BATCH_BYTES_MAX. It also limits the items that were served
+ * batch_is_full() compares this with BATCH_BYTES_MAX. It also limits the items that were served
  * and the changes of watched keys: each change is published as one message or more. A step (one item,
  * or one tick) that exceeds the limit is completed. Then the batch ends, and the next batch begins
  * with the item of the next client: see fair_queue/fair_queue.h.
@@ -72,7 +72,7 @@ enum batch_state {
 struct batch {
         enum batch_state state;
         size_t n_items; /* served in the batch, of all kinds */
-        size_t n_bytes; /* the cost of the batch: see above */
+        size_t n_bytes; /* of the items and the replies; effects.n_bytes has those of the effects */
         struct effects effects;
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
@@ -81,8 +81,6 @@ struct batch {
         uint64_t sequence_before; /* sequence of the last change before this batch */
         uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
         int64_t execution_ns;     /* time for executing and publishing, without the commit; for FRAME_END */
-        /* Numbers of replies and effects whose cost is in n_bytes: batch_add_cost(). */
-        size_t n_replies_counted, n_rows_counted, n_notifications_counted;
 };
 
 void batch_deinit(struct batch *batch);
@@ -102,11 +100,8 @@ bool batch_is_empty(const struct batch *batch);
  */
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number);
 
-/*
- * Add the cost of the replies and effects that were added since the last call to n_bytes. Call
- * after each step.
- */
-void batch_add_cost(struct batch *batch);
+/* Return the cost of the batch: see above. */
+size_t batch_n_bytes(const struct batch *batch);
 
 /*
  * Return true if the batch must end before another step: at BATCH_BYTES_MAX, or at
@@ -117,10 +112,13 @@ bool batch_is_full(const struct batch *batch);
 /*
  * Add the reply to a request, which is still empty: everything else is copied from the invocation.
  * Returns it, valid until the next call, or NULL if memory is short. Then execute the request, and
- * set `reply`, hook_number and n_preceding_changes.
+ * set `reply`, hook_number and n_preceding_changes, and call batch_add_payload().
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns);
+
+/* Add the payload of a reply of the batch to n_bytes, after the execution. */
+void batch_add_payload(struct batch *batch, const struct reply *reply);
 
 /*
  * Return the rest of a message expiry interval in seconds; 0: it has passed; UINT32_MAX: the request

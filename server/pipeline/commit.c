@@ -19,7 +19,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
         limits = storage_limits(pipeline->storage);
         return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_changes >=
                        limits.n_changes ||
-               batch->n_bytes >= limits.n_bytes;
+               batch_n_bytes(batch) >= limits.n_bytes;
 }
 
 /* 1. The end of a commit */

@@ -67,11 +67,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
 /* 1. The way of a batch */
 
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
-        int r;
-
-        r = engine_step(pipeline->state->engine, event, now, &pipeline->batch.effects);
-        batch_add_cost(&pipeline->batch);
-        return r;
+        return engine_step(pipeline->state->engine, event, now, &pipeline->batch.effects);
 }
 
 void pipeline_charge(struct pipeline *pipeline) {

@@ -56,7 +56,6 @@ int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_cond
                 enum outcome outcome = seeding_set(pipeline->state->engine, &record, condition, now,
                                                    &pipeline->batch.effects);
 
-                batch_add_cost(&pipeline->batch);
                 switch (outcome) {
                 case OUTCOME_DONE:
                         counts->n_set++;

@@ -54,6 +54,7 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
                 client_log_refusal(&pipeline->client_log, engine, &invocation->request,
                                    pending->reply.result.outcome, now);
         pending->n_preceding_changes = batch->effects.n_changes;
+        batch_add_payload(batch, &pending->reply);
 }
 
 /* Returns false if the request was dropped: there is no topic for a reply. */
@@ -119,7 +120,6 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
                 pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
                 break;
         }
-        batch_add_cost(batch);
         pipeline->upkeep.n_done++;
         pipeline_charge(
                 pipeline); /* the end of this work is the start of the next: the clock is read once */
