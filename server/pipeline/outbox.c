@@ -135,13 +135,6 @@ bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence) {
 
 /* 3. Replies */
 
-static int encode_reply(struct outbox *outbox, const struct pending_reply *pending,
-                        struct message *ret_message) {
-        if (pending->fault != REQUEST_FAULT_NONE)
-                return encoder_fault(outbox->encoder, pending->fault, pending->fault_value, ret_message);
-        return encoder_reply(outbox->encoder, &pending->reply, ret_message);
-}
-
 void outbox_lose_reply(struct outbox *outbox) {
         outbox->backend->lose(outbox->backend_data, 1);
 }
@@ -152,12 +145,17 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         const struct hooks *hooks = outbox->hooks;
         struct message message;
         bool is_published;
+        int r;
 
         if (expiry_s == 0) {
                 outbox->drops->counters->n_expired++;
                 return;
         }
-        if (encode_reply(outbox, pending, &message) < 0) {
+        if (pending->fault == REQUEST_FAULT_NONE)
+                r = encoder_reply(outbox->encoder, &pending->reply, &message);
+        else
+                r = encoder_fault(outbox->encoder, pending->fault, pending->fault_value, &message);
+        if (r < 0) {
                 outbox_lose_reply(outbox);
                 return;
         }
