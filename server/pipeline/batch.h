@@ -8,11 +8,11 @@
  * One batch: the effects of the items that are served together, and the replies to their requests.
  * All zeros is an open and empty batch.
  *
- *          ┌──────────────────── all published: batch_reset() ─────────────────────┐
- *          ▼                                                                       │
- *        OPEN ───────── commit_begin() ─────────► COMMITTING ── commit_end() ──► PUBLISHING
- *          │                                                                       ▲
- *          └──────── commit_begin(): there is nothing to store, or it failed ──────┘
+ *          ┌───────────────────── all published: batch_reset() ───────────────────────┐
+ *          ▼                                                                          │
+ *        OPEN ───────── commit_begin() ────► COMMITTING ── pipeline_work_done() ──► PUBLISHING
+ *          │                                                                          ▲
+ *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
  * Items are served only in OPEN, so no request is executed on state that may still be rolled back.
  *

@@ -118,7 +118,7 @@ static void begin_publishing(struct pipeline *pipeline) {
         pipeline->batch.state = BATCH_PUBLISHING;
 }
 
-void commit_end(struct pipeline *pipeline, int error, struct now now) {
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
         int result = error < 0 ? error : pipeline->commit.result;
 
         if (result < 0) {
@@ -128,6 +128,7 @@ void commit_end(struct pipeline *pipeline, int error, struct now now) {
                 state_commit(pipeline->state, &pipeline->commit.change_set);
         }
         begin_publishing(pipeline);
+        pipeline_flush(pipeline, now);
 }
 
 /* 2. The begin of a commit */

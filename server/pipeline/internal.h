@@ -104,9 +104,6 @@ bool commit_is_due(const struct pipeline *pipeline);
  */
 void commit_begin(struct pipeline *pipeline, bool is_required, struct now now);
 
-/* The work of the commit has ended. error: as for pipeline_work_done(). The batch is publishing now. */
-void commit_end(struct pipeline *pipeline, int error, struct now now);
-
 /*
  * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
  * or the error of storage_commit(). After an error the batch is not undone.
@@ -116,7 +113,7 @@ int commit_now(struct pipeline *pipeline, struct now now);
 /* settings.c */
 
 /*
- * If a broker is served, replace the policy by next_policy, if there is one. Until then no request is
- * executed and no key expires, so the former policy decides nothing. The batch must be open.
+ * Replace the policy by next_policy. Call when a broker is served: until then no request is executed
+ * and no key expires, so the former policy decides nothing. The batch must be open.
  */
 void settings_apply_policy(struct pipeline *pipeline, struct now now);

@@ -135,8 +135,6 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
 void peer_identify(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
 
-        if (peer->state != PEER_NEW)
-                return;
         if (peer->is_plugin_detected) {
                 peer->is_plugin_missing_logged = peer->is_other_version_logged = false;
                 send_hello(pipeline, now);

@@ -85,7 +85,7 @@ static bool finish_batch(struct pipeline *pipeline, struct now now) {
                 commit_begin(pipeline, false, now);
         if (batch->state == BATCH_PUBLISHING) {
                 outbox_publish(&pipeline->outbox, batch, now);
-                pipeline_charge(pipeline);
+                pipeline_charge(pipeline); /* sending END belongs to no item of the next batch */
         }
         if (batch->state == BATCH_OPEN && pipeline->outbox.has_failed)
                 peer_restart_later(pipeline, now);
@@ -93,28 +93,23 @@ static bool finish_batch(struct pipeline *pipeline, struct now now) {
 }
 
 /*
- * Identify the broker, and apply a new policy. Serve what waits until the quantum is over. Then finish
- * the batch.
+ * Fill the batch, which is open and empty, and finish it. What must not change within a batch changes
+ * first: the broker that is served, and the policy.
  */
-static void fill_batch(struct pipeline *pipeline, struct now now) {
-        peer_identify(pipeline, now);
-        settings_apply_policy(pipeline, now);
+static void serve_batch(struct pipeline *pipeline, struct now now) {
+        if (pipeline->peer.state == PEER_NEW)
+                peer_identify(pipeline, now);
+        if (pipeline->has_next_policy && pipeline->outbox.is_open)
+                settings_apply_policy(pipeline, now);
         serve_waiting(pipeline, now);
         finish_batch(pipeline, now);
-}
-
-/* As pipeline_flush(), in the present quantum. */
-static void advance_batch(struct pipeline *pipeline, struct now now) {
-        quantum_resume(&pipeline->quantum, now);
-        if (finish_batch(pipeline, now))
-                fill_batch(pipeline, now);
 }
 
 void pipeline_flush(struct pipeline *pipeline, struct now now) {
         quantum_resume(&pipeline->quantum, now);
         if (finish_batch(pipeline, now)) {
                 quantum_start(&pipeline->quantum);
-                fill_batch(pipeline, now);
+                serve_batch(pipeline, now);
         }
         quantum_start(&pipeline->quantum);
 }
@@ -157,9 +152,13 @@ static void receive_message(struct pipeline *pipeline, const struct message *mes
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
         if (!peer_receive(pipeline, message, now))
                 receive_message(pipeline, message, now);
+        if (pipeline->storage)
+                return;
+
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
-        if (!pipeline->storage)
-                advance_batch(pipeline, now);
+        quantum_resume(&pipeline->quantum, now);
+        if (finish_batch(pipeline, now))
+                serve_batch(pipeline, now);
 }
 
 void pipeline_count_out_of_memory(struct pipeline *pipeline) {
@@ -177,11 +176,4 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         if (notified.registration && pipeline->batch.state == BATCH_OPEN)
                 pipeline_step(pipeline, &notified, now);
         registration_unref(notified.registration);
-}
-
-/* 3. The end of work */
-
-void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
-        commit_end(pipeline, error, now);
-        pipeline_flush(pipeline, now);
 }

@@ -147,24 +147,18 @@ static bool can_serve(const struct pipeline *pipeline, const struct queue_item *
                (item->kind != QUEUE_CONTROL || batch_is_empty(&pipeline->batch));
 }
 
-/* Serve the first item. Returns false if nothing more can be served now. */
-static bool serve_next(struct pipeline *pipeline, struct now now) {
-        const struct queue_item *item = queue_first(&pipeline->queue);
-        bool may_continue;
-
-        if (!item || !can_serve(pipeline, item))
-                return false;
-
-        may_continue = item->kind != QUEUE_CONTROL; /* it may have changed the test clock: `now` is old */
-        if (peer_accepts(&pipeline->peer, item))
-                serve_item(pipeline, item, now);
-        else /* it arrived before the broker kind was known */
-                drops_outside_frame(&pipeline->drops, item);
-        queue_drop(&pipeline->queue);
-        return may_continue;
-}
-
 void serve_waiting(struct pipeline *pipeline, struct now now) {
-        while (!quantum_is_over(&pipeline->quantum) && serve_next(pipeline, now))
-                ;
+        const struct queue_item *item;
+        bool may_continue = true;
+
+        while (may_continue && !quantum_is_over(&pipeline->quantum) &&
+               (item = queue_first(&pipeline->queue)) && can_serve(pipeline, item)) {
+                /* test control may change the test clock: `now` is old then */
+                may_continue = item->kind != QUEUE_CONTROL;
+                if (peer_accepts(&pipeline->peer, item))
+                        serve_item(pipeline, item, now);
+                else /* it arrived before the broker kind was known */
+                        drops_outside_frame(&pipeline->drops, item);
+                queue_drop(&pipeline->queue);
+        }
 }
