@@ -114,22 +114,6 @@ static enum outcome decode_set(const struct slice *words, size_t n_words, struct
         return OUTCOME_DONE;
 }
 
-/* arguments: the words after the verb. */
-static enum outcome decode_arguments(const struct slice *arguments, size_t n_arguments,
-                                     struct request *request) {
-        static enum outcome (*const decoders[N_VERBS])(const struct slice *, size_t, struct request *) = {
-#define VERB_DECODER(symbol, name, access, min, max, flags, decode, execute) [VERB_##symbol] = decode,
-                VERBS(VERB_DECODER)
-#undef VERB_DECODER
-        };
-
-        request->key = arguments[0];
-        if (request->key.length == 0)
-                return verbs[request->verb].flags & VERB_TAKES_PATTERN ? OUTCOME_SYNTAX_ERROR
-                                                                       : OUTCOME_EMPTY_KEY;
-        return decoders[request->verb](arguments + 1, n_arguments - 1, request);
-}
-
 static enum outcome decode_timestamps(struct request *request) {
         unsigned int flags = verbs[request->verb].flags;
 
@@ -146,6 +130,11 @@ static enum outcome decode_timestamps(struct request *request) {
 
 /* Decode the payload, and what depends on its command. */
 static enum outcome decode_request(struct request *request) {
+        static enum outcome (*const decoders[N_VERBS])(const struct slice *, size_t, struct request *) = {
+#define VERB_DECODER(symbol, name, access, min, max, flags, decode, execute) [VERB_##symbol] = decode,
+                VERBS(VERB_DECODER)
+#undef VERB_DECODER
+        };
         struct slice words[REQUEST_WORDS_MAX];
         size_t n_words, n_arguments;
         enum outcome outcome;
@@ -161,7 +150,11 @@ static enum outcome decode_request(struct request *request) {
             n_arguments > verbs[request->verb].n_arguments_max)
                 return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
 
-        outcome = decode_arguments(words + 1, n_arguments, request);
+        request->key = words[1];
+        if (request->key.length == 0)
+                return verbs[request->verb].flags & VERB_TAKES_PATTERN ? OUTCOME_SYNTAX_ERROR
+                                                                       : OUTCOME_EMPTY_KEY;
+        outcome = decoders[request->verb](words + 2, n_arguments - 1, request);
         return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
 }
 
