@@ -451,12 +451,8 @@ static void execute_scan(struct request_step *step) {
         }
 }
 
-void command_execute(struct request_step *step) {
-        static void (*const commands[N_VERBS])(struct request_step *) = {
+void (*const command_functions[N_VERBS])(struct request_step *step) = {
 #define VERB_COMMAND(symbol, name, access, min, max, flags, decode, execute) [VERB_##symbol] = execute,
-                VERBS(VERB_COMMAND)
+        VERBS(VERB_COMMAND)
 #undef VERB_COMMAND
-        };
-
-        commands[step->request->verb](step);
-}
+};

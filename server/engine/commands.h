@@ -23,8 +23,8 @@ struct request_step {
  */
 #define REQUEST_ROWS 3
 
-/* Execute the request's command, and set *step->reply. */
-void command_execute(struct request_step *step);
+/* The function of each verb: execute the request, and set *step->reply. */
+extern void (*const command_functions[N_VERBS])(struct request_step *step);
 
 /*
  * Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has
