@@ -13,36 +13,17 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-__attribute__((format(printf, 3, 0))) static int
-refuse(const struct directory *directory, const char *remedy, const char *format, va_list arguments) {
-        char reason[256];
-
-        vsnprintf(reason, sizeof(reason), format, arguments);
-        log_error("cannot use \"%s\": %s%s", LOG_STRING(directory->database), reason, remedy);
-        return -EBADMSG;
-}
-
 int database_refuse(const struct directory *directory, const char *format, ...) {
+        char reason[256];
         va_list arguments;
-        int r;
 
         va_start(arguments, format);
-        r = refuse(directory,
-                   directory->fd < 0 ? "; use another backup"
-                                     : "; restore a backup with \"statestorectl restore\"",
-                   format, arguments);
+        vsnprintf(reason, sizeof(reason), format, arguments);
         va_end(arguments);
-        return r;
-}
-
-int database_refuse_intact(const struct directory *directory, const char *format, ...) {
-        va_list arguments;
-        int r;
-
-        va_start(arguments, format);
-        r = refuse(directory, "", format, arguments);
-        va_end(arguments);
-        return r;
+        log_error("cannot use \"%s\": %s%s", LOG_STRING(directory->database), reason,
+                  directory->fd < 0 ? "; use another backup"
+                                    : "; restore a backup with \"statestorectl restore\"");
+        return -EBADMSG;
 }
 
 int database_errno(int code) {

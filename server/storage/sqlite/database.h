@@ -60,7 +60,3 @@ int database_errno(int code);
 /* Log why the database cannot be used, and advise to restore a backup. Returns -EBADMSG. */
 __attribute__((format(printf, 2, 3))) int database_refuse(const struct directory *directory,
                                                           const char *format, ...);
-
-/* Likewise for a database without damage: the reason says what to do instead. */
-__attribute__((format(printf, 2, 3))) int database_refuse_intact(const struct directory *directory,
-                                                                 const char *format, ...);

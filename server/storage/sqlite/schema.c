@@ -33,6 +33,18 @@ int schema_create(sqlite3 *db) {
         return database_run(db, numbers);
 }
 
+/* The database is not damaged: a backup would not help. Returns -EBADMSG. */
+static int refuse_version(const struct directory *directory, int64_t version) {
+        bool is_newer = version > SCHEMA_VERSION;
+
+        log_error("cannot use \"%s\": %s statestored created it (schema %lld; this version supports %d): %s",
+                  LOG_STRING(directory->database), is_newer ? "a newer" : "an older", (long long)version,
+                  SCHEMA_VERSION,
+                  is_newer ? "run that version"
+                           : "export with the version that wrote it, and import into a new directory");
+        return -EBADMSG;
+}
+
 int schema_check(sqlite3 *db, const struct directory *directory) {
         int64_t application_id = 0, version = 0, n_objects = 0;
         int code, r;
@@ -51,16 +63,7 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
                 return SCHEMA_NONE;
         if (application_id != DATABASE_APPLICATION_ID)
                 return database_refuse(directory, "it is not a database of statestored");
-        if (version > SCHEMA_VERSION)
-                return database_refuse_intact(directory,
-                                              "a newer statestored created it (schema %lld; this version "
-                                              "supports %d): run that version",
-                                              (long long)version, SCHEMA_VERSION);
-        if (version < SCHEMA_VERSION)
-                return database_refuse_intact(directory,
-                                              "an older statestored created it (schema %lld; this version "
-                                              "supports %d): export with the version that wrote it, and "
-                                              "import into a new directory",
-                                              (long long)version, SCHEMA_VERSION);
+        if (version != SCHEMA_VERSION)
+                return refuse_version(directory, version);
         return SCHEMA_CURRENT;
 }
