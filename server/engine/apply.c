@@ -76,10 +76,10 @@ int engine_put_execution(struct engine *engine, const struct execution_row *row)
 }
 
 void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten) {
-        struct dedup_record *record = dedup_find(&engine->dedup, &forgotten->digest);
+        struct remembered_reply *reply = dedup_find(&engine->dedup, &forgotten->digest);
 
-        if (record && record->number == forgotten->number)
-                dedup_forget(&engine->dedup, record);
+        if (reply && reply->number == forgotten->number)
+                dedup_forget(&engine->dedup, reply);
 }
 
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number) {

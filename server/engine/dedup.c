@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/time_units.h"
 
-/* Memory of one record, with the header of malloc() and its share of the buckets. */
-#define RECORD_COST (sizeof(struct dedup_record) + 8 + 8)
+/* Memory of one reply, with the header of malloc() and its share of the buckets. */
+#define REPLY_COST (sizeof(struct remembered_reply) + 8 + 8)
 
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
         *dedup = (struct dedup){ 0 };
@@ -23,7 +23,7 @@ void dedup_deinit(struct dedup *dedup) {
 }
 
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
-        dedup->n_records_max = n_bytes_max / RECORD_COST;
+        dedup->n_replies_max = n_bytes_max / REPLY_COST;
 }
 
 /* Return the value for the hash tables: a part of the digest, which is a keyed hash already. */
@@ -34,77 +34,77 @@ static unsigned int digest_value(const struct digest *digest) {
         return value;
 }
 
-struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest) {
+struct remembered_reply *dedup_find(const struct dedup *dedup, const struct digest *digest) {
         unsigned int value = digest_value(digest);
-        struct dedup_record *shard = dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], *record;
+        struct remembered_reply *shard = dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], *reply;
 
-        HASH_FIND_BYHASHVALUE(hh, shard, digest, sizeof(*digest), value, record);
-        return record;
+        HASH_FIND_BYHASHVALUE(hh, shard, digest, sizeof(*digest), value, reply);
+        return reply;
 }
 
-bool dedup_is_expired(const struct dedup_record *record, int64_t now_ns) {
-        return record->deadline_s * NS_PER_S <= now_ns;
+bool dedup_is_expired(const struct remembered_reply *reply, int64_t now_ns) {
+        return reply->deadline_s * NS_PER_S <= now_ns;
 }
 
-void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
-        struct dedup_record **shard = &dedup->shards[hash_shard(record->hh.hashv, DEDUP_SHARD_BITS)];
-        struct dedup_group *group = &dedup->groups[record->group];
+void dedup_forget(struct dedup *dedup, struct remembered_reply *reply) {
+        struct remembered_reply **shard = &dedup->shards[hash_shard(reply->hh.hashv, DEDUP_SHARD_BITS)];
+        struct dedup_group *group = &dedup->groups[reply->group];
 
-        HASH_DEL(*shard, record);
-        DL_DELETE2(dedup->oldest, record, previous, next);
-        DL_DELETE2(group->oldest, record, older, newer);
-        group->n_records--;
-        dedup->n_records--;
-        free(record);
+        HASH_DEL(*shard, reply);
+        DL_DELETE2(dedup->oldest, reply, previous, next);
+        DL_DELETE2(group->oldest, reply, older, newer);
+        group->n_replies--;
+        dedup->n_replies--;
+        free(reply);
 }
 
-void dedup_drop(struct dedup *dedup, struct dedup_record *record, int64_t now_ns) {
-        dedup->n_dropped_early += !dedup_is_expired(record, now_ns);
-        dedup_forget(dedup, record);
+void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns) {
+        dedup->n_dropped_early += !dedup_is_expired(reply, now_ns);
+        dedup_forget(dedup, reply);
 }
 
 static int dedup_insert(struct dedup *dedup, const struct reply_row *row, uint16_t group) {
         unsigned int value = digest_value(&row->digest);
-        struct dedup_record **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
-        struct dedup_record *record;
+        struct remembered_reply **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
+        struct remembered_reply *reply;
 
-        if (dedup->n_records_max == 0)
+        if (dedup->n_replies_max == 0)
                 return -ENOMEM;
-        record = malloc(sizeof(*record));
-        if (!record)
+        reply = malloc(sizeof(*reply));
+        if (!reply)
                 return -ENOMEM;
 
-        *record = (struct dedup_record){
+        *reply = (struct remembered_reply){
                 .digest = row->digest,
                 .result = row->result,
                 .number = row->number,
                 .deadline_s = (uint32_t)((row->deadline_ns + NS_PER_S - 1) / NS_PER_S),
                 .group = group,
         };
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, &record->digest, sizeof(record->digest), value, record);
-        if (!record->hh.tbl) {
-                free(record);
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, &reply->digest, sizeof(reply->digest), value, reply);
+        if (!reply->hh.tbl) {
+                free(reply);
                 return -ENOMEM;
         }
 
-        DL_APPEND2(dedup->oldest, record, previous, next);
-        DL_APPEND2(dedup->groups[group].oldest, record, older, newer);
-        dedup->groups[group].n_records++;
-        dedup->n_records++;
+        DL_APPEND2(dedup->oldest, reply, previous, next);
+        DL_APPEND2(dedup->groups[group].oldest, reply, older, newer);
+        dedup->groups[group].n_replies++;
+        dedup->n_replies++;
         dedup->last_number = row->number;
         return 0;
 }
 
 /* Comparing all groups takes about a microsecond, so no structure orders them. */
-struct dedup_record *dedup_excess(const struct dedup *dedup) {
-        struct dedup_record *oldest = NULL;
+struct remembered_reply *dedup_excess(const struct dedup *dedup) {
+        struct remembered_reply *oldest = NULL;
         uint64_t n_most = 0;
 
-        if (dedup->n_records < dedup->n_records_max)
+        if (dedup->n_replies < dedup->n_replies_max)
                 return NULL;
         for (size_t i = 0; i < ARRAY_LENGTH(dedup->groups); i++)
-                if (dedup->groups[i].n_records > n_most) {
-                        n_most = dedup->groups[i].n_records;
+                if (dedup->groups[i].n_replies > n_most) {
+                        n_most = dedup->groups[i].n_replies;
                         oldest = dedup->groups[i].oldest;
                 }
         return oldest;
@@ -119,7 +119,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 }
 
 int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
-        struct dedup_record *former = dedup_find(dedup, &row->digest);
+        struct remembered_reply *former = dedup_find(dedup, &row->digest);
 
         if (dedup->oldest && row->number <= dedup->oldest->previous->number)
                 return -EBADMSG;
@@ -127,7 +127,7 @@ int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
                 former = dedup_excess(dedup);
         if (former)
                 dedup_drop(dedup, former, 0);
-        if (dedup->n_records_max > 0)
+        if (dedup->n_replies_max > 0)
                 return dedup_insert(dedup, row, DEDUP_N_GROUPS);
 
         dedup->last_number = row->number;

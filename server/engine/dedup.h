@@ -15,17 +15,17 @@
  * dedup_is_expired() after dedup_find().
  *
  * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS
- * groups. If the memory is full, the group with the most records loses its oldest one. So a client
+ * groups. If the memory is full, the group with the most replies loses its oldest one. So a client
  * that sends many requests does not make the store forget the replies to clients of smaller groups.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
 
-struct dedup_record {
+struct remembered_reply {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
-        struct dedup_record *next, *previous; /* in the order of their numbers; utlist */
-        struct dedup_record *newer, *older;   /* records of the same group; utlist */
+        struct remembered_reply *next, *previous; /* in the order of their numbers; utlist */
+        struct remembered_reply *newer, *older;   /* replies of the same group; utlist */
         struct result result;
         uint64_t number;
         uint32_t deadline_s; /* monotonic */
@@ -34,8 +34,8 @@ struct dedup_record {
 
 /* The replies to the clients of one group. */
 struct dedup_group {
-        struct dedup_record *oldest;
-        uint64_t n_records;
+        struct remembered_reply *oldest;
+        uint64_t n_replies;
 };
 
 #define DEDUP_N_GROUPS 1024
@@ -44,30 +44,30 @@ struct dedup_group {
 #define DEDUP_N_SHARDS   (UINT32_C(1) << DEDUP_SHARD_BITS)
 
 struct dedup {
-        struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
-        struct dedup_record *oldest;
+        struct remembered_reply *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
+        struct remembered_reply *oldest;
         struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: restored replies */
-        uint64_t n_records, n_records_max;
+        uint64_t n_replies, n_replies_max;
         uint64_t n_dropped_early; /* replies forgotten before their deadline, or never remembered */
         uint64_t last_number;
         uint64_t forgotten_number; /* each reply up to this number has been forgotten */
 };
 
-/* Initialize. n_bytes_max: limit of the memory of all records; 0: remember nothing. */
+/* Initialize. n_bytes_max: limit of the memory of all replies; 0: remember nothing. */
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
-/* Change the limit. If it is lower, dedup_excess() returns the excess records. */
+/* Change the limit. If it is lower, dedup_excess() returns the excess replies. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 
 /*
- * Return the record with this digest, even if its deadline has passed; NULL if there is none.
+ * Return the reply with this digest, even if its deadline has passed; NULL if there is none.
  * Borrowed.
  */
-struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest);
+struct remembered_reply *dedup_find(const struct dedup *dedup, const struct digest *digest);
 
-/* Return whether the record's deadline has passed. */
-bool dedup_is_expired(const struct dedup_record *record, int64_t now_ns);
+/* Return whether the reply's deadline has passed. */
+bool dedup_is_expired(const struct remembered_reply *reply, int64_t now_ns);
 
 /* A reply that was forgotten before its deadline. */
 struct forgotten_reply {
@@ -84,10 +84,10 @@ struct reply_row {
 };
 
 /*
- * Return the record that the caller must forget before it adds another one, because the memory is
- * full; NULL if there is room, or no record.
+ * Return the reply that the caller must forget before it adds another one, because the memory is
+ * full; NULL if there is room, or no reply.
  */
-struct dedup_record *dedup_excess(const struct dedup *dedup);
+struct remembered_reply *dedup_excess(const struct dedup *dedup);
 
 /*
  * Remember a reply. Its digest must not be present (dedup_find()). client: a digest of the client
@@ -98,27 +98,27 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
 
 /*
  * Add a reply that an earlier run or another store remembers. Its number must be above those of all
- * records. Its client is not known, so all such replies are in one additional group. If the limit is
+ * replies. Its client is not known, so all such replies are in one additional group. If the limit is
  * lower than there, the last ones stay.
  *
  * Returns 0, -EBADMSG if the number is not above the others, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
-/* Remove the record and release its memory. */
-void dedup_forget(struct dedup *dedup, struct dedup_record *record);
+/* Remove the reply and release its memory. */
+void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);
 
 /* As dedup_forget(), and count the reply as dropped early if its deadline has not passed. */
-void dedup_drop(struct dedup *dedup, struct dedup_record *record, int64_t now_ns);
+void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns);
 
-/* Forget up to n_max of the oldest records, up to the first whose deadline has not passed. */
+/* Forget up to n_max of the oldest replies, up to the first whose deadline has not passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
 
 /* Forget the replies up to this number, whatever their deadlines. */
 void dedup_forget_up_to(struct dedup *dedup, uint64_t number);
 
 /*
- * When dedup_forget_expired() has a record to forget: monotonic nanoseconds; INT64_MAX if there is
- * no record.
+ * When dedup_forget_expired() has a reply to forget: monotonic nanoseconds; INT64_MAX if there is
+ * no reply.
  */
 int64_t dedup_next_deadline(const struct dedup *dedup);

@@ -165,27 +165,27 @@ static bool must_remember_reply(const struct request_step *step) {
         return outcome != OUTCOME_NOT_AUTHORIZED && outcome != OUTCOME_OUT_OF_MEMORY;
 }
 
-/* Drop the record from memory, and from the storage by the next commit. */
-static void drop_record(const struct request_step *step, struct dedup_record *record) {
+/* Drop the reply from memory, and from the storage by the next commit. */
+static void drop_remembered(const struct request_step *step, struct remembered_reply *reply) {
         effects_forget(step->effects,
-                       (struct forgotten_reply){ .number = record->number, .digest = record->digest });
-        dedup_drop(&step->engine->dedup, record, step->now.mono_ns);
+                       (struct forgotten_reply){ .number = reply->number, .digest = reply->digest });
+        dedup_drop(&step->engine->dedup, reply, step->now.mono_ns);
 }
 
-/* Remember the reply by the content of the request. expired: the record of an equal request; or NULL. */
+/* Remember the reply by the content of the request. expired: that of an equal request; or NULL. */
 static void remember_by_content(struct request_step *step, const struct request_digests *digests,
-                                struct dedup_record *expired) {
+                                struct remembered_reply *expired) {
         struct dedup *dedup = &step->engine->dedup;
         struct row row = { .type = ROW_REPLY,
                            .reply = { .digest = digests->request,
                                       .result = step->reply->result,
                                       .deadline_ns = remember_until(step->request, step->now.mono_ns) } };
-        struct dedup_record *excess;
+        struct remembered_reply *excess;
 
         if (expired)
-                drop_record(step, expired);
+                drop_remembered(step, expired);
         for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
-                drop_record(step, excess);
+                drop_remembered(step, excess);
         if (effects_reserve_row(step->effects) == 0 && dedup_add(dedup, &digests->client, &row.reply))
                 effects_reply_row(step->effects, row);
 }
@@ -240,7 +240,7 @@ static void execute_once(struct request_step *step) {
         bool has_number = is_remembered && request->id.number > 0;
         bool has_digest = is_remembered && has_unique_content(request);
         const struct executed_request *by_number = NULL;
-        struct dedup_record *by_content = NULL;
+        struct remembered_reply *by_content = NULL;
         struct request_digests digests;
 
         if (has_number) {
@@ -366,7 +366,7 @@ struct engine_stats engine_stats(const struct engine *engine) {
         return (struct engine_stats){
                 .n_keys = engine->keyspace.n_keys,
                 .n_registrations = engine->registrations.n_registrations,
-                .n_remembered = engine->dedup.n_records,
+                .n_remembered = engine->dedup.n_replies,
                 .n_bytes = engine->keyspace.n_bytes + engine->registrations.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
                 .forgotten_reply = engine->dedup.forgotten_number,

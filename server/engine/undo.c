@@ -44,10 +44,10 @@ static int undo_registration(struct engine *engine, const struct row *row) {
 }
 
 static void undo_reply(struct engine *engine, const struct row *row) {
-        struct dedup_record *record = dedup_find(&engine->dedup, &row->reply.digest);
+        struct remembered_reply *reply = dedup_find(&engine->dedup, &row->reply.digest);
 
-        if (record)
-                dedup_forget(&engine->dedup, record);
+        if (reply)
+                dedup_forget(&engine->dedup, reply);
 }
 
 bool engine_has_restored_registrations(const struct engine *engine) {

@@ -70,14 +70,14 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
 }
 
 static int load_replies(const struct disk *disk, const struct storage_sink *sink) {
-        const struct dedup_record *record = disk->state->engine->dedup.oldest;
+        const struct remembered_reply *reply = disk->state->engine->dedup.oldest;
         int r = 0;
 
-        for (; record && r == 0; record = record->next) {
-                struct reply_row row = { .number = record->number,
-                                         .digest = record->digest,
-                                         .result = record->result,
-                                         .deadline_ns = record->deadline_s * NS_PER_S };
+        for (; reply && r == 0; reply = reply->next) {
+                struct reply_row row = { .number = reply->number,
+                                         .digest = reply->digest,
+                                         .result = reply->result,
+                                         .deadline_ns = reply->deadline_s * NS_PER_S };
                 struct reply_change change = reply_change_of(&row, disk->state->timescale);
 
                 r = apply(disk, sink, (struct change_set){ .replies = &change, .n_replies = 1 });
@@ -210,7 +210,7 @@ static void compare_registrations(const struct registrations *stored, const stru
         ASSERT(n == stored->n_registrations);
 }
 
-static bool is_equal_reply(const struct dedup_record *a, const struct dedup_record *b) {
+static bool is_equal_reply(const struct remembered_reply *a, const struct remembered_reply *b) {
         return a->number == b->number && a->result.outcome == b->result.outcome &&
                a->result.has_version == b->result.has_version &&
                version_compare(a->result.version, b->result.version) == 0;
@@ -218,11 +218,11 @@ static bool is_equal_reply(const struct dedup_record *a, const struct dedup_reco
 
 /* Each reply of `some` that does not expire soon must be one of `all`. */
 static void compare_replies(const struct dedup *some, const struct dedup *all, int64_t now_ns) {
-        for (const struct dedup_record *record = some->oldest; record; record = record->next) {
-                const struct dedup_record *other = dedup_find(all, &record->digest);
+        for (const struct remembered_reply *reply = some->oldest; reply; reply = reply->next) {
+                const struct remembered_reply *other = dedup_find(all, &reply->digest);
 
-                ASSERT(dedup_is_expired(record, now_ns + REPLY_TOLERANCE_NS) ||
-                       (other && is_equal_reply(record, other)));
+                ASSERT(dedup_is_expired(reply, now_ns + REPLY_TOLERANCE_NS) ||
+                       (other && is_equal_reply(reply, other)));
         }
 }
 

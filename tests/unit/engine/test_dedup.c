@@ -24,14 +24,14 @@ static uint64_t remember_for(struct dedup *dedup, uint64_t client, uint64_t numb
         struct reply_row row = { .digest = digest_of(number),
                                  .result = { .version = { .wall_ms = (int64_t)number } },
                                  .deadline_ns = deadline_s * NS_PER_S };
-        struct dedup_record *record = dedup_find(dedup, &row.digest);
+        struct remembered_reply *reply = dedup_find(dedup, &row.digest);
 
         memcpy(client_digest.bytes, &client,
                sizeof(client)); /* clients below DEDUP_N_GROUPS have groups of their own */
-        if (record)
-                dedup_forget(dedup, record);
-        while ((record = dedup_excess(dedup)))
-                dedup_drop(dedup, record, 0);
+        if (reply)
+                dedup_forget(dedup, reply);
+        while ((reply = dedup_excess(dedup)))
+                dedup_drop(dedup, reply, 0);
         return dedup_add(dedup, &client_digest, &row) ? row.number : 0;
 }
 
@@ -42,11 +42,11 @@ static uint64_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_
 
 static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_s) {
         struct digest digest = digest_of(number);
-        const struct dedup_record *record = dedup_find(dedup, &digest);
+        const struct remembered_reply *reply = dedup_find(dedup, &digest);
 
-        if (!record || dedup_is_expired(record, now_s * NS_PER_S))
+        if (!reply || dedup_is_expired(reply, now_s * NS_PER_S))
                 return false;
-        cr_expect_eq(record->result.version.wall_ms, (int64_t)number);
+        cr_expect_eq(reply->result.version.wall_ms, (int64_t)number);
         return true;
 }
 
@@ -54,19 +54,19 @@ Test(dedup, returns_all_fields_of_a_reply) {
         struct result given = { { 1696374425000, INT32_MAX - 1 }, 12, true };
         struct digest digest = digest_of(1);
         struct reply_row row = { .digest = digest, .result = given, .deadline_ns = 10 };
-        const struct dedup_record *record;
+        const struct remembered_reply *reply;
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
         cr_expect_null(dedup_find(&dedup, &digest));
         cr_assert(dedup_add(&dedup, &digest, &row));
-        record = dedup_find(&dedup, &digest);
-        cr_assert_not_null(record);
-        cr_expect_eq(record->result.version.wall_ms, given.version.wall_ms);
-        cr_expect_eq(record->result.version.counter, given.version.counter);
-        cr_expect_eq(record->result.outcome, given.outcome);
-        cr_expect(record->result.has_version);
-        cr_expect_eq(record->number, row.number);
+        reply = dedup_find(&dedup, &digest);
+        cr_assert_not_null(reply);
+        cr_expect_eq(reply->result.version.wall_ms, given.version.wall_ms);
+        cr_expect_eq(reply->result.version.counter, given.version.counter);
+        cr_expect_eq(reply->result.outcome, given.outcome);
+        cr_expect(reply->result.has_version);
+        cr_expect_eq(reply->number, row.number);
         dedup_deinit(&dedup);
 }
 
@@ -76,10 +76,9 @@ Test(dedup, remembers_until_the_deadline) {
         dedup_init(&dedup, ENOUGH);
         remember(&dedup, 1, 10);
         cr_expect(is_remembered(&dedup, 1, 9));
-        cr_expect_not(
-                is_remembered(&dedup, 1, 10)); /* its deadline has passed, although the record exists */
+        cr_expect_not(is_remembered(&dedup, 1, 10)); /* its deadline has passed, although the reply exists */
         cr_expect_not(is_remembered(&dedup, 2, 0));
-        cr_expect_eq(dedup.n_records, 1);
+        cr_expect_eq(dedup.n_replies, 1);
         dedup_deinit(&dedup);
 }
 
@@ -93,7 +92,7 @@ Test(dedup, drops_exactly_the_expired_replies) {
         cr_expect_eq(dedup_next_deadline(&dedup), 10 * NS_PER_S);
 
         dedup_forget_expired(&dedup, 30 * NS_PER_S, 100);
-        cr_expect_eq(dedup.n_records, 2);
+        cr_expect_eq(dedup.n_replies, 2);
         cr_expect_eq(dedup_next_deadline(&dedup), 40 * NS_PER_S);
         cr_expect(is_remembered(&dedup, 4, 0));
         cr_expect_not(is_remembered(&dedup, 3, 0));
@@ -108,9 +107,9 @@ Test(dedup, drops_at_most_the_given_number) {
         for (uint64_t i = 1; i <= 10; i++)
                 remember(&dedup, i, 10);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 3);
-        cr_expect_eq(dedup.n_records, 7);
+        cr_expect_eq(dedup.n_replies, 7);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 100);
-        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_replies, 0);
         dedup_deinit(&dedup);
 }
 
@@ -123,13 +122,13 @@ Test(dedup, keeps_an_expired_reply_behind_one_that_has_not_expired) {
         remember(&dedup, 2, 10);
         remember(&dedup, 3, 200);
         dedup_forget_expired(&dedup, 99 * NS_PER_S, 100);
-        cr_expect_eq(dedup.n_records, 3);
+        cr_expect_eq(dedup.n_replies, 3);
         cr_expect(is_remembered(&dedup, 1, 99));
         cr_expect_not(is_remembered(&dedup, 2, 99));
         cr_expect_eq(dedup.forgotten_number, 0);
 
         dedup_forget_expired(&dedup, 100 * NS_PER_S, 100);
-        cr_expect_eq(dedup.n_records, 1);
+        cr_expect_eq(dedup.n_replies, 1);
         cr_expect_eq(dedup.forgotten_number, 2);
         cr_expect_eq(dedup_next_deadline(&dedup), 200 * NS_PER_S);
         dedup_deinit(&dedup);
@@ -144,7 +143,7 @@ Test(dedup, counts_only_replies_dropped_before_their_deadline) {
         remember(&dedup, 2, 11);
         for (size_t i = 0; i < N_ROWS(digests); i++)
                 dedup_drop(&dedup, dedup_find(&dedup, &digests[i]), 10 * NS_PER_S);
-        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_replies, 0);
         cr_expect_eq(dedup.n_dropped_early, 1);
         dedup_deinit(&dedup);
 }
@@ -154,15 +153,15 @@ Test(dedup, the_client_with_the_most_replies_loses_its_oldest_one) {
 
         dedup_init(&dedup, 50000);
         remember_for(&dedup, 1, 0, 10);
-        for (uint64_t i = 1; i <= 3 * dedup.n_records_max; i++)
+        for (uint64_t i = 1; i <= 3 * dedup.n_replies_max; i++)
                 remember_for(&dedup, 2, i, 1000);
 
         cr_expect(is_remembered(&dedup, 0, 0), "client 1 has only one reply, so it must stay, although its "
                                                "deadline is the earliest");
-        cr_expect(is_remembered(&dedup, 3 * dedup.n_records_max, 0));
+        cr_expect(is_remembered(&dedup, 3 * dedup.n_replies_max, 0));
         cr_expect_not(is_remembered(&dedup, 1, 0));
-        cr_expect_eq(dedup.n_records, dedup.n_records_max);
-        cr_expect_eq(dedup.n_dropped_early, 3 * dedup.n_records_max + 1 - dedup.n_records);
+        cr_expect_eq(dedup.n_replies, dedup.n_replies_max);
+        cr_expect_eq(dedup.n_dropped_early, 3 * dedup.n_replies_max + 1 - dedup.n_replies);
         dedup_deinit(&dedup);
 }
 
@@ -176,7 +175,7 @@ Test(dedup, clients_that_fill_the_memory_in_succession_drop_no_reply_to_another)
 
         dedup_init(&dedup, 50000);
         for (uint64_t client = 1; client <= 10; client++)
-                for (uint64_t i = 0; i < dedup.n_records_max; i++)
+                for (uint64_t i = 0; i < dedup.n_replies_max; i++)
                         remember_for(&dedup, client, number++, 1000);
         for (uint64_t honest = 0; honest < 20; honest++)
                 remember_for(&dedup, 20 + honest, honest, 10);
@@ -211,7 +210,7 @@ Test(dedup, remembers_nothing_with_a_limit_of_0) {
         cr_expect_eq(remember(&dedup, 1, 10), 0);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, 1, 0));
-        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_replies, 0);
         cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
         dedup_deinit(&dedup);
 }
@@ -223,9 +222,9 @@ Test(dedup, frees_all_memory_when_empty) {
         for (uint64_t i = 0; i < 100000; i++)
                 remember(&dedup, i, 10 + (int64_t)i / 1000);
         dedup_forget_expired(&dedup, 100 * NS_PER_S, UINT32_MAX);
-        cr_expect_eq(dedup.n_records, 9000);
+        cr_expect_eq(dedup.n_replies, 9000);
         dedup_forget_expired(&dedup, INT64_MAX, UINT32_MAX);
-        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_replies, 0);
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 cr_assert_null(dedup.shards[i]);
         cr_expect_null(dedup.oldest);
@@ -308,7 +307,7 @@ Test(dedup, rejects_numbers_that_do_not_ascend) {
         cr_assert_eq(dedup_restore(&dedup, &rows[0]), 0);
         cr_expect_eq(dedup_restore(&dedup, &rows[1]), -EBADMSG);
         cr_expect_eq(dedup_restore(&dedup, &rows[2]), -EBADMSG);
-        cr_expect_eq(dedup.n_records, 1);
+        cr_expect_eq(dedup.n_replies, 1);
         dedup_deinit(&dedup);
 }
 
@@ -318,16 +317,16 @@ Test(dedup, rejects_numbers_that_do_not_ascend) {
  */
 Test(dedup, restores_the_later_one_of_two_replies_to_the_same_request) {
         struct reply_row first = stored_row(1, 7, 10), second = stored_row(5, 7, 10);
-        const struct dedup_record *record;
+        const struct remembered_reply *reply;
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
         cr_assert_eq(dedup_restore(&dedup, &first), 0);
         cr_assert_eq(dedup_restore(&dedup, &second), 0);
-        cr_expect_eq(dedup.n_records, 1);
-        record = dedup_find(&dedup, &first.digest);
-        cr_assert_not_null(record);
-        cr_expect_eq(record->number, 5);
+        cr_expect_eq(dedup.n_replies, 1);
+        reply = dedup_find(&dedup, &first.digest);
+        cr_assert_not_null(reply);
+        cr_expect_eq(reply->number, 5);
         dedup_deinit(&dedup);
 }
 
@@ -344,9 +343,9 @@ Test(dedup, restores_the_last_replies_below_its_limit) {
         uint64_t n_max;
 
         dedup_init(&dedup, 10000);
-        n_max = dedup.n_records_max;
+        n_max = dedup.n_replies_max;
         restore_many(&dedup, 4 * n_max);
-        cr_expect_eq(dedup.n_records, n_max);
+        cr_expect_eq(dedup.n_replies, n_max);
         cr_expect_eq(dedup.n_dropped_early, 3 * n_max);
         for (uint64_t i = 1; i <= 4 * n_max; i++)
                 cr_expect_eq(is_remembered(&dedup, i, 0), i > 3 * n_max, "%lu", i);
@@ -358,7 +357,7 @@ Test(dedup, restores_nothing_with_a_limit_of_0) {
 
         dedup_init(&dedup, 0);
         restore_many(&dedup, 10);
-        cr_expect_eq(dedup.n_records, 0);
+        cr_expect_eq(dedup.n_replies, 0);
         cr_expect_eq(dedup.n_dropped_early, 10);
         dedup_deinit(&dedup);
 }
@@ -374,7 +373,7 @@ Test(dedup, a_client_with_many_replies_makes_room_for_others_after_the_limit_was
         for (int i = 0; i < 1000; i++)
                 remember_for(&dedup, 1, number++, 1000);
 
-        cr_expect_eq(dedup.n_records, dedup.n_records_max);
+        cr_expect_eq(dedup.n_replies, dedup.n_replies_max);
         for (uint64_t i = 0; i < 10; i++)
                 remember_for(&dedup, 2, number++, 10);
         for (uint64_t i = 0; i < 10; i++)

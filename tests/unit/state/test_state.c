@@ -95,15 +95,15 @@ static void add_registrations(struct content *content, const struct state *state
 }
 
 static void add_replies(struct content *content, const struct state *state, struct now now) {
-        for (const struct dedup_record *record = state->engine->dedup.oldest; record;
-             record = record->next) {
-                struct reply_row row = { .digest = record->digest,
-                                         .result = record->result,
-                                         .deadline_ns = record->deadline_s * NS_PER_S };
+        for (const struct remembered_reply *reply = state->engine->dedup.oldest; reply;
+             reply = reply->next) {
+                struct reply_row row = { .digest = reply->digest,
+                                         .result = reply->result,
+                                         .deadline_ns = reply->deadline_s * NS_PER_S };
                 struct reply_change change = reply_change_of(&row, state->timescale);
 
-                if (!dedup_is_expired(record, now.mono_ns))
-                        stored_reply_append(content_add(content, "reply", record->number), &change);
+                if (!dedup_is_expired(reply, now.mono_ns))
+                        stored_reply_append(content_add(content, "reply", reply->number), &change);
         }
 }
 

@@ -143,11 +143,11 @@ Test(load_state, restores_everything_stored) {
         cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
         cr_expect(engine_registration_of_connection(engine, 7));
         for (size_t i = 0; i < N_ROWS(replies); i++) {
-                const struct dedup_record *record = dedup_find(&engine->dedup, &replies[i].digest);
+                const struct remembered_reply *remembered = dedup_find(&engine->dedup, &replies[i].digest);
 
-                cr_assert_not_null(record);
-                cr_expect_eq(record->number, replies[i].number);
-                cr_expect_eq(record->result.outcome, replies[i].result.outcome);
+                cr_assert_not_null(remembered);
+                cr_expect_eq(remembered->number, replies[i].number);
+                cr_expect_eq(remembered->result.outcome, replies[i].result.outcome);
         }
 }
 
@@ -172,9 +172,9 @@ Test(load_state, takes_the_header) {
 
 /* Return whether the reply counts at this time after the start. */
 static bool is_remembered(const struct state *state, const struct reply_change *reply, int64_t after_ns) {
-        const struct dedup_record *record = dedup_find(&state->engine->dedup, &reply->digest);
+        const struct remembered_reply *remembered = dedup_find(&state->engine->dedup, &reply->digest);
 
-        return record && !dedup_is_expired(record, now.mono_ns + after_ns);
+        return remembered && !dedup_is_expired(remembered, now.mono_ns + after_ns);
 }
 
 /* The time of the first one has passed; the last one is later than any reply is remembered. */
