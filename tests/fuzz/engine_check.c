@@ -231,7 +231,7 @@ void both_acknowledge(struct engine_and_model *both, enum event_type type, struc
                 if (type == EVENT_REACHED)
                         model_delivered(&both->model, known.client, known.key);
                 else
-                        model_not_delivered(&both->model, known.client, known.key, now);
+                        model_not_reached(&both->model, known.client, known.key, now);
                 break;
         }
         disconnect_in_engine(both, &event, now);

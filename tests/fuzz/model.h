@@ -87,7 +87,7 @@ void model_disconnect(struct model *model, const struct event *event);
  * ended.
  */
 void model_delivered(struct model *model, struct slice client, struct slice key);
-void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now);
+void model_not_reached(struct model *model, struct slice client, struct slice key, struct now now);
 
 /* The client has sent a request. */
 void model_restart_idle(struct model *model, struct slice client, struct now now);

@@ -129,7 +129,7 @@ void model_delivered(struct model *model, struct slice client, struct slice key)
                 set_delivery(model, client, (struct model_delivery){ .is_subscribed = true });
 }
 
-void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now) {
+void model_not_reached(struct model *model, struct slice client, struct slice key, struct now now) {
         struct model_registration *registration = find_registration(model, client, key);
 
         if (!registration)

@@ -66,7 +66,7 @@ def test_an_acknowledgement_that_the_broker_drops_is_requested_again(full, data)
     """Without it, the limit of pending notifications would stop the store for ever."""
     full.drop_frame()
 
-    wait_until(lambda: notified_keys(data) == [], "the store knows that the notifications are delivered")
+    wait_until(lambda: notified_keys(data) == [], "the store knows that the notifications are published")
 
 
 def test_a_request_that_the_broker_drops_is_executed_once(full):

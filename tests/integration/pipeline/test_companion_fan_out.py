@@ -50,7 +50,7 @@ def test_watchers_that_disconnect_meanwhile_are_skipped(site):
         assert site.connect(watcher.id, kind=WireClient).changes() == []
 
 
-def test_a_resent_frame_is_not_delivered_again(make_site, proxy_of):
+def test_a_resent_frame_is_not_published_again(make_site, proxy_of):
     """The store's connection breaks before the PUBACK of the frame arrives."""
     site = make_site()
     proxy = proxy_of(site)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store with a data directory is killed between the commit of a change and its notification, or before it knows that the
-notification is delivered. With the plugin each notification arrives once, in order; on a plain broker at least once.
+notification is acknowledged. With the plugin each notification arrives once, in order; on a plain broker at least once.
 
 While the store's messages are held, the plugin has one frame outstanding: one request. So if several requests must be executed,
 they wait for the store, and it executes them when it starts."""
@@ -63,7 +63,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     watcher.register("lock")
     writer.ask("SET", "lock", "held")
     assert watcher.changes() == [was_set("held")]
-    wait_until(lambda: notified_keys(data) == [], "the first notification is delivered")
+    wait_until(lambda: notified_keys(data) == [], "the first notification is acknowledged")
 
     [release] = commit_unpublished(proxy, data, writer, ("DEL", "lock"))
     kill_before_publishing(proxy, store)
@@ -72,7 +72,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     assert writer.reply_to(release).payload == b":1\r\n"
     writer.ask("SET", "lock", "held again")
     assert watcher.changes() == [DELETED, was_set("held again")]
-    wait_until(lambda: notified_keys(data) == [], "the notifications are delivered")
+    wait_until(lambda: notified_keys(data) == [], "the notifications are acknowledged")
 
 
 def test_changes_of_several_commits_are_notified_in_order_and_before_later_changes(make_site, data, proxy_of):
@@ -96,13 +96,13 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
     assert other.changes() == [was_set(n) for n in range(1, 25, 2)] + [was_set("last")]
 
 
-def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stored(make_site, data, proxy_of):
+def test_a_published_notification_is_not_repeated_although_its_row_is_still_stored(make_site, data, proxy_of):
     site, proxy, store = proxied_site(make_site, data, proxy_of)
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
     [request] = commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
-    proxy.hold_replies()  # the notification is published, and the store does not learn that it is delivered
+    proxy.hold_replies()  # the notification is published, and the store does not learn it
     assert watcher.notification().payload.endswith(b"value\r\n")
     assert notified_keys(data) == ["key"]
     kill_before_publishing(proxy, store)
@@ -110,7 +110,7 @@ def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stor
 
     assert writer.reply_to(request).payload == b"+OK\r\n"
     assert watcher.changes() == []
-    wait_until(lambda: notified_keys(data) == [], "WELCOME has said that it is delivered")
+    wait_until(lambda: notified_keys(data) == [], "WELCOME has said that it is published")
 
 
 def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, proxy_of):
@@ -124,7 +124,7 @@ def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, 
         store.start()
         assert writer.reply_to(request).payload == b"+OK\r\n"
         assert watcher.changes() == [was_set(n)]
-        wait_until(lambda: notified_keys(data) == [], "the notification is delivered")
+        wait_until(lambda: notified_keys(data) == [], "the notification is acknowledged")
 
 
 def test_stored_notifications_for_ended_connections_are_removed(make_site, data, proxy_of):
@@ -191,7 +191,7 @@ def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
     commit_after_start(proxy, data, store, writer, lambda: ([writer.begin("SET", "key", n) for n in range(3)], ["key"] * 3))
     assert gauge() == 3
     proxy.mend()
-    wait_until(lambda: gauge() == 0, "the notifications are delivered")
+    wait_until(lambda: gauge() == 0, "the notifications are acknowledged")
 
 
 @pytest.mark.parametrize("n_changes", [1, 20])

@@ -49,7 +49,7 @@ def test_other_subscribers_get_no_notification(site, peer, client):
     assert other.messages() == []
 
 
-def test_payload_and_user_properties_are_delivered_unchanged(peer, client):
+def test_payload_and_user_properties_are_published_unchanged(peer, client):
     user = [("__ts", "1:2:x"), ("", ""), ("__ts", "again"), ("ключ", "значение")]
 
     peer.notify("key", client.number, payload=b"\0\xff" * 50000, user=user)
@@ -61,7 +61,7 @@ def test_payload_and_user_properties_are_delivered_unchanged(peer, client):
     assert (notification.response_topic, notification.correlation) == (None, None)
 
 
-def test_an_empty_payload_and_no_properties_are_delivered(peer, client):
+def test_an_empty_payload_and_no_properties_are_published(peer, client):
     peer.notify("key", client.number, payload=b"")
 
     notification = client.message()
@@ -181,7 +181,7 @@ def test_a_topic_that_is_too_long_for_mqtt_is_skipped(peer, client):
     assert [message.topic for message in client.messages()] == [notify_topic(client.id, "key")]
 
 
-def test_a_change_that_is_repeated_after_hello_is_not_delivered_again(site, peer, client):
+def test_a_change_that_is_repeated_after_hello_is_not_published_again(site, peer, client):
     changes = [{"sequence": n, "payload": b"%d" % n} for n in (1, 2, 3)]
     for change in changes[:2]:
         peer.notify("key", client.number, **change)

@@ -72,8 +72,8 @@ Test(undo_registrations, removes_all_registrations_of_the_batch_over_both_connec
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-/* Without the plugin, a notification was not delivered. */
-Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_notification) {
+/* Without the plugin, a notification did not reach its client. */
+Test(undo_registrations, restores_a_registration_that_ended_by_a_notification_without_subscriber) {
         struct registration *registration;
 
         ask(&world, WATCH("c", "k"));
@@ -86,7 +86,7 @@ Test(undo_registrations, restores_a_registration_that_ended_by_an_undelivered_no
         registration_unref(registration);
 
         /*
-         * The next one was not delivered either. Whether the client has ever subscribed is
+         * The next one did not reach it either. Whether the client has ever subscribed is
          * forgotten: the timeout begins.
          */
         registration = engine_find_registration(world.engine, S("c"), S("k"));

@@ -2,7 +2,7 @@
 
 /*
  * Notifications between commit and delivery: stored with their change, published in order, removed
- * when delivered.
+ * when acknowledged.
  */
 
 #include <errno.h>
@@ -54,10 +54,10 @@ static void acknowledge_all(void) {
                 pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
 }
 
-/* Connect to a plugin that has delivered the notifications up to this sequence. */
-static void meet_plugin(uint64_t delivered) {
+/* Connect to a plugin that has published the notifications up to this sequence. */
+static void meet_plugin(uint64_t published) {
         buf_append_string(&broker.plugin.instance_id, "instance-1");
-        broker.plugin.position.sequence = delivered;
+        broker.plugin.position.sequence = published;
         broker.plugin.position.is_complete = true;
         broker_meet_plugin(&broker, true);
         broker_forget(&broker);
@@ -74,7 +74,7 @@ Test(notifications, are_stored_with_the_change_if_the_key_is_watched) {
 }
 
 /* The first PUBACK is for the first notification. */
-Test(notifications, on_a_plain_broker_are_delivered_when_their_messages_are_acknowledged) {
+Test(notifications, on_a_plain_broker_are_removed_when_their_messages_are_acknowledged) {
         acknowledge_all(); /* the reply to KEYNOTIFY */
         broker_notified_after_set(&broker);
         broker_notified_after_set(&broker);
@@ -119,7 +119,7 @@ Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
         cr_expect_eq(broker.pipeline->state->notifications.last_sequence, 1);
 }
 
-Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_limit) {
+Test(notifications, that_are_not_acknowledged_stop_the_execution_of_requests_at_a_limit) {
         broker.room = SIZE_MAX;
         for (size_t i = 0; i < OUTBOX_PENDING_MAX; i++)
                 broker_notified_after_set(&broker);
@@ -259,7 +259,7 @@ Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with
 }
 
 /* The loss of a frame, too, loses no notification. */
-Test(notifications, are_kept_until_they_are_delivered_without_a_storage) {
+Test(notifications, are_kept_until_they_are_acknowledged_without_a_storage) {
         broker_deinit(&broker);
         broker_init(&broker, broker_config());
         broker.is_volatile = true;

@@ -97,7 +97,7 @@ static void publish(uint64_t sequence) {
         outbox_frames_flush(&frames);
 }
 
-Test(outbox, keeps_published_changes_until_they_are_delivered) {
+Test(outbox, keeps_published_changes_until_they_are_acknowledged) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(3);
         publish(2);

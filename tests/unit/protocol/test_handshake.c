@@ -58,9 +58,9 @@ Test(handshake, rejects_a_malformed_hello) {
                 cr_expect_eq(handshake_hello_read(payloads[i], &hello), -EBADMSG, "row %zu", i);
 }
 
-#define DELIVERED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
+#define PUBLISHED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define N7        "\0\0\0\0\0\0\0\x07"
-#define HEAD      "\x08\0" RUN DELIVERED
+#define HEAD      "\x08\0" RUN PUBLISHED
 
 Test(handshake, reads_the_welcome_that_it_writes) {
         static const struct handshake_connection connections[] = {
@@ -78,7 +78,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text), S("\x08\x01" RUN DELIVERED "\x01" N7 "\0" DELIVERED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x08\x01" RUN PUBLISHED "\x01" N7 "\0" PUBLISHED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(parsed.is_takeover);
@@ -97,7 +97,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
 Test(handshake, reads_a_welcome_without_connections) {
         struct handshake_welcome welcome;
 
-        cr_assert_eq(handshake_welcome_read(S("\x08\0" RUN DELIVERED), &welcome), 0);
+        cr_assert_eq(handshake_welcome_read(S("\x08\0" RUN PUBLISHED), &welcome), 0);
         cr_expect_not(welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
@@ -107,8 +107,8 @@ static const struct {
         struct slice text;
 } malformed[] = {
         { "empty", S("") },
-        { "another version", S("\x07\0" RUN DELIVERED) },
-        { "an unknown flag", S("\x08\x02" RUN DELIVERED) },
+        { "another version", S("\x07\0" RUN PUBLISHED) },
+        { "an unknown flag", S("\x08\x02" RUN PUBLISHED) },
         { "a cut in the head", S("\x08\0" RUN "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },

@@ -523,7 +523,7 @@ Test(storage, opens_directories_with_any_name) {
         cr_assert_eq(rmdir(path), 0);
 }
 
-Test(storage, stores_notifications_until_they_are_delivered) {
+Test(storage, stores_notifications_until_they_are_acknowledged) {
         /* a key that was set and then deleted */
         disk_notify_as(&disk, (struct pending_notification){ .version = { DISK_WALL_MS, 0 },
                                                              .key = S("k"),
@@ -547,7 +547,7 @@ Test(storage, stores_notifications_until_they_are_delivered) {
         cr_expect_eq(disk.header.notification_sequence, 4);
 }
 
-Test(storage, continues_sequences_of_notifications_when_all_are_delivered) {
+Test(storage, continues_sequences_of_notifications_when_all_are_acknowledged) {
         disk_put(&disk, "k", "one");
         disk_notify(&disk, S("c"));
         COMMIT(&disk);
