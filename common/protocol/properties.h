@@ -14,3 +14,7 @@
 #define PROPERTY_FAULT_VALUE        "__propVal"
 #define PROPERTY_SUPPORTED_VERSIONS "__supProtMajVer"
 #define PROPERTY_REQUEST_VERSION    "__requestProtVer"
+#define PROPERTY_PERSIST            "aio-persistence"
+
+#define PROTOCOL_VERSION "1.0" /* value of PROPERTY_VERSION */
+#define STATUS_OK        "200" /* value of PROPERTY_STATUS in replies to requests that were executed */

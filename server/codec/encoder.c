@@ -9,9 +9,6 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-#define PROTOCOL_VERSION "1.0"
-#define STATUS_OK        "200"
-
 /* The payload of a notification of SET, without the value. */
 #define NOTIFICATION_OF_SET "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n"
 

@@ -15,6 +15,7 @@
 #include "base/glob.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
+#include "protocol/properties.h"
 #include "protocol/topics.h"
 
 static int set_dev_listen(void *config, const struct option *option, const char *value) {
@@ -259,7 +260,7 @@ const struct option config_options[] = {
         LIST("storage", "persist-key", "--persist-key", "KEY", "a key, or base64: and its base64,",
              "with --persist custom: store this key, which may be base64:BASE64; may be repeated",
              set_persist_key),
-        SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
+        SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", PROPERTY_PERSIST "=true",
                 "NAME=VALUE or off", "with --persist custom: store keys whose SET has this user property",
                 set_persist_property, 0, RESTART),
         SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",

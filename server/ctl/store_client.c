@@ -14,13 +14,12 @@
 #include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "engine/outcome.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
 #define CORRELATION_LENGTH 16
-#define PROTOCOL_VERSION   "1.0"
-#define STATUS_OK          "200"
 
 /* Limits of store_client_has_room(). */
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
@@ -192,7 +191,7 @@ static struct message make_message(struct store_client *client, const struct sto
         if (request->fence)
                 store_client_add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
-                store_client_add_property(&message, "aio-persistence", "true");
+                store_client_add_property(&message, PROPERTY_PERSIST, "true");
         if (request->wants_details)
                 store_client_add_property(&message, PROPERTY_DETAILS, "1");
         return message;
@@ -379,8 +378,8 @@ static void print_status(const struct store_reply *reply) {
 }
 
 static bool is_about_size(struct slice error) {
-        return slice_equal_string(error, "ERR the value is too large") ||
-               slice_equal_string(error, "ERR the reply is too large");
+        return slice_equal_string(error, "ERR " OUTCOME_TEXT_VALUE_TOO_LARGE) ||
+               slice_equal_string(error, "ERR " OUTCOME_TEXT_REPLY_TOO_LARGE);
 }
 
 enum exit_code store_reply_print_unexpected(const struct store_reply *reply) {

@@ -57,8 +57,9 @@
               "the key is too long to be notified")                                                         \
         ERROR(QUOTA_EXCEEDED, "quota exceeded", ON_STORING | ON_KEYNOTIFY, LOG_WARNING,                     \
               "the quota has been exceeded")                                                                \
-        ERROR(VALUE_TOO_LARGE, "value too large", ON_STORING, LOG_WARNING, "the value is too large")        \
-        ERROR(REPLY_TOO_LARGE, "reply too large", ON_GET | ON_SCAN, LOG_WARNING, "the reply is too large")  \
+        ERROR(VALUE_TOO_LARGE, "value too large", ON_STORING, LOG_WARNING, OUTCOME_TEXT_VALUE_TOO_LARGE)    \
+        ERROR(REPLY_TOO_LARGE, "reply too large", ON_GET | ON_SCAN, LOG_WARNING,                            \
+              OUTCOME_TEXT_REPLY_TOO_LARGE)                                                                 \
         ERROR(OUT_OF_MEMORY, "out of memory", ON_KNOWN, LOG_ERROR, "out of memory")                         \
         /* the whole batch fails, with its reads: they may have read values that are not stored */          \
         ERROR(DISK_FULL, "disk full", ON_KNOWN, OUTCOME_UNLOGGED, "the disk is full")                       \
@@ -74,6 +75,10 @@
  */
 #define OUTCOME_FENCE_LOWER(than)                                                                           \
         "the request fencing token is a lower version " than " the fencing token protecting the resource"
+
+/* Texts that statestorectl recognizes. */
+#define OUTCOME_TEXT_VALUE_TOO_LARGE "the value is too large"
+#define OUTCOME_TEXT_REPLY_TOO_LARGE "the reply is too large"
 
 enum outcome {
 #define OUTCOME_ENUM(symbol, ...) OUTCOME_##symbol,

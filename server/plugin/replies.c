@@ -47,8 +47,8 @@ void reply_publish_error(const struct record *record, const char *text) {
         CLEANUP(buf_deinit) struct buf properties = { 0 }, payload = { 0 };
         struct frame_reply reply;
 
-        frame_property_append(&properties, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
-        frame_property_append(&properties, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL("1.0"));
+        frame_property_append(&properties, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL(STATUS_OK));
+        frame_property_append(&properties, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(PROTOCOL_VERSION));
         frame_property_append(&properties, SLICE_LITERAL(PROPERTY_SOURCE_ID),
                               SLICE_LITERAL(COMPANION_SOURCE_ID));
         buf_append_format(&payload, "-ERR %s\r\n", text);

@@ -23,7 +23,7 @@
 #define USER       "user"
 #define CONNECTION 7
 
-static const struct decoder decoder = { .persistence_name = "aio-persistence",
+static const struct decoder decoder = { .persistence_name = PROPERTY_PERSIST,
                                         .persistence_value = { (const uint8_t *)"true", 4 } };
 
 /* Words with a meaning, from which the input chooses. */
@@ -48,8 +48,8 @@ static const char *const dictionary[] = { "SET",
                                           "9223372036854775808" };
 #define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
-static const char *const names[] = { PROPERTY_TIMESTAMP, PROPERTY_FENCE,    PROPERTY_SOURCE_ID,
-                                     PROPERTY_VERSION,   "aio-persistence", "another" };
+static const char *const names[] = { PROPERTY_TIMESTAMP, PROPERTY_FENCE,   PROPERTY_SOURCE_ID,
+                                     PROPERTY_VERSION,   PROPERTY_PERSIST, "another" };
 
 static const char *const usual[] = {
         "1696374425000:0:Client1", "1696374400000:7:Client2", "client-1", "1.0", "true", "value"
