@@ -37,7 +37,7 @@ static const struct fault_text {
 
 void encoder_deinit(struct encoder *encoder) {
         buf_deinit(&encoder->payload);
-        buf_deinit(&encoder->token);
+        buf_deinit(&encoder->fence);
 }
 
 /* Set the fields that all messages of the store have in common. */
@@ -111,7 +111,7 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
 }
 
 static void add_details(struct encoder *encoder, const struct reply *reply, struct message *message) {
-        struct hlc token;
+        struct hlc fence;
         size_t length;
 
         encoder_add_property(message, SLICE_LITERAL(PROPERTY_DETAILS), SLICE_LITERAL("1"));
@@ -121,22 +121,22 @@ static void add_details(struct encoder *encoder, const struct reply *reply, stru
                 encoder_add_property(message, SLICE_LITERAL(PROPERTY_EXPIRES_IN),
                                      slice_from_string(encoder->expires_in_ms));
         }
-        if (entry_fence(reply->entry, &token)) {
-                hlc_append(&encoder->token, token, hlc_style_of(encoder));
+        if (entry_fence(reply->entry, &fence)) {
+                hlc_append(&encoder->fence, fence, hlc_style_of(encoder));
                 encoder_add_property(message, SLICE_LITERAL(PROPERTY_FENCE),
-                                     slice_from_string(buf_text(&encoder->token)));
+                                     slice_from_string(buf_text(&encoder->fence)));
         }
 }
 
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
         buf_reset(&encoder->payload);
-        buf_reset(&encoder->token);
+        buf_reset(&encoder->fence);
         encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
         if (reply->result.has_version)
                 encoder_add_version(encoder, ret_message, reply->result.version);
         if (reply->has_details)
                 add_details(encoder, reply, ret_message);
-        return buf_failed(&encoder->payload) || buf_failed(&encoder->token) ? -ENOMEM : 0;
+        return buf_failed(&encoder->payload) || buf_failed(&encoder->fence) ? -ENOMEM : 0;
 }
 
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload,

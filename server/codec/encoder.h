@@ -25,7 +25,7 @@ struct encoder {
         struct slice node_id;
 
         /* Texts of the last message. */
-        struct buf payload, token;
+        struct buf payload, fence;
         char version[HLC_NUMBERS_MAX + NODE_ID_MAX + 1];
         char expires_in_ms[UINT64_DIGITS_MAX + 1];
 };

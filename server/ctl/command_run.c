@@ -25,7 +25,7 @@ void json_add_key_details(struct buf *line, const struct store_reply *reply) {
                 json_add_uint(line, "expires_in_ms", details.expires_in_ms);
         else
                 json_add_bytes(line, "expires_in_ms", (struct slice){ 0 }, false);
-        json_add_bytes(line, "token", details.token, false);
+        json_add_bytes(line, "token", details.fence, false);
 }
 
 enum exit_code command_exit_code(const struct command *command, enum exit_code code) {

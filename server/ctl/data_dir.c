@@ -76,9 +76,9 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
         replace_bytes(&record->value, entry_value(entry));
         buf_reset(&record->version);
         hlc_append(&record->version, version, HLC_PADDED);
-        buf_reset(&record->token);
+        buf_reset(&record->fence);
         if (entry_fence(entry, &fence))
-                hlc_append(&record->token, fence, HLC_PADDED);
+                hlc_append(&record->fence, fence, HLC_PADDED);
         record->has_details = true;
         record->deadline_ms =
                 deadline_ns == DEADLINE_NEVER
@@ -86,7 +86,7 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
                         : directory->now.wall_ms + (deadline_ns - directory->now.mono_ns) / NS_PER_MS;
 
         return buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
-                               buf_failed(&record->token)
+                               buf_failed(&record->fence)
                        ? -ENOMEM
                        : 0;
 }
@@ -204,13 +204,13 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
  * Call after choose_version(), which advances the clock. Returns NULL, or a description of the
  * fault.
  */
-static const char *check_token(const struct data_dir *directory, const struct key_record *record,
+static const char *check_fence(const struct data_dir *directory, const struct key_record *record,
                                int64_t now_ms) {
-        struct hlc token;
+        struct hlc fence;
 
-        if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
+        if (hlc_parse(buf_slice(&record->fence), &fence) == 0 &&
             clock_is_fence_too_far_ahead(engine_clock(directory->state->engine),
-                                         slice_from_string(directory->state->header.node_id), token, now_ms))
+                                         slice_from_string(directory->state->header.node_id), fence, now_ms))
                 return "its token is more than a minute ahead of this machine's clock, so no client could "
                        "write the key until the clock reaches it; remove \"token\" to import the key "
                        "without it";
@@ -238,12 +238,12 @@ static enum exit_code import_record_offline(struct importer *importer, const str
         const char *fault = choose_version(directory, record, now_ms, &fields.version);
 
         if (!fault)
-                fault = check_token(directory, record, now_ms);
+                fault = check_fence(directory, record, now_ms);
         if (fault) {
                 complain("\"%s\": %s", LOG_TEXT(buf_slice(&record->key)), fault);
                 return EXIT_USAGE;
         }
-        if (hlc_parse(buf_slice(&record->token), &fence) == 0)
+        if (hlc_parse(buf_slice(&record->fence), &fence) == 0)
                 fields.fence = &fence;
         if (engine_import_entry(directory->state->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();

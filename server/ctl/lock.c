@@ -45,7 +45,7 @@ struct lock {
 
         bool is_deleted; /* while waiting: a notification reported that the key was deleted */
         bool is_held;
-        char token[256];  /* the version of the first SET */
+        char fence[256];  /* the version of the first SET */
         int64_t start_ns; /* of this command */
         int64_t sent_ns;  /* when the latest SET that took effect was sent */
         int64_t renew_ns; /* when to renew */
@@ -93,13 +93,13 @@ static enum set_result read_set_reply(const struct store_reply *reply) {
 
 /* 1. Acquire */
 
-static bool read_token(struct lock *lock, const struct store_reply *reply) {
+static bool read_fence(struct lock *lock, const struct store_reply *reply) {
         struct slice version = store_reply_version(reply);
         struct hlc hlc;
 
-        if (!version.data || version.length >= sizeof(lock->token) || hlc_parse(version, &hlc) < 0)
+        if (!version.data || version.length >= sizeof(lock->fence) || hlc_parse(version, &hlc) < 0)
                 return false;
-        snprintf(lock->token, sizeof(lock->token), "%.*s", (int)version.length, (const char *)version.data);
+        snprintf(lock->fence, sizeof(lock->fence), "%.*s", (int)version.length, (const char *)version.data);
         return true;
 }
 
@@ -118,7 +118,7 @@ static enum watcher_state try_to_acquire(void *userdata) {
         if (state != WATCHER_REGISTERED)
                 return state;
         result = read_set_reply(&reply);
-        if (result == SET_UNEXPECTED || (result == SET_DONE && !read_token(lock, &reply)))
+        if (result == SET_UNEXPECTED || (result == SET_DONE && !read_fence(lock, &reply)))
                 return watcher_end(&lock->watcher, store_reply_print_unexpected(&reply));
         lock->is_held = result == SET_DONE;
         lock->sent_ns = sent_ns;
@@ -313,7 +313,7 @@ static enum exit_code run_program(struct lock *lock) {
 
         /* A client with the same id would end the connection of this one. */
         unsetenv("STATESTORE_CLIENT_ID");
-        if (setenv("STATESTORE_FENCE", lock->token, true) < 0)
+        if (setenv("STATESTORE_FENCE", lock->fence, true) < 0)
                 r = -errno;
         if (r == 0)
                 r = supervisor_start(lock->supervisor, lock->options->program,

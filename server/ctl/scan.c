@@ -234,7 +234,7 @@ static enum exit_code append_long(struct command_run *run, struct slice key) {
         else
                 buf_append_string(line, none);
         buf_append_string(line, "\t");
-        append_printable(line, details.token.data ? details.token : slice_from_string(none), false);
+        append_printable(line, details.fence.data ? details.fence : slice_from_string(none), false);
         buf_append_string(line, "\t");
         append_time(line, store_reply_version(&run->reply));
         buf_append_string(line, "\n");
@@ -261,12 +261,12 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
         buf_append_slice(&record.value, run->reply.item.text);
         buf_append_slice(&record.version, store_reply_version(&run->reply));
         record.has_details = store_reply_details(&run->reply, &details);
-        buf_append_slice(&record.token, details.token);
+        buf_append_slice(&record.fence, details.fence);
         if (details.expires_in_ms > 0 &&
             __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &record.deadline_ms))
                 record.deadline_ms = KEY_RECORD_NO_DEADLINE;
         if (buf_failed(&record.key) || buf_failed(&record.value) || buf_failed(&record.version) ||
-            buf_failed(&record.token))
+            buf_failed(&record.fence))
                 return complain_of_memory();
         key_record_write(&record, &run->output);
         return EXIT_DONE;
@@ -341,12 +341,12 @@ static enum exit_code import_record(struct importer *importer, const struct key_
         if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
                 store_request_add_px(&request, record->deadline_ms - now_ms, px);
 
-        if (record->token.length > 0) {
+        if (record->fence.length > 0) {
                 buf_reset(&run->value);
-                buf_append_slice(&run->value, buf_slice(&record->token));
+                buf_append_slice(&run->value, buf_slice(&record->fence));
                 request.fence = buf_text(&run->value);
         }
-        if (buf_failed(&position->key) || (record->token.length > 0 && !request.fence))
+        if (buf_failed(&position->key) || (record->fence.length > 0 && !request.fence))
                 return complain_of_memory();
         if (store_client_send(run->client, &request) != CONNECTION_OK)
                 return store_client_print_problem(run->client);

@@ -330,7 +330,7 @@ struct slice store_reply_version(const struct store_reply *reply) {
 bool store_reply_details(const struct store_reply *reply, struct key_details *ret_details) {
         struct slice expires_in = message_property(reply->message, PROPERTY_EXPIRES_IN);
 
-        *ret_details = (struct key_details){ .token = message_property(reply->message, PROPERTY_FENCE) };
+        *ret_details = (struct key_details){ .fence = message_property(reply->message, PROPERTY_FENCE) };
         return message_property(reply->message, PROPERTY_DETAILS).data &&
                (!expires_in.data || parse_uint64(expires_in, &ret_details->expires_in_ms) == 0);
 }

@@ -84,10 +84,10 @@ void store_reply_deinit(struct store_reply *reply);
 /* The version property; absent if there is none. */
 struct slice store_reply_version(const struct store_reply *reply);
 
-/* PROTOCOL.md "Details of a key". The token points into the reply. */
+/* PROTOCOL.md "Details of a key". The fencing token points into the reply. */
 struct key_details {
         uint64_t expires_in_ms; /* 0: never */
-        struct slice token;     /* absent: none */
+        struct slice fence;     /* absent: none */
 };
 
 /* Return false if the reply has no details: the store does not know them, or there is no key. */

@@ -43,7 +43,7 @@ enum outcome seeding_set(struct engine *engine, const struct key_record *record,
         if (condition == SET_IF_ABSENT && step_request(engine, &get, now, effects) == OUTCOME_VALUE)
                 return OUTCOME_CONDITION_NOT_MET;
 
-        set.has_fence = hlc_parse(buf_slice(&record->token), &set.fence) == 0;
+        set.has_fence = hlc_parse(buf_slice(&record->fence), &set.fence) == 0;
         return step_request(engine, &set, now, effects);
 }
 

@@ -15,7 +15,7 @@ void key_record_deinit(struct key_record *record) {
         buf_deinit(&record->key);
         buf_deinit(&record->value);
         buf_deinit(&record->version);
-        buf_deinit(&record->token);
+        buf_deinit(&record->fence);
 }
 
 static void write_text(struct buf *line, const char *name, const struct buf *text, bool or_null) {
@@ -33,7 +33,7 @@ void key_record_write(const struct key_record *record, struct buf *line) {
                 json_add_uint(line, "deadline", (uint64_t)record->deadline_ms);
         else if (record->has_details)
                 json_add_bytes(line, "deadline", (struct slice){ 0 }, false);
-        write_text(line, "token", &record->token, record->has_details);
+        write_text(line, "token", &record->fence, record->has_details);
         json_end(line);
 }
 
@@ -88,7 +88,7 @@ static const char *read_members(const json_t *object, struct key_record *record)
                 return "\"value\" or \"value_base64\" was expected";
         if (!read_hlc(object, "version", &record->version))
                 return "\"version\" is not wallClock:counter:nodeId";
-        if (!read_hlc(object, "token", &record->token))
+        if (!read_hlc(object, "token", &record->fence))
                 return "\"token\" is not wallClock:counter:nodeId";
         if (!read_deadline(object, &record->deadline_ms))
                 return "\"deadline\" is not a number of milliseconds";
@@ -102,7 +102,7 @@ int key_record_read_object(struct key_record *record, const json_t *object, cons
         const char *fault = object ? read_members(object, record) : "the line is not JSON";
 
         if (buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
-            buf_failed(&record->token))
+            buf_failed(&record->fence))
                 return -ENOMEM;
         if (!fault)
                 return 0;

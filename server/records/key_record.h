@@ -17,7 +17,7 @@ struct key_record {
         struct buf key;
         struct buf value;
         struct buf version;  /* text of an HLC; empty: none */
-        struct buf token;    /* text of an HLC; empty: none */
+        struct buf fence;    /* text of an HLC; empty: none */
         int64_t deadline_ms; /* KEY_RECORD_NO_DEADLINE: none */
         bool has_details;    /* the line has a deadline or a token, which may be null */
 };

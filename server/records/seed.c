@@ -154,7 +154,7 @@ static int read_member(struct seed *seed, struct key_record *record) {
 
         buf_reset(&record->key);
         buf_reset(&record->version);
-        buf_reset(&record->token);
+        buf_reset(&record->fence);
         record->deadline_ms = KEY_RECORD_NO_DEADLINE;
         record->has_details = false;
         buf_append_string(&record->key, key);

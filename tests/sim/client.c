@@ -64,11 +64,11 @@ static void choose_set(struct world *world, struct sim_request *request) {
 }
 
 /* No token, the client's latest token, or one that is up to a second older. */
-static void choose_token(struct world *world, struct sim_request *request) {
-        struct version token = world->clients[request->client].token;
+static void choose_fence(struct world *world, struct sim_request *request) {
+        struct version latest = world->clients[request->client].fence;
 
-        request->has_fence = token.wall_ms > 0 && random_chance(&world->random, 40);
-        request->fence = (struct hlc){ token.wall_ms, token.counter, SLICE_LITERAL("StateStore") };
+        request->has_fence = latest.wall_ms > 0 && random_chance(&world->random, 40);
+        request->fence = (struct hlc){ latest.wall_ms, latest.counter, SLICE_LITERAL("StateStore") };
         if (request->has_fence && random_chance(&world->random, 20))
                 request->fence.wall_ms -= (int64_t)random_below(&world->random, 1000);
 }
@@ -93,7 +93,7 @@ static void choose(struct world *world, struct sim_request *request) {
         if (request->verb == VERB_SET)
                 choose_set(world, request);
         if (verbs[request->verb].flags & VERB_IS_FENCED)
-                choose_token(world, request);
+                choose_fence(world, request);
         if (request->verb == VERB_SET || random_chance(&world->random, 70))
                 request->timestamp = (struct hlc){
                         .wall_ms = WALL_MS + world->now.mono_ns / NS_PER_MS,
@@ -357,7 +357,7 @@ void client_receive(struct world *world, struct timeline_event *event) {
         }
         outcome = truth_outcome(request, event->message->payload);
         if (outcome == OUTCOME_DONE && request->verb == VERB_SET)
-                client->token = request->version;
+                client->fence = request->version;
         if (request->verb == VERB_KEYNOTIFY)
                 end_keynotify(client, request, !outcome_is_error(outcome));
         if (outcome == OUTCOME_PAGE)

@@ -76,7 +76,7 @@ struct sim_client {
         uint64_t connection; /* 0: not connected */
         int64_t last_to_broker_ns, last_to_client_ns;
         size_t n_unsettled;   /* requests whose reply the client does not have */
-        struct version token; /* the newest version that the client has received */
+        struct version fence; /* the newest version that the client has received */
         int64_t denied_ns;    /* when a policy that grants no read last came into force */
         /*
          * The connection over which the client has the reply to its last KEYNOTIFY, or KEYNOTIFY
