@@ -120,18 +120,21 @@ static bool is_no_room(int code, int error) {
         return error == -ENOSPC && (code == SQLITE_FULL || code == SQLITE_IOERR_WRITE);
 }
 
-/* End a transaction that failed with this code. Returns the error for storage_commit(). */
+/*
+ * End a transaction that failed with this code. Returns the error for storage_commit(). is_unknown:
+ * the log may contain the complete transaction.
+ */
 static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_commit) {
         int r = database_errno(code);
-        bool is_open = at_commit && !is_no_room(code, r);
+        bool is_unknown = at_commit && !is_no_room(code, r);
         char reason[128];
 
         snprintf(reason, sizeof(reason), "%s", sqlite3_errmsg(storage->db));
-        if (!is_open && !sqlite3_get_autocommit(storage->db)) {
+        if (!is_unknown && !sqlite3_get_autocommit(storage->db)) {
                 sqlite_writer_run(&storage->writer, WRITE_ROLLBACK);
-                is_open = !sqlite3_get_autocommit(storage->db);
+                is_unknown = !sqlite3_get_autocommit(storage->db);
         }
-        if (is_open) {
+        if (is_unknown) {
                 log_error("commit to \"%s\" failed, and it is unknown whether the commit is durable: %s",
                           LOG_STRING(storage->directory.database), reason);
                 return -ESTALE;
@@ -331,8 +334,7 @@ static int lock_directory(struct directory *directory) {
 
         if (r == -EBUSY)
                 log_error("the data directory \"%s\" is in use by another process: stop that process, or "
-                          "choose "
-                          "another directory",
+                          "choose another directory",
                           LOG_STRING(directory->path));
         else if (r < 0)
                 log_error("cannot lock the data directory \"%s\": %s%s", LOG_STRING(directory->path),
