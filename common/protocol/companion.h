@@ -146,7 +146,7 @@
  */
 #define COMPANION_FRAME_BYTES_MAX   ((size_t)256 << 10)
 #define COMPANION_FRAME_RECORDS_MAX 64
-#define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of store and broker, estimated from the last frames */
+#define COMPANION_FRAME_WORK_NS     INT64_C(2000000) /* of store and broker, estimated */
 #define COMPANION_FRAMES_MAX        2                /* outstanding: with a record that has not ended */
 #define COMPANION_FRAME_TIMEOUT_NS  INT64_C(5000000000)
 
@@ -241,10 +241,10 @@
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * The banner. Payload: COMPANION_VERSION. QoS 1, retained, not encrypted. All clients may read it. It means that the plugin is loaded. Of the plugin's topics, the store
- * subscribes only to this one and to COMPANION_PROBE. The plugin's other messages arrive without a
- * subscription. With a subscription, the store would also receive messages that a bridge publishes
- * to their topics.
+ * The banner. Payload: COMPANION_VERSION. QoS 1, retained, not encrypted. All clients may read it. It
+ * means that the plugin is loaded. Of the plugin's topics, the store subscribes only to this one and
+ * to COMPANION_PROBE. The plugin's other messages arrive without a subscription. With a subscription,
+ * the store would also receive messages that a bridge publishes to their topics.
  */
 #define COMPANION_BANNER COMPANION_SYS "plugin"
 
@@ -268,9 +268,10 @@
  * connection is tracked, or has requests that have not ended, or both: the store keeps its
  * registrations.
  *
- * The plugin has published the changes up to the sequence in WELCOME. The store numbers the next change above this
- * sequence and above all sequences that it has used. If the store was restored from an older copy
- * of its data, the sequence in WELCOME is higher than all sequences that the store knows.
+ * The plugin has published the changes up to the sequence in WELCOME. The store numbers the next
+ * change above this sequence and above all sequences that it has used. If the store was restored from
+ * an older copy of its data, the sequence in WELCOME is higher than all sequences that the store
+ * knows.
  *
  * A flag says that a run sends HELLO again after another run has sent HELLO: two stores take over
  * each other's session repeatedly.

@@ -212,7 +212,10 @@ struct registration *engine_find_registration(const struct engine *engine, struc
  */
 bool engine_may_lose_keys(const struct engine *engine);
 
-/* The oldest registration that was made over this connection. Borrowed until the next step; NULL if there is none. */
+/*
+ * The oldest registration that was made over this connection. Borrowed until the next step; NULL if
+ * there is none.
+ */
 struct registration *engine_registration_of_connection(const struct engine *engine, uint64_t connection);
 
 /*

@@ -13,8 +13,9 @@ enum {
                 ON_UNKNOWN = 1 << VERB_UNKNOWN,
         ON_KNOWN = ON_UNKNOWN - 1,
 #define VERB_BIT_IF(flag, symbol, name, access, min, max, flags, ...) | ((flags) & (flag) ? ON_##symbol : 0)
-#define VERB_BIT_IF_FENCED(...)                                       VERB_BIT_IF(VERB_IS_FENCED, __VA_ARGS__)
-#define VERB_BIT_IF_STORING(...)                                      VERB_BIT_IF(VERB_STORES_VALUE, __VA_ARGS__)
+
+#define VERB_BIT_IF_FENCED(...)  VERB_BIT_IF(VERB_IS_FENCED, __VA_ARGS__)
+#define VERB_BIT_IF_STORING(...) VERB_BIT_IF(VERB_STORES_VALUE, __VA_ARGS__)
         ON_FENCED = 0 VERBS(VERB_BIT_IF_FENCED),
         ON_STORING = 0 VERBS(VERB_BIT_IF_STORING),
 #undef VERB_BIT_IF_STORING

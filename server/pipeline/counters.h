@@ -27,7 +27,8 @@ enum latency_stage {
  *
  *   X(symbol, label)
  *
- * symbol    DROP_<symbol> is the reason label     name in metrics
+ * symbol    DROP_<symbol> is the reason
+ * label     name in metrics
  *
  * TOO_MANY_WAITING: a message beyond the limits of the queue; with test control, also a reply
  * beyond the limit of delayed replies.
@@ -38,8 +39,7 @@ enum latency_stage {
         X(CONNECTION_FULL, "connection_full") /* too many earlier messages are not acknowledged */          \
         X(TOO_LARGE, "too_large")             /* larger than the broker's maximum packet size */            \
         X(NOT_SENDABLE, "not_sendable")       /* its topic or a property is not valid in MQTT */            \
-        X(OUTSIDE_FRAME,                                                                                    \
-          "outside_frame") /* a request that was not in a frame of the plugin, which is loaded */
+        X(OUTSIDE_FRAME, "outside_frame")     /* the plugin is loaded, and its frames lacked the request */
 
 enum drop_reason {
 #define DROP_ENUM(symbol, label) DROP_##symbol,

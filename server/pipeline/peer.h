@@ -47,7 +47,7 @@ struct peer {
         enum peer_state state;
         int64_t deadline_ns;     /* of the present state; INT64_MAX: none */
         bool is_session_present; /* of the MQTT session, at the last CONNACK */
-        bool is_plugin_detected; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
+        bool is_plugin_detected; /* by its banner, a retained message, or by the SUBACK of COMPANION_PROBE */
         bool requires_plugin;
         /*
          * These states of the plugin were logged. They end when a plugin of this version is

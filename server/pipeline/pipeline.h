@@ -70,8 +70,9 @@ struct transport {
 /* What the broker provides (PROTOCOL.md "Broker abilities"). */
 enum broker_kind {
         BROKER_UNKNOWN, /* not connected, or WELCOME is awaited: requests wait */
-        BROKER_PLAIN, /* no plugin: client ids are not verified; PUBACKs with reason 0x10 suggest disconnects */
-        BROKER_WITH_PLUGIN, /* client ids are verified; the plugin delivers notifications and reports disconnects */
+        BROKER_PLAIN,   /* no plugin: client ids are not verified; PUBACKs with 0x10 suggest disconnects */
+        /* Client ids are verified; the plugin delivers notifications and reports disconnects. */
+        BROKER_WITH_PLUGIN,
 };
 
 struct pipeline_callbacks {

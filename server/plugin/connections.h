@@ -38,7 +38,7 @@ struct connection {
         bool is_closed;           /* it has ended: its record `end` waits, or is numbered */
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
-        bool is_slow_watcher; /* the plugin has disconnected the client, because it is tracked and dropping */
+        bool is_slow_watcher; /* the plugin disconnected the client, as it is tracked and dropping */
         struct record end;    /* so that reporting the end needs no memory */
         struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];

@@ -51,7 +51,7 @@ struct plugin {
         size_t instance_length;
         uint64_t run, former_run; /* of the last HELLO, and of the last HELLO with another run */
         uint64_t hello_number;    /* of the last HELLO */
-        bool is_other_version; /* a store of another version has subscribed, and no HELLO was received since */
+        bool is_other_version;    /* a store of another version has subscribed since the last HELLO */
 
         struct notification_position position;
         /*
@@ -82,5 +82,5 @@ struct plugin_load {
         } undecided; /* the result for an access that neither acl_file nor a plugin decides */
         bool is_undecided_logged;
         bool is_write_decided; /* only for 2.0: another callback has decided the last WRITE check */
-        bool is_order_valid; /* if false, the next access check calls register_last(); only for 2.0, see acl.c */
+        bool is_order_valid;   /* false: the next check calls register_last(); only for 2.0, see acl.c */
 };
