@@ -58,7 +58,7 @@ const struct topic_reply_form topic_reply_forms[TOPIC_REPLY_FORMS] = {
          * learn.microsoft.com/azure/iot-operations/create-edge-apps/concept-about-state-store-protocol
          */
         { false, SLICE_LITERAL(TOPIC_REPLY_SUFFIX) },
-        /* Go: New() in go/services/statestore/client.go, NewCommandInvoker() in go/protocol/command_invoker.go */
+        /* Go: New() in services/statestore/client.go, NewCommandInvoker() in protocol/command_invoker.go */
         { true, SLICE_LITERAL(TOPIC_INVOKE "/response") },
 };
 

@@ -53,8 +53,8 @@ bool topic_is_notify_of(const char *topic, const char *client);
 /*
  * The response topics of the published clients (Azure/iot-operations-sdks at febffe0, the crate
  * azure_iot_operations_services 1.5.0-beta1), and of the published protocol:
- * TOPIC_REPLY_PREFIX "{client id}/{suffix}". Any number of levels can precede the suffix, because a client id
- * may contain '/'.
+ * TOPIC_REPLY_PREFIX "{client id}/{suffix}". Any number of levels can precede the suffix, because a
+ * client id may contain '/'.
  */
 struct topic_reply_form {
         bool is_base16; /* the client id is in upper-case base16 */

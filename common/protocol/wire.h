@@ -5,7 +5,8 @@
 
 /*
  * Integers and byte strings in the binary messages of the companion protocol, and in what a storage
- * stores. Integers are in big endian. A blob is a length of 4 bytes and its bytes, a text a length of 2 bytes and its bytes.
+ * stores. Integers are in big endian. A blob is a length of 4 bytes and its bytes, a text a length of
+ * 2 bytes and its bytes.
  */
 
 /* Append the n_bytes least significant bytes of the number. */

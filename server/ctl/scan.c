@@ -307,8 +307,10 @@ static enum exit_code receive_import(struct importer *importer) {
                 code = has_failed ? EXIT_NO_REPLY : store_client_print_problem(client);
         else if (slice_equal(reply->message->payload, SLICE_LITERAL("+OK\r\n")))
                 code = EXIT_DONE;
+        else if (has_failed)
+                code = EXIT_STORE_ERROR;
         else
-                code = has_failed ? EXIT_STORE_ERROR : store_reply_read(reply) ?: store_reply_print_unexpected(reply);
+                code = store_reply_read(reply) ?: store_reply_print_unexpected(reply);
 
         importer->n_imported += code == EXIT_DONE;
         if (code != EXIT_DONE && !has_failed) {

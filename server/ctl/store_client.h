@@ -50,7 +50,7 @@ struct store_request {
         bool has_no_timestamp;         /* do not advance the store's clock; SET must have a timestamp */
         int64_t timeout_ms;            /* 0: that of the options */
         const char *topic;             /* NULL: the invoke topic of the store */
-        bool fails_without_subscriber; /* time out at once if the broker reports that the topic has no subscriber */
+        bool fails_without_subscriber; /* time out at once if the broker reports no subscriber */
 };
 
 /* Add a word. It is borrowed until the request is sent. */

@@ -4,12 +4,13 @@
  * Build tool: prints the options and commands of a program, for its manual pages and shell
  * completions. Each line has fields separated by tabs:
  *
- *     option   flag without dashes, letter, placeholder of the value, environment variable, default, help, commands that
- *              accept it (separated by commas; empty: all), section, name, expected value, "live" or "restart"
+ *     option   flag without dashes, letter, placeholder of the value, environment variable, default,
+ *              help, commands that accept it (separated by commas; empty: all), section, name,
+ *              expected value, "live" or "restart"
  *     command  name, arguments, summary
  *     help     name of the command, one line of its help
- *     words    name of the command, its first argument (empty: these are the first arguments), words separated by blanks,
- *              or FILE
+ *     words    name of the command, its first argument (empty: these are the first arguments), words
+ *              separated by blanks, or FILE
  *
  * usage: print_tables statestored|statestorectl
  */

@@ -7,7 +7,7 @@
  * A key, its value and its metadata, as a line of JSON. statestorectl export writes such lines, and
  * import reads them.
  *
- *     {"key":"lock","value":"me","version":"001795219608274:00000:StateStore","deadline":1795219618274,"token":"..."}
+ *     {"key":"lock","value":"me","version":"...","deadline":1795219618274,"token":"..."}
  *
  * If a key or a value is not valid UTF-8, its member is "key_base64" or "value_base64". The
  * deadline is wall clock time in milliseconds since the Unix epoch. The version, the deadline and

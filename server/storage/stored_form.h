@@ -11,9 +11,10 @@
  *
  * A record is a letter for its kind, then its fields in the order in which the append function
  * writes them. The names of a registration come first, so that a storage can compare them alone. A
- * number has the size of its type, and a string is a blob (protocol/wire.h). A key of a hash or a MAC, and a digest, are their bytes alone. A value or a MAC key that
- * may be absent is a byte, 1 or 0, then the field if the byte is 1. Times are in milliseconds by
- * the clock of state/timescale.h. An outcome is its name, see engine/outcome.h.
+ * number has the size of its type, and a string is a blob (protocol/wire.h). A key of a hash or a
+ * MAC, and a digest, are their bytes alone. A value or a MAC key that may be absent is a byte, 1 or
+ * 0, then the field if the byte is 1. Times are in milliseconds by the clock of state/timescale.h. An
+ * outcome is its name, see engine/outcome.h.
  *
  * The append functions report lack of memory by buf_failed(). The read functions accept any bytes.
  * They return 0, or -EBADMSG if the bytes are not exactly one record of this kind, or if a field is

@@ -27,7 +27,7 @@
 #define CLIENT_NUMBER 1000000 /* of the first client */
 #define N_CLIENTS_MAX 16
 #define N_WATCHERS    100
-#define N_MANY        20000 /* more keys than other clients set, so that a page of SCAN visits few keys of theirs */
+#define N_MANY        20000    /* more keys than other clients set: a page of SCAN visits few of theirs */
 #define LARGEST       SIZE_MAX /* replaced by --largest */
 #define SHORT_KEY     (KEY_LENGTH + 10)
 #define LONG_KEY      30000 /* about the longest that can be watched */

@@ -14,8 +14,8 @@ struct peer {
         int fd;
         uint16_t last_id;
         uint8_t qos; /* of each PUBLISH; 1 unless the caller changes it */
-        struct slice
-                properties; /* further user properties of each PUBLISH, from wire_append_user_property(); borrowed */
+        /* Further user properties of each PUBLISH, from wire_append_user_property(); borrowed. */
+        struct slice properties;
         struct buf in;  /* the received part of an incomplete packet */
         struct buf out; /* not written yet */
 };

@@ -54,7 +54,7 @@ enum planted {
         PLANTED_LONG_LIFE,        /* the disk adds an hour to each deadline */
         PLANTED_LOST_PAGE,        /* a client ignores the keys of a page */
         PLANTED_OLD_TOKEN,        /* a client requests the same page instead of the next */
-        PLANTED_SHARED_QUEUE, /* the pipeline has a control hook, so the requests of all clients wait in one queue */
+        PLANTED_SHARED_QUEUE,     /* a control hook lets the requests of all clients wait in one queue */
         N_PLANTED,
 };
 

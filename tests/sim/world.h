@@ -55,11 +55,11 @@ struct sim_broker {
         bool is_up;                 /* the connection to the pipeline */
         uint64_t link;              /* counts connections to the pipeline */
         bool session_present;       /* the broker has the pipeline's session */
-        struct message *
-                *waiting; /* for the pipeline, in order; those at QoS 0 are lost with the connection */
+        /* For the pipeline, in order. Those at QoS 0 are lost with the connection. */
+        struct message **waiting;
         size_t n_waiting, waiting_capacity;
-        size_t n_unacknowledged; /* of the waiting messages: the first ones, which were sent and have no PUBACK */
-        bool is_wake_planned; /* the pipeline will read waiting messages */
+        size_t n_unacknowledged; /* the first of the waiting messages, which were sent and have no PUBACK */
+        bool is_wake_planned;    /* the pipeline will read waiting messages */
         struct sim_outgoing *outgoing;
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
@@ -67,7 +67,7 @@ struct sim_broker {
          * Arrival of the last message in each direction: a connection keeps the order of messages.
          */
         int64_t last_to_broker_ns, last_to_store_ns;
-        size_t *owners; /* the client of each connection, including ended ones; the first entry is connection 1 */
+        size_t *owners; /* the client of each connection, even an ended one, from connection 1 on */
         size_t n_connections, owners_capacity;
         struct buf welcome; /* the text of the last WELCOME, for PLANTED_OLD_WELCOME */
 };

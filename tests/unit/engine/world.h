@@ -76,6 +76,7 @@ int64_t version_number(struct version version);
                 .verb = VERB_SET, .key = BYTES(key_text), .value = BYTES(value_text), __VA_ARGS__ })
 #define GET(key_text, ...) ((struct request){ .verb = VERB_GET, .key = BYTES(key_text), __VA_ARGS__ })
 #define DEL(key_text, ...) ((struct request){ .verb = VERB_DEL, .key = BYTES(key_text), __VA_ARGS__ })
+#define SCAN(pattern, ...) ((struct request){ .verb = VERB_SCAN, .key = BYTES(pattern), __VA_ARGS__ })
 #define VDEL(key_text, value_text, ...)                                                                     \
         ((struct request){                                                                                  \
                 .verb = VERB_VDEL, .key = BYTES(key_text), .value = BYTES(value_text), __VA_ARGS__ })
@@ -85,7 +86,6 @@ int64_t version_number(struct version version);
                            .key = BYTES(key_text),                                                          \
                            __VA_ARGS__ })
 #define UNWATCH(client_text, key_text, ...) WATCH(client_text, key_text, .stop = true, __VA_ARGS__)
-#define SCAN(pattern, ...)                  ((struct request){ .verb = VERB_SCAN, .key = BYTES(pattern), __VA_ARGS__ })
 
 /* Options, appended to the macros above. */
 #define PX(ms)                 .has_px = true, .px_ms = (ms)

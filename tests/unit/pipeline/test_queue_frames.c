@@ -41,7 +41,7 @@ static int receive_text(struct slice text, size_t key, int64_t arrived_ns) {
         return r;
 }
 
-/* Receive frame `number` at the time `number`: its records are the ends of the connections `first` and following. */
+/* Receive frame `number` at the time `number`: its records are the ends of the connections from `first`. */
 static int receive(size_t key, uint64_t number, uint64_t first, size_t n_records) {
         const struct frame_to_store header = {
                 .number = number, .first = first, .published = 10 * number, .counters = { 1, 2, number }

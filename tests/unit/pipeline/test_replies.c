@@ -79,8 +79,9 @@ Test(replies, reply_matches_the_table_of_commands) {
         }
 }
 
+#define TOO_FAR " is too far in the future; ensure that the client and broker system clocks are synchronized"
+
 #define ERR(text)  S("-ERR " text "\r\n")
-#define TOO_FAR    " is too far in the future; ensure that the client and broker system clocks are synchronized"
 #define SET_K      S("SET"), S("k"), S("w")
 #define SET_F      S("SET"), S("f"), S("a longer value")
 #define BAD_OPTION S("XX")

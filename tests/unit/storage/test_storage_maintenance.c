@@ -368,8 +368,8 @@ Test(storage_maintenance, backup_is_consistent) {
         pid_t child;
 
         go = start_other(make_backup, &child);
-        commit_all(
-                n_commits++); /* at least one commit exists even if the backup is faster than the next commit */
+        /* At least one commit exists even if the backup is faster than the next commit. */
+        commit_all(n_commits++);
         cr_assert_eq(write(go, "", 1), 1);
         while (waitpid(child, &status, WNOHANG) == 0)
                 commit_all(n_commits++);
