@@ -46,7 +46,7 @@ version=$(cd "$work" && cargo info --quiet --color never $crate |
 # A package that depends on the crate: cargo downloads it and tells where it is.
 printf '[package]\nname = "fetch"\nedition = "2021"\n[dependencies]\n%s = "=%s"\n' $crate "$version" >"$work/fetch/Cargo.toml"
 : >"$work/fetch/src/lib.rs"
-(cd "$work/fetch" && cargo metadata --quiet --format-version 1 >metadata)
+(cd "$work/fetch" && cargo metadata --quiet --format-version 1) >"$work/fetch/metadata"
 manifest=$(jq -er --arg name $crate '.packages[] | select(.name == $name) | .manifest_path' "$work/fetch/metadata")
 cp -r "$(dirname "$manifest")" "$work/crate"
 

@@ -66,11 +66,24 @@ is_formatted() {
         git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror
 }
 
+# The formatter does not break comments and some macros.
+has_no_long_line() {
+        ! LC_ALL=C.UTF-8 git grep -nE '^.{110}' -- '*.c' '*.h'
+}
+
+passes_shellcheck() {
+        git ls-files '*.sh' .ci/run | xargs shellcheck -x
+}
+
 has_no_sanitizer_report() {
         ! cat "$results"/sanitizer* 2>/dev/null
 }
 
-[ -n "$options" ] || check 'the code is formatted by .clang-format' is_formatted
+if [ -z "$options" ]; then
+        check 'the code is formatted by .clang-format' is_formatted
+        check 'no line of C is longer than 109 columns' has_no_long_line
+        check 'shellcheck finds nothing in the scripts' passes_shellcheck
+fi
 
 # The document tests run meson test again, which replaces its log.
 meson test -C "$build" --no-rebuild --print-errorlogs || :

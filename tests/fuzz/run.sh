@@ -28,8 +28,8 @@ build=${STATESTORE_FUZZ_BUILD:-$PWD/build/fuzz}
 ninja -C "$build" --quiet build.ninja >/dev/null
 programs=$(ninja -C "$build" -t targets all | sed -n 's,^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*,\1,p')
 for name in "$@"; do
-        case " $(echo $programs) " in
-        *"/fuzz_$name "*) ;;
+        case "$programs " in
+        *"/fuzz_$name"[[:space:]]*) ;;
         *)
                 echo "run.sh: $name: there is no such target" >&2
                 exit 2
