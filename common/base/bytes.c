@@ -129,7 +129,7 @@ void buf_reset(struct buf *buf) {
         buf->failed = false;
 }
 
-static bool buf_reserve(struct buf *buf, size_t length) {
+static bool reserve(struct buf *buf, size_t length) {
         size_t needed;
 
         if (!buf->failed)
@@ -139,7 +139,7 @@ static bool buf_reserve(struct buf *buf, size_t length) {
 }
 
 void buf_append(struct buf *buf, const void *data, size_t length) {
-        if (length == 0 || !buf_reserve(buf, length))
+        if (length == 0 || !reserve(buf, length))
                 return;
 
         memcpy(buf->data + buf->length, data, length);

@@ -12,7 +12,7 @@
  * of this character; 0 if it needs no escape. JSON does not require the escapes of U+007F to
  * U+009F, but some terminals execute these characters.
  */
-static size_t json_escape(struct slice text, char escaped[sizeof("\\u0000")]) {
+static size_t escape(struct slice text, char escaped[sizeof("\\u0000")]) {
         uint8_t byte = text.data[0];
 
         if (byte == '"' || byte == '\\') {
@@ -36,7 +36,7 @@ void json_append_string(struct buf *line, struct slice text) {
         buf_append_string(line, "\"");
         for (size_t i = 0; i < text.length; i++) {
                 char escaped[sizeof("\\u0000")];
-                size_t n = json_escape((struct slice){ text.data + i, text.length - i }, escaped);
+                size_t n = escape((struct slice){ text.data + i, text.length - i }, escaped);
 
                 if (n == 0)
                         continue;

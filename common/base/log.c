@@ -114,7 +114,7 @@ void log_event(enum log_level level, const char *format, ...) {
 }
 
 /* Length of the next character if it needs no escape; 0 if its first byte must be escaped. */
-static size_t log_plain_length(struct slice text, bool is_utf8) {
+static size_t plain_length(struct slice text, bool is_utf8) {
         uint8_t lead = text.data[0];
 
         if (lead == '"' || lead == '\\' || (lead >= 0x80 && !is_utf8))
@@ -128,7 +128,7 @@ struct log_text log_text(struct slice bytes) {
         size_t at = 0;
 
         for (size_t i = 0; i < bytes.length;) {
-                size_t plain = log_plain_length(slice_skip(bytes, i), is_utf8);
+                size_t plain = plain_length(slice_skip(bytes, i), is_utf8);
 
                 if (at + (plain ? plain : strlen("\\xNN")) + sizeof("...") > sizeof(printable.text)) {
                         memcpy(printable.text + at, "...", 3);

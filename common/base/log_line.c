@@ -15,12 +15,12 @@
 
 #define ELLIPSIS "..."
 
-static void log_line_put(struct log_line *line, const char *text, size_t length) {
+static void put(struct log_line *line, const char *text, size_t length) {
         memcpy(line->text + line->length, text, length);
         line->length += length;
 }
 
-static bool log_line_has_room(const struct log_line *line, size_t length) {
+static bool has_room(const struct log_line *line, size_t length) {
         return line->length + length + END_LENGTH <= sizeof(line->text);
 }
 
@@ -79,7 +79,7 @@ size_t log_printable_length(struct slice text) {
  * that is not UTF-8: it becomes \\xNN, which JSON decodes to the text \xNN. Returns the number of
  * bytes of text consumed.
  */
-static size_t log_line_escape(struct slice text, char *escaped, size_t size) {
+static size_t escape(struct slice text, char *escaped, size_t size) {
         size_t length = character_length(text);
         uint8_t lead = text.data[0];
         uint32_t code;
@@ -105,19 +105,19 @@ static size_t log_line_escape(struct slice text, char *escaped, size_t size) {
  * quote.
  */
 static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
-        log_line_put(line, "\"", 1);
+        put(line, "\"", 1);
         while (text.length > 0) {
                 char escaped[sizeof("\\u0000")];
-                size_t n = log_line_escape(text, escaped, sizeof(escaped));
+                size_t n = escape(text, escaped, sizeof(escaped));
 
                 if (line->length + strlen(escaped) + strlen(ELLIPSIS) > length_max) {
-                        log_line_put(line, ELLIPSIS, strlen(ELLIPSIS));
+                        put(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }
-                log_line_put(line, escaped, strlen(escaped));
+                put(line, escaped, strlen(escaped));
                 text = slice_skip(text, n);
         }
-        log_line_put(line, "\"", 1);
+        put(line, "\"", 1);
 }
 
 static bool needs_no_quotes(struct slice text) {
@@ -129,31 +129,31 @@ static bool needs_no_quotes(struct slice text) {
 
 static void put_name(struct log_line *line, const char *name) {
         if (line->has_fields)
-                log_line_put(line, line->is_json ? "," : " ", 1);
+                put(line, line->is_json ? "," : " ", 1);
         line->has_fields = true;
         if (line->is_json)
-                log_line_put(line, "\"", 1);
-        log_line_put(line, name, strlen(name));
-        log_line_put(line, line->is_json ? "\":" : "=", line->is_json ? 2 : 1);
+                put(line, "\"", 1);
+        put(line, name, strlen(name));
+        put(line, line->is_json ? "\":" : "=", line->is_json ? 2 : 1);
 }
 
 void log_line_begin(struct log_line *line, char priority, bool is_json) {
         *line = (struct log_line){ .is_json = is_json };
         if (priority) {
-                log_line_put(line, "<", 1);
-                log_line_put(line, &priority, 1);
-                log_line_put(line, ">", 1);
+                put(line, "<", 1);
+                put(line, &priority, 1);
+                put(line, ">", 1);
         }
         if (is_json)
-                log_line_put(line, "{", 1);
+                put(line, "{", 1);
 }
 
 void log_line_add_text(struct log_line *line, const char *name, struct slice text) {
-        if (!log_line_has_room(line, strlen(name) + strlen(",\"\":\"\"") + LOG_VALUE_MAX))
+        if (!has_room(line, strlen(name) + strlen(",\"\":\"\"") + LOG_VALUE_MAX))
                 return;
         put_name(line, name);
         if (!line->is_json && text.length <= LOG_VALUE_MAX && needs_no_quotes(text))
-                log_line_put(line, (const char *)text.data, text.length);
+                put(line, (const char *)text.data, text.length);
         else
                 put_quoted(line, text, line->length + LOG_VALUE_MAX);
 }
@@ -162,10 +162,10 @@ void log_line_add_number(struct log_line *line, const char *name, uint64_t numbe
         char digits[24];
         int n = snprintf(digits, sizeof(digits), "%" PRIu64, number);
 
-        if (!log_line_has_room(line, strlen(name) + strlen(",\"\":") + (size_t)n))
+        if (!has_room(line, strlen(name) + strlen(",\"\":") + (size_t)n))
                 return;
         put_name(line, name);
-        log_line_put(line, digits, (size_t)n);
+        put(line, digits, (size_t)n);
 }
 
 void log_line_add_message(struct log_line *line, const char *name, struct slice text) {
@@ -175,6 +175,6 @@ void log_line_add_message(struct log_line *line, const char *name, struct slice 
 
 void log_line_end(struct log_line *line) {
         if (line->is_json)
-                log_line_put(line, "}", 1);
-        log_line_put(line, "\n", 1);
+                put(line, "}", 1);
+        put(line, "\n", 1);
 }

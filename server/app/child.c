@@ -75,7 +75,7 @@ static void collect_lines(struct child *child, const char *bytes, size_t n_bytes
         }
 }
 
-static void child_provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
+static void provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
         struct child *child = handle->data;
 
         (void)suggested;
@@ -95,7 +95,7 @@ static void child_on_read(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *
 }
 
 /* Returns the read end of the output pipe, or -errno. */
-static int child_fork(struct child *child, char *const *arguments, int input_fd) {
+static int fork_child(struct child *child, char *const *arguments, int input_fd) {
         pid_t parent = getpid();
         int ends[2];
 
@@ -125,7 +125,7 @@ int child_start(struct child **ret_child, uv_loop_t *loop, char *const *argument
         if (!child)
                 return -ENOMEM;
 
-        output_fd = child_fork(child, arguments, input_fd);
+        output_fd = fork_child(child, arguments, input_fd);
         if (output_fd < 0)
                 return output_fd;
 
@@ -133,7 +133,7 @@ int child_start(struct child **ret_child, uv_loop_t *loop, char *const *argument
         uv_pipe_init(loop, &child->output, 0);
         child->output.data = child;
         uv_pipe_open(&child->output, output_fd);
-        uv_read_start((uv_stream_t *)&child->output, child_provide_buffer, child_on_read);
+        uv_read_start((uv_stream_t *)&child->output, provide_buffer, child_on_read);
         *ret_child = take_ptr(&child);
         return 0;
 }

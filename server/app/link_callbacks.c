@@ -121,7 +121,7 @@ static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscrib
 }
 
 /* All packets of a wake-up are read, or the connection has room again. */
-static void server_flush(void *userdata) {
+static void server_on_room(void *userdata) {
         struct server *server = userdata;
 
         pipeline_flush(server->pipeline, server_now(server));
@@ -179,12 +179,12 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
-                               .room = server_flush,
+                               .room = server_on_room,
                                .packets_written = server_on_packets_written,
                                .userdata = server },
                 .messages = { .message = server_on_message,
                               .dropped = server_on_dropped,
-                              .packets_read = server_flush,
+                              .packets_read = server_on_room,
                               .userdata = server },
         };
         struct credentials_fault fault;

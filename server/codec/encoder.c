@@ -51,7 +51,7 @@ static void message_init(struct message *message, const struct encoder *encoder,
         };
 }
 
-static void encoder_add_property(struct message *message, struct slice name, struct slice value) {
+static void add_property(struct message *message, struct slice name, struct slice value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
 }
@@ -60,7 +60,7 @@ static enum hlc_style hlc_style_of(const struct encoder *encoder) {
         return encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED;
 }
 
-static void encoder_add_version(struct encoder *encoder, struct message *message, struct version version) {
+static void add_version(struct encoder *encoder, struct message *message, struct version version) {
         struct hlc hlc = { version.wall_ms, version.counter, encoder->node_id };
         size_t length;
 
@@ -70,8 +70,8 @@ static void encoder_add_version(struct encoder *encoder, struct message *message
         memcpy(encoder->version + length, hlc.node.data, hlc.node.length);
         length += hlc.node.length;
         encoder->version[length] = '\0';
-        encoder_add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                             (struct slice){ (const uint8_t *)encoder->version, length });
+        add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                     (struct slice){ (const uint8_t *)encoder->version, length });
 }
 
 /*
@@ -114,17 +114,17 @@ static void add_details(struct encoder *encoder, const struct reply *reply, stru
         struct hlc fence;
         size_t length;
 
-        encoder_add_property(message, SLICE_LITERAL(PROPERTY_DETAILS), SLICE_LITERAL("1"));
+        add_property(message, SLICE_LITERAL(PROPERTY_DETAILS), SLICE_LITERAL("1"));
         if (reply->expires_in_ms > 0) {
                 length = format_uint64(encoder->expires_in_ms, (uint64_t)reply->expires_in_ms, 1);
                 encoder->expires_in_ms[length] = '\0';
-                encoder_add_property(message, SLICE_LITERAL(PROPERTY_EXPIRES_IN),
-                                     slice_from_string(encoder->expires_in_ms));
+                add_property(message, SLICE_LITERAL(PROPERTY_EXPIRES_IN),
+                             slice_from_string(encoder->expires_in_ms));
         }
         if (entry_fence(reply->entry, &fence)) {
                 hlc_append(&encoder->fence, fence, hlc_style_of(encoder));
-                encoder_add_property(message, SLICE_LITERAL(PROPERTY_FENCE),
-                                     slice_from_string(buf_text(&encoder->fence)));
+                add_property(message, SLICE_LITERAL(PROPERTY_FENCE),
+                             slice_from_string(buf_text(&encoder->fence)));
         }
 }
 
@@ -133,7 +133,7 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
         buf_reset(&encoder->fence);
         encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
         if (reply->result.has_version)
-                encoder_add_version(encoder, ret_message, reply->result.version);
+                add_version(encoder, ret_message, reply->result.version);
         if (reply->has_details)
                 add_details(encoder, reply, ret_message);
         return buf_failed(&encoder->payload) || buf_failed(&encoder->fence) ? -ENOMEM : 0;
@@ -142,7 +142,7 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
 void encoder_reply_payload(const struct encoder *encoder, struct slice payload,
                            struct message *ret_message) {
         message_init(ret_message, encoder, payload);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL(STATUS_OK));
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL(STATUS_OK));
 }
 
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
@@ -157,14 +157,13 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         value = buf_slice(&encoder->payload);
 
         message_init(ret_message, encoder, text->payload);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
-        encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
         if (fault == REQUEST_FAULT_VERSION) {
-                encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_SUPPORTED_VERSIONS),
-                                     SLICE_LITERAL("0 1"));
-                encoder_add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_SUPPORTED_VERSIONS), SLICE_LITERAL("0 1"));
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
         }
         return 0;
 }
@@ -182,7 +181,7 @@ int encoder_notification(struct encoder *encoder, struct version version, struct
                 payload = buf_slice(&encoder->payload);
         }
         message_init(ret_message, encoder, payload);
-        encoder_add_version(encoder, ret_message, version);
+        add_version(encoder, ret_message, version);
         return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 

@@ -26,7 +26,7 @@ static bool is_section(const char *section) {
         return false;
 }
 
-static void config_take_section(void *userdata, const char *section, unsigned int line) {
+static void take_section(void *userdata, const char *section, unsigned int line) {
         struct config_reading *reading = userdata;
         const char *listed = "";
         char text[300];
@@ -43,8 +43,8 @@ static void config_take_section(void *userdata, const char *section, unsigned in
         config_report(reading, ini_position(reading->file, line).text, text);
 }
 
-static void config_take_line(void *userdata, const char *section, const char *name, const char *value,
-                             unsigned int line) {
+static void take_line(void *userdata, const char *section, const char *name, const char *value,
+                      unsigned int line) {
         struct config_reading *reading = userdata;
         struct ini_position where = ini_position(reading->file, line);
         const struct option *option = find_setting(section, name);
@@ -52,7 +52,7 @@ static void config_take_line(void *userdata, const char *section, const char *na
         char text[300];
 
         if (*section && !is_section(section))
-                return; /* config_take_section() has reported it */
+                return; /* take_section() has reported it */
         if (!option) {
                 if (*section)
                         snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
@@ -78,10 +78,9 @@ static void config_take_line(void *userdata, const char *section, const char *na
 }
 
 void config_read_file(struct config_reading *reading, const char *name) {
-        struct ini_sink sink = { .section = config_take_section,
-                                 .value = config_take_line,
-                                 .fault = config_take_fault,
-                                 .userdata = reading };
+        struct ini_sink sink = {
+                .section = take_section, .value = take_line, .fault = config_take_fault, .userdata = reading
+        };
 
         reading->file = name ? name : getenv("STATESTORE_CONFIG");
         if (reading->file && *reading->file && config_check_readable(reading, reading->file))

@@ -28,7 +28,7 @@ struct ini_position ini_position(const char *name, unsigned int line) {
         return position;
 }
 
-static void ini_fault(struct ini_file *file, const char *what) {
+static void report_fault(struct ini_file *file, const char *what) {
         file->sink->fault(file->sink->userdata, ini_position(file->name, file->line).text, what);
 }
 
@@ -43,11 +43,11 @@ static char *trim_blanks(char *text) {
         return text;
 }
 
-static void ini_take_section(struct ini_file *file, const char *line) {
+static void take_section(struct ini_file *file, const char *line) {
         size_t length = strlen(line);
 
         if (length < 3 || strcspn(line, "]") != length - 1) {
-                ini_fault(file, LINE_EXPECTED);
+                report_fault(file, LINE_EXPECTED);
                 return;
         }
         snprintf(file->section, sizeof(file->section), "%.*s", (int)length - 2, line + 1);
@@ -55,11 +55,11 @@ static void ini_take_section(struct ini_file *file, const char *line) {
                 file->sink->section(file->sink->userdata, file->section, file->line);
 }
 
-static void ini_take_value(struct ini_file *file, char *line) {
+static void take_value(struct ini_file *file, char *line) {
         char *separator = strpbrk(line, "=:");
 
         if (!separator) {
-                ini_fault(file, LINE_EXPECTED);
+                report_fault(file, LINE_EXPECTED);
                 return;
         }
         *separator = '\0';
@@ -78,22 +78,23 @@ static bool has_comment(const char *line) {
         return false;
 }
 
-static void ini_take_line(struct ini_file *file, char *line) {
+static void take_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
                 line += 3; /* byte order mark */
         line = trim_blanks(line);
         if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
                 return;
         if (!slice_is_utf8(slice_from_string(line)))
-                ini_fault(file, "UTF-8 was expected");
+                report_fault(file, "UTF-8 was expected");
         else if (has_comment(line))
-                ini_fault(file,
-                          "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
-                          "a blank");
+                report_fault(
+                        file,
+                        "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
+                        "a blank");
         else if (line[0] == '[')
-                ini_take_section(file, line);
+                take_section(file, line);
         else
-                ini_take_value(file, line);
+                take_value(file, line);
 }
 
 void ini_file_read(const char *name, const struct ini_sink *sink) {
@@ -119,10 +120,10 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 file.line++;
                 snprintf(line, sizeof(line), "%.*s", (int)text.length, (const char *)text.data);
                 if (text.length >= LINE_SIZE)
-                        ini_fault(&file, "the line is too long: fewer than 200 bytes were expected");
+                        report_fault(&file, "the line is too long: fewer than 200 bytes were expected");
                 else if (strlen(line) < text.length)
-                        ini_fault(&file, "the line contains a NUL byte");
+                        report_fault(&file, "the line contains a NUL byte");
                 else
-                        ini_take_line(&file, line);
+                        take_line(&file, line);
         }
 }

@@ -114,7 +114,7 @@ struct option_variable option_variable(const struct option *option) {
 /* 2. Arguments */
 
 /* A '-' and a digit begin a word, such as a value -5: no option begins with a digit. */
-static bool argument_is_word(const char *text) {
+static bool is_word(const char *text) {
         return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
 }
 
@@ -162,7 +162,7 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
         }
 
         *ret_argument = (struct argument){ .text = text, .values = arguments->at };
-        if (arguments->is_past_options || argument_is_word(text))
+        if (arguments->is_past_options || is_word(text))
                 return ARGUMENT_WORD;
         ret_argument->name = slice_split(slice_from_string(text), '=', &value);
         ret_argument->option = find_option(arguments, ret_argument->name);

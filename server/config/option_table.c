@@ -25,7 +25,7 @@ static int set_dev_listen(void *config, const struct option *option, const char 
 }
 
 /* libmosquitto refuses control characters. */
-static int config_set_client_id(void *config, const struct option *option, const char *value) {
+static int set_client_id(void *config, const struct option *option, const char *value) {
         for (const char *at = value; *at; at++)
                 if (iscntrl((unsigned char)*at))
                         return -EINVAL;
@@ -196,8 +196,7 @@ const struct option config_options[] = {
                 "address of the private mosquitto", set_dev_listen, FIELD(dev_listen), RESTART),
         SETTING("broker", "client-id", "--client-id", "ID", NULL,
                 "1 to 65535 bytes of UTF-8 without control characters",
-                "MQTT client id of the store; default: random", config_set_client_id, FIELD(client_id),
-                RESTART),
+                "MQTT client id of the store; default: random", set_client_id, FIELD(client_id), RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "a duration from 5s to 65535s",
                 "MQTT keep alive interval", set_keepalive, FIELD(keepalive_ms), RESTART),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",

@@ -51,7 +51,7 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
-static void policy_file_take_fault(void *userdata, const char *where, const char *what) {
+static void report_policy_fault(void *userdata, const char *where, const char *what) {
         struct policy_reading *reading = userdata;
 
         reading->is_invalid = true;
@@ -59,7 +59,7 @@ static void policy_file_take_fault(void *userdata, const char *where, const char
 }
 
 static void rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
-        policy_file_take_fault(reading, ini_position(reading->name, line).text, what);
+        report_policy_fault(reading, ini_position(reading->name, line).text, what);
 }
 
 static const char *outcome_text(enum policy_outcome outcome) {
@@ -204,8 +204,8 @@ static void take_binary(struct policy_reading *reading, const char *value, unsig
                 add_keys(reading, POLICY_BINARY, buf_slice(&bytes), line);
 }
 
-static void policy_file_take_line(void *userdata, const char *section, const char *name, const char *value,
-                                  unsigned int line) {
+static void take_line(void *userdata, const char *section, const char *name, const char *value,
+                      unsigned int line) {
         struct policy_reading *reading = userdata;
         char text[256];
 
@@ -239,13 +239,12 @@ static void policy_file_take_line(void *userdata, const char *section, const cha
 struct policy *policy_file_read(const char *name, bool allows_unverified, policy_file_fault *take_fault,
                                 void *userdata) {
         struct policy_reading reading = { .name = name, .take_fault = take_fault, .userdata = userdata };
-        struct ini_sink lines = { .section = begin_rule,
-                                  .value = policy_file_take_line,
-                                  .fault = policy_file_take_fault,
-                                  .userdata = &reading };
+        struct ini_sink lines = {
+                .section = begin_rule, .value = take_line, .fault = report_policy_fault, .userdata = &reading
+        };
 
         if (policy_new(&reading.policy) < 0) {
-                policy_file_take_fault(&reading, name, "out of memory");
+                report_policy_fault(&reading, name, "out of memory");
                 return NULL;
         }
 

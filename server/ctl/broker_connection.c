@@ -270,7 +270,7 @@ const struct endpoint *broker_connection_endpoint(const struct broker_connection
 }
 
 /* Each broker gets an equal share of the timeout. */
-static int64_t broker_timeout_ms(const struct broker_connection *connection) {
+static int64_t timeout_ms_of(const struct broker_connection *connection) {
         int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.brokers.n_endpoints;
 
         return timeout_ms > 0 ? timeout_ms : 1;
@@ -333,8 +333,8 @@ static void close_client(struct broker_connection *connection) {
 }
 
 static enum connection_result try_broker(struct broker_connection *connection) {
-        struct duration_text timeout = duration_text(broker_timeout_ms(connection));
-        int64_t until_ms = system_clock_mono_ms() + broker_timeout_ms(connection);
+        struct duration_text timeout = duration_text(timeout_ms_of(connection));
+        int64_t until_ms = system_clock_mono_ms() + timeout_ms_of(connection);
         enum connection_result result;
         int r;
 

@@ -81,15 +81,15 @@ static enum options_result complain_of_name(const struct command_options *option
         return usage_error(options, name, text);
 }
 
-static enum options_result command_options_set(struct command_options *options, const struct option *option,
-                                               const char *name, const char *value) {
+static enum options_result set_option(struct command_options *options, const struct option *option,
+                                      const char *name, const char *value) {
         struct option_fault fault;
 
         return option_apply(option, options, value, &fault) ? OPTIONS_RUN
                                                             : usage_error(options, name, fault.text);
 }
 
-static enum options_result command_options_read_environment(struct command_options *options) {
+static enum options_result read_environment(struct command_options *options) {
         enum options_result result = OPTIONS_RUN;
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++) {
@@ -97,7 +97,7 @@ static enum options_result command_options_read_environment(struct command_optio
                 const char *value = *variable.name ? getenv(variable.name) : NULL;
 
                 if (value && *value)
-                        result = command_options_set(options, &ctl_options[i], variable.name, value);
+                        result = set_option(options, &ctl_options[i], variable.name, value);
         }
         /* The port of STATESTORE_URL is the more specific one. */
         if (options->is_url_given && !options->hosts && options->url.port)
@@ -144,10 +144,10 @@ static enum options_result take_option(struct parser *parser, const struct argum
                 return complain_of_name(options, "option", name);
 
         parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
-        return command_options_set(options, argument->option, name, argument->value);
+        return set_option(options, argument->option, name, argument->value);
 }
 
-static enum options_result command_options_read_arguments(struct parser *parser) {
+static enum options_result read_arguments(struct parser *parser) {
         enum options_result result = OPTIONS_RUN;
 
         while (result == OPTIONS_RUN) {
@@ -293,7 +293,7 @@ static enum options_result take_broker_of_store(struct command_options *options)
 }
 
 /* Determine the endpoints, the credentials and the client id. */
-static enum options_result command_options_complete_broker(struct command_options *options) {
+static enum options_result complete_broker(struct command_options *options) {
         const char *hosts;
         uint16_t port;
 
@@ -311,7 +311,7 @@ static enum options_result command_options_complete_broker(struct command_option
         return check_credentials(options);
 }
 
-static enum options_result command_options_complete(struct parser *parser) {
+static enum options_result complete_options(struct parser *parser) {
         struct command_options *options = parser->options;
         enum options_result result;
 
@@ -320,14 +320,15 @@ static enum options_result command_options_complete(struct parser *parser) {
                                                            "get, set, scan, watch or another was expected")
                                              : complain_of_name(options, "command", options->words[0]);
 
-        result = check_options(parser) ?: check_words(options) ?: check_pattern(options) ?: check_stdin(options);
+        result = check_options(parser) ?: check_words(options) ?: check_pattern(options);
+        result = result ?: check_stdin(options);
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
-                result = command_options_complete_broker(options);
+                result = complete_broker(options);
         return result;
 }
 
-static enum options_result command_options_print_help(const struct command_options *options) {
+static enum options_result print_help(const struct command_options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
@@ -357,17 +358,17 @@ enum options_result command_options_init(struct command_options *options, int n_
 
         for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++)
                 if (ctl_options[i].default_value)
-                        result = command_options_set(options, &ctl_options[i], ctl_options[i].flag,
-                                                     ctl_options[i].default_value);
+                        result = set_option(options, &ctl_options[i], ctl_options[i].flag,
+                                            ctl_options[i].default_value);
         options->is_url_given = false; /* the default does not count */
         options->is_tls_given = false;
 
-        result = result ?: command_options_read_environment(options) ?: command_options_read_arguments(&parser);
+        result = result ?: read_environment(options) ?: read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;
         if (options->version || (options->help && (options->command || options->n_words == 0)))
-                return command_options_print_help(options);
-        return command_options_complete(&parser);
+                return print_help(options);
+        return complete_options(&parser);
 }
 
 void command_options_deinit(struct command_options *options) {

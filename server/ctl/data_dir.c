@@ -39,7 +39,7 @@ static void data_dir_deinit(struct data_dir *directory) {
 }
 
 /* Logs errors. */
-static enum exit_code data_dir_open(struct data_dir *directory, const char *name) {
+static enum exit_code open_data_dir(struct data_dir *directory, const char *name) {
         struct engine_config config = {
                 .limits = { .max_keys = UINT64_MAX,
                             .max_bytes = UINT64_MAX,
@@ -104,7 +104,7 @@ enum exit_code command_export_offline(struct command_run *run) {
          */
         if (storage_sqlite_find(run->options->data_dir) < 0)
                 return EXIT_STORE_ERROR;
-        code = data_dir_open(&directory, run->options->data_dir);
+        code = open_data_dir(&directory, run->options->data_dir);
         if (code != EXIT_DONE)
                 return code;
 
@@ -256,7 +256,7 @@ enum exit_code command_import_offline(struct command_run *run) {
         struct importer importer = { .import = import_record_offline,
                                      .finish = store_batch,
                                      .userdata = &directory };
-        enum exit_code code = data_dir_open(&directory, run->options->data_dir);
+        enum exit_code code = open_data_dir(&directory, run->options->data_dir);
 
         if (code != EXIT_DONE)
                 return code;

@@ -122,17 +122,17 @@ __attribute__((format(printf, 5, 6))) static void doctor_report(struct doctor *d
                 json_end(&line);
         } else {
                 buf_append_format(&line, "%-7s  %s: ", severities[severity], check);
-                append_printable(&line, slice_from_string(measured), false);
+                output_append_printable(&line, slice_from_string(measured), false);
                 if (change) {
                         buf_append_string(&line, "  change: ");
-                        append_printable(&line, slice_from_string(change), false);
+                        output_append_printable(&line, slice_from_string(change), false);
                 }
                 buf_append_string(&line, "\n");
         }
         output_write(&line);
 }
 
-static enum exit_code doctor_print_counts(const struct doctor *doctor) {
+static enum exit_code print_counts(const struct doctor *doctor) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const unsigned *n = doctor->n_findings;
 
@@ -163,7 +163,7 @@ static void on_doctor_notification(void *userdata, const struct message *message
  * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the
  * store's clock forward, so no request before check_clock() may have one.
  */
-static enum connection_result doctor_ask(struct doctor *doctor, const char *verb, const char *word) {
+static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
         struct store_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
 
@@ -180,8 +180,8 @@ static enum connection_result doctor_ask(struct doctor *doctor, const char *verb
         return store_client_request(doctor->client, &request, &doctor->reply);
 }
 
-static bool doctor_ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
-        return doctor_ask(doctor, verb, word) == CONNECTION_OK &&
+static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
+        return ask(doctor, verb, word) == CONNECTION_OK &&
                slice_equal(doctor->reply.message->payload, slice_from_string(expected));
 }
 
@@ -252,7 +252,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
         peer->is_done = false;
         for (unsigned i = 0; i < n; i++)
                 broker_connection_publish(doctor->connection, &message, &packet_id);
-        doctor_ask(doctor, "GET", NULL);
+        ask(doctor, "GET", NULL);
 
         do {
                 n_before = peer->n_messages;
@@ -327,7 +327,7 @@ static void check_queue(struct doctor *doctor) {
 /* 5. Checks of the store */
 
 static enum connection_result check_store(struct doctor *doctor) {
-        enum connection_result result = doctor_ask(doctor, "GET", NULL);
+        enum connection_result result = ask(doctor, "GET", NULL);
 
         if (result == CONNECTION_OK)
                 doctor_report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
@@ -348,7 +348,7 @@ static void check_latency(struct doctor *doctor) {
         const struct store_reply *reply = &doctor->reply;
 
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
-                if (doctor_ask(doctor, "GET", NULL) != CONNECTION_OK) {
+                if (ask(doctor, "GET", NULL) != CONNECTION_OK) {
                         doctor_report(doctor, SEVERITY_FAIL, "latency",
                                       "see the logs of the broker and the store", "request %zu got no reply",
                                       i + 1);
@@ -414,13 +414,13 @@ static void check_clock(struct doctor *doctor) {
 }
 
 static void check_notifications(struct doctor *doctor) {
-        bool is_watched = doctor_ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
+        bool is_watched = ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
         char value[VALUE_SIZE + 1] = "";
 
         memset(value, 'x', VALUE_SIZE);
         if (is_watched) {
                 check_clock(doctor);
-                is_set = doctor_ask_for(doctor, "SET", value, OK);
+                is_set = ask_for(doctor, "SET", value, OK);
         }
         if (is_denied(doctor))
                 doctor_report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
@@ -437,15 +437,15 @@ static void check_notifications(struct doctor *doctor) {
                               "see \"Access rules of the broker\" in OPERATIONS.md",
                               "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
         if (is_watched)
-                doctor_ask(doctor, "KEYNOTIFY", "STOP");
+                ask(doctor, "KEYNOTIFY", "STOP");
         if (is_set)
-                doctor_ask(doctor, "DEL", NULL);
+                ask(doctor, "DEL", NULL);
 }
 
 /* 6. The run */
 
 /* An early finding can explain later ones. */
-static void doctor_run_checks(struct doctor *doctor) {
+static void run_checks(struct doctor *doctor) {
         enum connection_result result = check_store(doctor);
         const char *problem;
 
@@ -472,7 +472,7 @@ static void doctor_run_checks(struct doctor *doctor) {
         }
 }
 
-static enum exit_code doctor_run(struct doctor *doctor) {
+static enum exit_code run_doctor(struct doctor *doctor) {
         const struct store_client_config config = { .options = doctor->options,
                                                     .notification = on_doctor_notification,
                                                     .ends_with_stdout = true,
@@ -490,18 +490,18 @@ static enum exit_code doctor_run(struct doctor *doctor) {
         if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
                 doctor_report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
                               broker_connection_problem(doctor->connection));
-                doctor_print_counts(doctor);
+                print_counts(doctor);
                 return EXIT_NO_REPLY;
         }
         doctor_report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
                       endpoint_text(broker_connection_endpoint(doctor->connection)).text);
-        doctor_run_checks(doctor);
-        return doctor_print_counts(doctor);
+        run_checks(doctor);
+        return print_counts(doctor);
 }
 
 enum exit_code command_doctor(struct command_run *run) {
         struct doctor doctor = { .options = run->options };
-        enum exit_code code = doctor_run(&doctor);
+        enum exit_code code = run_doctor(&doctor);
 
         store_client_free(doctor.client);
         store_reply_deinit(&doctor.reply);

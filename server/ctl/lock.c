@@ -156,7 +156,7 @@ static enum watcher_state wait_and_acquire(struct lock *lock) {
 }
 
 /* Returns EXIT_DONE if the lock is held, or if a signal has arrived. */
-static enum exit_code lock_acquire(struct lock *lock) {
+static enum exit_code acquire(struct lock *lock) {
         const struct command_options *options = lock->options;
         enum watcher_state state = watcher_connect(&lock->watcher);
 
@@ -223,7 +223,7 @@ static int64_t renewal_timeout_ms(const struct lock *lock) {
         return timeout_ms > RENEWAL_TIMEOUT_MIN_MS ? timeout_ms : RENEWAL_TIMEOUT_MIN_MS;
 }
 
-static enum connection_result lock_renew(struct lock *lock) {
+static enum connection_result renew(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         struct store_request request = { .timeout_ms = renewal_timeout_ms(lock) };
         int64_t sent_ns = supervisor_clock_ns();
@@ -243,7 +243,7 @@ static enum connection_result lock_renew(struct lock *lock) {
 }
 
 /* Renew the lock until the program has ended. */
-static void lock_hold(struct lock *lock) {
+static void hold(struct lock *lock) {
         struct broker_connection *connection = store_client_connection(lock->client);
         bool never = false;
 
@@ -258,7 +258,7 @@ static void lock_hold(struct lock *lock) {
                         result = broker_connection_reopen(connection);
                 }
                 if (result != CONNECTION_INTERRUPTED)
-                        result = lock_renew(lock);
+                        result = renew(lock);
                 if (result != CONNECTION_INTERRUPTED)
                         continue;
                 if (supervisor_result(lock->supervisor).has_ended)
@@ -280,7 +280,7 @@ static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms, 
 }
 
 /* Delete the key, unless its lease has ended: then another client may have the lock. */
-static void lock_release(struct lock *lock) {
+static void release(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         int64_t timeout_ms = ms_until(lock->sent_ns + lease_ns(lock));
         enum connection_result result;
@@ -319,10 +319,10 @@ static enum exit_code run_program(struct lock *lock) {
                 r = supervisor_start(lock->supervisor, lock->options->program,
                                      lease_from(lock, lock->sent_ns));
         if (r == 0)
-                lock_hold(lock);
-        lock_release(lock);
+                hold(lock);
+        release(lock);
         if (r == -EINTR)
-                return EXIT_DONE; /* lock_run() ends this process */
+                return EXIT_DONE; /* run_lock() ends this process */
         if (r < 0) {
                 complain("cannot start the command: %s", strerror(-r));
                 return command_exit_code(lock->options->command, EXIT_USAGE);
@@ -338,7 +338,7 @@ static enum exit_code run_program(struct lock *lock) {
                                           : (enum exit_code)WEXITSTATUS(result.status);
 }
 
-static enum exit_code lock_run(struct lock *lock) {
+static enum exit_code run_lock(struct lock *lock) {
         struct store_client_config config = { .options = lock->options,
                                               .notification = lock_on_notification,
                                               .userdata = lock };
@@ -358,7 +358,7 @@ static enum exit_code lock_run(struct lock *lock) {
         }
 
         lock->watcher.client = lock->client;
-        code = command_exit_code(lock->options->command, lock_acquire(lock));
+        code = command_exit_code(lock->options->command, acquire(lock));
         if (lock->is_held)
                 code = run_program(lock);
 
@@ -387,7 +387,7 @@ static enum exit_code run_locked(struct command_run *run, const char *what, cons
         snprintf(lock.problem_note, sizeof(lock.problem_note), "cannot acquire %s", lock.name);
         lock.watcher.problem_note = lock.problem_note;
         lock.watcher.userdata = &lock;
-        return lock_run(&lock);
+        return run_lock(&lock);
 }
 
 enum exit_code command_lock(struct command_run *run) {

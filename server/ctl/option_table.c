@@ -138,7 +138,7 @@ static int set_tls(void *target, const struct option *option, const char *value)
 }
 
 /* The client id is a level of topics and the node id of timestamps. */
-static int set_ctl_client_id(void *target, const struct option *option, const char *value) {
+static int set_client_id(void *target, const struct option *option, const char *value) {
         if (strlen(value) > CLIENT_ID_LENGTH_MAX || strpbrk(value, "+#/") ||
             !hlc_node_is_valid(slice_from_string(value)))
                 return -EINVAL;
@@ -263,7 +263,7 @@ const struct option ctl_options[] = {
         COMMON("--tls-key", "FILE", NULL, "a file name", "private key of the certificate", option_set_text,
                credentials.tls_key),
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
-               "MQTT client id; by default a new one for each run", set_ctl_client_id, client_id),
+               "MQTT client id; by default a new one for each run", set_client_id, client_id),
         COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",
                "timeout for the broker, and for each reply", set_timeout, timeout_ms),
         { .flag = "--help",

@@ -27,7 +27,7 @@ void complain(const char *format, ...) {
 void complain_of_event(const char *message) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
-        append_printable(&line, slice_from_string(message), false);
+        output_append_printable(&line, slice_from_string(message), false);
         complain("%s", buf_text(&line) ?: strerror(ENOMEM));
 }
 
@@ -69,15 +69,15 @@ enum exit_code output_finish(enum exit_code exit_code) {
 }
 
 /* Length of the character at the beginning of text; 0 if it is not printable. */
-static size_t output_plain_length(struct slice text, bool keep_lines) {
+static size_t plain_length(struct slice text, bool keep_lines) {
         if (text.data[0] == '\n' || text.data[0] == '\t')
                 return keep_lines;
         return log_printable_length(text);
 }
 
-bool is_printable(struct slice text, bool keep_lines) {
+bool output_is_printable(struct slice text, bool keep_lines) {
         while (text.length > 0) {
-                size_t length = output_plain_length(text, keep_lines);
+                size_t length = plain_length(text, keep_lines);
 
                 if (length == 0)
                         return false;
@@ -86,8 +86,8 @@ bool is_printable(struct slice text, bool keep_lines) {
         return true;
 }
 
-void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
-        if (is_printable(text, keep_lines)) {
+void output_append_printable(struct buf *buf, struct slice text, bool keep_lines) {
+        if (output_is_printable(text, keep_lines)) {
                 buf_append_slice(buf, text);
                 return;
         }
@@ -97,7 +97,7 @@ void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
 
                 if (byte == '\\')
                         buf_append_string(buf, "\\\\");
-                else if (byte < 0x80 && output_plain_length(slice_skip(text, i), keep_lines) > 0)
+                else if (byte < 0x80 && plain_length(slice_skip(text, i), keep_lines) > 0)
                         buf_append(buf, &byte, 1);
                 else if (byte == '\n')
                         buf_append_string(buf, "\\n");
@@ -110,9 +110,9 @@ void append_printable(struct buf *buf, struct slice text, bool keep_lines) {
         }
 }
 
-void append_text(struct buf *buf, struct slice text, bool hex) {
+void output_append_text(struct buf *buf, struct slice text, bool hex) {
         if (hex)
                 base16_append(buf, text);
         else
-                append_printable(buf, text, false);
+                output_append_printable(buf, text, false);
 }

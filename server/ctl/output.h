@@ -55,10 +55,10 @@ enum exit_code output_finish(enum exit_code exit_code);
  * other text, control characters, bytes outside ASCII and backslashes are escaped: \n, \\, \x1B.
  * keep_lines: newlines and tabs are not escaped.
  */
-void append_printable(struct buf *buf, struct slice text, bool keep_lines);
+void output_append_printable(struct buf *buf, struct slice text, bool keep_lines);
 
-/* Append hexadecimal digits, or append_printable() on one line. */
-void append_text(struct buf *buf, struct slice text, bool hex);
+/* Append hexadecimal digits, or output_append_printable() on one line. */
+void output_append_text(struct buf *buf, struct slice text, bool hex);
 
-/* Whether append_printable() appends the text unchanged. */
-bool is_printable(struct slice text, bool keep_lines);
+/* Whether output_append_printable() appends the text unchanged. */
+bool output_is_printable(struct slice text, bool keep_lines);

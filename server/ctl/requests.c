@@ -52,19 +52,19 @@ static enum exit_code for_each_key(struct command_run *run, command_function *fu
 
 /* One line for each of several keys. */
 static void print_key_and_value(struct command_run *run, struct slice value) {
-        append_text(&run->output, run->key, run->options->hex);
+        output_append_text(&run->output, run->key, run->options->hex);
         buf_append_string(&run->output, "\t");
-        append_text(&run->output, value, run->options->hex);
+        output_append_text(&run->output, value, run->options->hex);
         buf_append_string(&run->output, "\n");
         output_write(&run->output);
 }
 
 static void print_value_on_terminal(struct command_run *run, struct slice value) {
-        append_printable(&run->output, value, true);
+        output_append_printable(&run->output, value, true);
         if (run->output.length == 0 || run->output.data[run->output.length - 1] != '\n')
                 buf_append_string(&run->output, "\n");
         output_write(&run->output);
-        if (!is_printable(value, true))
+        if (!output_is_printable(value, true))
                 complain("the value is printed escaped; use --hex, --json or a file to get it exactly");
 }
 
@@ -141,10 +141,10 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
         } else {
                 buf_append_string(&run->output, done);
                 buf_append_string(&run->output, version.data ? " " : "");
-                append_printable(&run->output, version, false);
+                output_append_printable(&run->output, version, false);
                 if (run->n_keys > 1) {
                         buf_append_string(&run->output, "\t");
-                        append_text(&run->output, run->key, run->options->hex);
+                        output_append_text(&run->output, run->key, run->options->hex);
                 }
                 buf_append_string(&run->output, "\n");
         }
@@ -255,7 +255,8 @@ enum exit_code command_ping(struct command_run *run) {
                 json_end(&run->output);
         } else {
                 buf_append_string(&run->output, "pong from ");
-                append_printable(&run->output, source.data ? source : SLICE_LITERAL("the store"), false);
+                output_append_printable(&run->output, source.data ? source : SLICE_LITERAL("the store"),
+                                        false);
                 buf_append_format(&run->output, " in %.*f ms\n", rtt_ms < 10 ? 2 : 0, rtt_ms);
         }
         output_write(&run->output);
@@ -308,7 +309,7 @@ enum exit_code command_test(struct command_run *run) {
         if (item->type == RESP3_NUMBER)
                 buf_append_uint(&run->output, (uint64_t)item->number);
         else if (isatty(STDOUT_FILENO))
-                append_printable(&run->output, item->text, true);
+                output_append_printable(&run->output, item->text, true);
         else
                 buf_append_slice(&run->output, item->text);
         buf_append_string(&run->output, item->type == RESP3_BLOB ? "" : "\n");

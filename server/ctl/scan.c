@@ -155,7 +155,7 @@ static void append_key(struct command_run *run, struct slice key) {
                 append_json_key(&run->output, key);
         } else {
                 buf_append_string(&run->output, options->json ? "\"" : "");
-                append_text(&run->output, key, options->hex);
+                output_append_text(&run->output, key, options->hex);
                 buf_append_string(&run->output, options->json ? "\"" : "");
         }
 }
@@ -200,7 +200,7 @@ static void append_time(struct buf *line, struct slice version) {
         hlc_parse(version, &hlc);
         s = (time_t)(hlc.wall_ms / MS_PER_S);
         if (hlc.wall_ms < 0 || s != hlc.wall_ms / MS_PER_S || !gmtime_r(&s, &utc)) {
-                append_printable(line, version, false);
+                output_append_printable(line, version, false);
                 return;
         }
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
@@ -234,7 +234,7 @@ static enum exit_code append_long(struct command_run *run, struct slice key) {
         else
                 buf_append_string(line, none);
         buf_append_string(line, "\t");
-        append_printable(line, details.fence.data ? details.fence : slice_from_string(none), false);
+        output_append_printable(line, details.fence.data ? details.fence : slice_from_string(none), false);
         buf_append_string(line, "\t");
         append_time(line, store_reply_version(&run->reply));
         buf_append_string(line, "\n");

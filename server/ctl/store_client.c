@@ -166,7 +166,7 @@ static void advance_clock(struct store_client *client) {
         hlc_append(&client->timestamp, client->clock, HLC_PADDED);
 }
 
-static void store_client_add_property(struct message *message, const char *name, const char *value) {
+static void add_property(struct message *message, const char *name, const char *value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] =
                 (struct user_property){ slice_from_string(name), slice_from_string(value) };
@@ -185,15 +185,15 @@ static struct message make_message(struct store_client *client, const struct sto
         };
 
         if (!request->has_no_timestamp)
-                store_client_add_property(&message, PROPERTY_TIMESTAMP, buf_text(&client->timestamp));
-        store_client_add_property(&message, PROPERTY_SOURCE_ID, client->config.options->client_id);
-        store_client_add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
+                add_property(&message, PROPERTY_TIMESTAMP, buf_text(&client->timestamp));
+        add_property(&message, PROPERTY_SOURCE_ID, client->config.options->client_id);
+        add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
-                store_client_add_property(&message, PROPERTY_FENCE, request->fence);
+                add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
-                store_client_add_property(&message, PROPERTY_PERSIST, "true");
+                add_property(&message, PROPERTY_PERSIST, "true");
         if (request->wants_details)
-                store_client_add_property(&message, PROPERTY_DETAILS, "1");
+                add_property(&message, PROPERTY_DETAILS, "1");
         return message;
 }
 
@@ -340,14 +340,14 @@ static void print_error(const struct store_reply *reply, const char *prefix, str
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
         buf_append_string(&line, "statestorectl: ");
-        append_printable(&line, reply->verb, false);
+        output_append_printable(&line, reply->verb, false);
         if (reply->has_key) {
                 buf_append_string(&line, " \"");
-                append_printable(&line, reply->key, false);
+                output_append_printable(&line, reply->key, false);
                 buf_append_string(&line, "\"");
         }
         buf_append_string(&line, prefix);
-        append_printable(&line, text, false);
+        output_append_printable(&line, text, false);
         buf_append_string(&line, "\n");
         if (!buf_failed(&line))
                 fwrite(line.data, 1, line.length, stderr);

@@ -70,7 +70,7 @@ static void set_timer(struct supervisor *supervisor, int64_t at_ns) {
         timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void supervisor_interrupt(struct supervisor *supervisor) {
+static void interrupt(struct supervisor *supervisor) {
         eventfd_write(supervisor->interrupt_fd, 1);
 }
 
@@ -89,17 +89,17 @@ static int typed_signal(const struct supervisor *supervisor) {
                        : 0;
 }
 
-static void supervisor_end(struct supervisor *supervisor) {
+static void end_supervision(struct supervisor *supervisor) {
         supervisor->stage = STAGE_ENDED;
         set_timer(supervisor, 0);
         give_terminal(supervisor, getpgrp());
         if (typed_signal(supervisor)) /* the terminal has sent it to the group of the program only */
                 kill(0, typed_signal(supervisor));
-        supervisor_interrupt(supervisor);
+        interrupt(supervisor);
 }
 
 /* Stop with the program, as the terminal stops all processes of a job. Returns after SIGCONT. */
-static void supervisor_stop(struct supervisor *supervisor) {
+static void stop_with_program(struct supervisor *supervisor) {
         give_terminal(supervisor, getpgrp());
         kill(0, SIGSTOP);
         if (tcgetpgrp(STDIN_FILENO) == getpgrp())
@@ -112,13 +112,13 @@ static void kill_group(struct supervisor *supervisor) {
         supervisor->is_lost = true;
         kill(-supervisor->group, SIGKILL);
         if (!supervisor->pid)
-                supervisor_end(supervisor);
+                end_supervision(supervisor);
 }
 
 static void supervisor_on_timer(struct supervisor *supervisor) {
         switch (supervisor->stage) {
         case STAGE_IDLE:
-                supervisor_interrupt(supervisor);
+                interrupt(supervisor);
                 break;
         case STAGE_RUNNING:
                 if (supervisor_clock_ns() >= supervisor->lease.kill_ns) {
@@ -141,7 +141,7 @@ static void supervisor_on_timer(struct supervisor *supervisor) {
 }
 
 /* Also reaps descendants of the program: this process is their subreaper. */
-static void supervisor_reap(struct supervisor *supervisor) {
+static void reap(struct supervisor *supervisor) {
         int status;
         pid_t pid;
 
@@ -150,7 +150,7 @@ static void supervisor_reap(struct supervisor *supervisor) {
                         continue;
                 if (WIFSTOPPED(status)) {
                         if (supervisor->has_terminal)
-                                supervisor_stop(supervisor);
+                                stop_with_program(supervisor);
                         continue;
                 }
                 supervisor->pid = 0;
@@ -159,23 +159,23 @@ static void supervisor_reap(struct supervisor *supervisor) {
         if (supervisor->pid || supervisor->stage == STAGE_ENDED)
                 return;
         if (supervisor->stage != STAGE_TERMINATING || kill(-supervisor->group, 0) < 0)
-                supervisor_end(supervisor);
+                end_supervision(supervisor);
 }
 
 static void supervisor_on_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
         if (info->ssi_signo == SIGCHLD) {
                 if (supervisor->stage != STAGE_IDLE)
-                        supervisor_reap(supervisor);
+                        reap(supervisor);
         } else if (supervisor->pid) {
                 kill(supervisor->pid, (int)info->ssi_signo);
         } else {
                 if (supervisor->signal == 0)
                         supervisor->signal = (int)info->ssi_signo;
-                supervisor_interrupt(supervisor);
+                interrupt(supervisor);
         }
 }
 
-static void *supervisor_run(void *userdata) {
+static void *run_supervisor(void *userdata) {
         struct supervisor *supervisor = userdata;
         struct pollfd fds[] = { { .fd = supervisor->signal_fd, .events = POLLIN },
                                 { .fd = supervisor->timer_fd, .events = POLLIN } };
@@ -369,7 +369,7 @@ int supervisor_new(struct supervisor **ret_supervisor) {
         block_signals(supervisor, &signals);
         r = open_descriptors(supervisor, &signals);
         if (r == 0)
-                r = -pthread_create(&supervisor->thread, NULL, supervisor_run, supervisor);
+                r = -pthread_create(&supervisor->thread, NULL, run_supervisor, supervisor);
         if (r < 0) {
                 close_descriptors(supervisor);
                 sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);

@@ -41,7 +41,7 @@ static void append_json_change(struct buf *line, struct slice key, const struct 
 
 static void append_column(struct buf *line, struct slice bytes, bool hex) {
         buf_append_string(line, "\t");
-        append_text(line, bytes, hex);
+        output_append_text(line, bytes, hex);
 }
 
 static void append_text_change(struct buf *line, struct slice key, const struct watched_change *change,

@@ -83,18 +83,18 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
 
 static void http_on_timer(uv_timer_t *timer);
 
-static bool http_is_full(const struct http_server *http) {
+static bool is_full(const struct http_server *http) {
         return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections ==
                CONNECTIONS_MAX;
 }
 
 static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns;
-        bool was_full = http_is_full(http);
+        bool was_full = is_full(http);
 
         MHD_run(http->daemon);
         /* A run that begins with all connections in use stops polling the listening socket. */
-        if (was_full && !http_is_full(http))
+        if (was_full && !is_full(http))
                 MHD_run(http->daemon);
 
         took_ns = uv_hrtime() - from_ns;
@@ -151,13 +151,13 @@ static int listen_at(const struct endpoint *endpoint) {
         return fd;
 }
 
-static void http_free(struct http_server *http) {
+static void free_server(struct http_server *http) {
         if (http->daemon)
                 MHD_stop_daemon(http->daemon);
         free(http);
 }
 
-CLEANUP_FUNCTION(cleanup_http, struct http_server *, http_free)
+CLEANUP_FUNCTION(cleanup_http, struct http_server *, free_server)
 
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
               struct http_pages pages) {
@@ -197,17 +197,17 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
         return 0;
 }
 
-static void http_handle_closed(uv_handle_t *handle) {
+static void http_on_handle_closed(uv_handle_t *handle) {
         struct http_server *http = handle->data;
 
         if (--http->n_open_handles == 0)
-                http_free(http);
+                free_server(http);
 }
 
 void http_close(struct http_server *http) {
         if (!http)
                 return;
 
-        uv_close((uv_handle_t *)&http->poll, http_handle_closed);
-        uv_close((uv_handle_t *)&http->timer, http_handle_closed);
+        uv_close((uv_handle_t *)&http->poll, http_on_handle_closed);
+        uv_close((uv_handle_t *)&http->timer, http_on_handle_closed);
 }

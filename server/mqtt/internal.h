@@ -29,7 +29,7 @@ struct mqtt_client {
         uv_timer_t misc_timer;
         uv_getaddrinfo_t lookup;
         bool is_looking_up;
-        bool is_in_wakeup; /* socket_ready() is running; it calls client_update_poll() at its end */
+        bool is_in_wakeup; /* socket_on_ready() is running; it calls client_update_poll() at its end */
         char error[512];   /* latest log line of libmosquitto while connecting: TLS errors are only there */
         void (*closed)(void *userdata);
         int n_open_handles; /* while closing: the timer and a lookup that have not ended */

@@ -20,7 +20,7 @@ struct socket_linger {
         void *userdata;
 };
 
-static void linger_handle_closed(uv_handle_t *handle) {
+static void linger_on_handle_closed(uv_handle_t *handle) {
         struct socket_linger *linger = handle->data;
         void (*done)(void *userdata) = linger->done;
         void *userdata = linger->userdata;
@@ -32,19 +32,19 @@ static void linger_handle_closed(uv_handle_t *handle) {
         done(userdata);
 }
 
-static void linger_end(struct socket_linger *linger) {
+static void end_linger(struct socket_linger *linger) {
         if (uv_is_closing((uv_handle_t *)&linger->timer))
                 return;
-        uv_close((uv_handle_t *)&linger->poll, linger_handle_closed);
-        uv_close((uv_handle_t *)&linger->timer, linger_handle_closed);
+        uv_close((uv_handle_t *)&linger->poll, linger_on_handle_closed);
+        uv_close((uv_handle_t *)&linger->timer, linger_on_handle_closed);
 }
 
-static void linger_timed_out(uv_timer_t *timer) {
-        linger_end(timer->data);
+static void linger_on_timeout(uv_timer_t *timer) {
+        end_linger(timer->data);
 }
 
 /* Drop what the broker sends until it closes the connection. */
-static void linger_readable(uv_poll_t *poll, int status, int events) {
+static void linger_on_readable(uv_poll_t *poll, int status, int events) {
         struct socket_linger *linger = poll->data;
         char rest[4096];
         ssize_t n;
@@ -54,7 +54,7 @@ static void linger_readable(uv_poll_t *poll, int status, int events) {
                 n = recv(linger->fd, rest, sizeof(rest), MSG_DONTWAIT);
         } while (n > 0);
         if (status < 0 || n == 0 || errno != EAGAIN)
-                linger_end(linger);
+                end_linger(linger);
 }
 
 int client_linger(uv_loop_t *loop, int fd, void (*done)(void *userdata), void *userdata) {
@@ -70,7 +70,7 @@ int client_linger(uv_loop_t *loop, int fd, void (*done)(void *userdata), void *u
         }
         uv_timer_init(loop, &linger->timer);
         linger->poll.data = linger->timer.data = linger;
-        uv_poll_start(&linger->poll, UV_READABLE, linger_readable);
-        uv_timer_start(&linger->timer, linger_timed_out, LINGER_MS, 0);
+        uv_poll_start(&linger->poll, UV_READABLE, linger_on_readable);
+        uv_timer_start(&linger->timer, linger_on_timeout, LINGER_MS, 0);
         return 0;
 }

@@ -60,7 +60,7 @@ struct link {
 
 /* 1. Closing. */
 
-static void link_handle_closed(void *userdata) {
+static void link_on_handle_closed(void *userdata) {
         struct link *link = userdata;
         void (*closed)(void *userdata) = link->closed;
 
@@ -71,8 +71,8 @@ static void link_handle_closed(void *userdata) {
         closed(userdata);
 }
 
-static void link_timer_closed(uv_handle_t *handle) {
-        link_handle_closed(handle->data);
+static void link_on_timer_closed(uv_handle_t *handle) {
+        link_on_handle_closed(handle->data);
 }
 
 static bool is_subscribed(const struct link *link) {
@@ -102,8 +102,8 @@ static void end_connection(struct link *link, bool ends_session, void (*ended)(s
 static void close_handles(struct link *link) {
         link->state = LINK_CLOSED;
         link->n_open_handles = 2;
-        mqtt_client_close(link->client, link_handle_closed);
-        uv_close((uv_handle_t *)&link->timer, link_timer_closed);
+        mqtt_client_close(link->client, link_on_handle_closed);
+        uv_close((uv_handle_t *)&link->timer, link_on_timer_closed);
 }
 
 static void finish_close(struct link *link) {
@@ -151,7 +151,7 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
 
 /* 2. Attempts. */
 
-static void link_attempt(uv_timer_t *timer) {
+static void link_on_attempt_timer(uv_timer_t *timer) {
         struct link *link = timer->data;
 
         link->state = LINK_CONNECTING;
@@ -179,7 +179,7 @@ static void wait_and_retry(struct link *link) {
                 link->asked_pause_ms = 0;
                 link->backoff_ms = BACKOFF_MIN_MS;
         }
-        uv_timer_start(&link->timer, link_attempt, pause_ms, 0);
+        uv_timer_start(&link->timer, link_on_attempt_timer, pause_ms, 0);
 }
 
 /* Whether libmosquitto has closed the connection because a received packet is not valid in MQTT. */
@@ -245,7 +245,7 @@ static const struct refusal refusal_subscription = {
  * Report the refusal and disconnect. The link tries again later: an operator may have changed the
  * broker.
  */
-static void link_refuse(struct link *link, const struct refusal *refusal) {
+static void refuse(struct link *link, const struct refusal *refusal) {
         link->config.callbacks.refused(link->config.callbacks.userdata, refusal);
         mqtt_client_disconnect_in_callback(link->client);
 }
@@ -274,7 +274,7 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
 
         mosquitto_property_read_byte(properties, MQTT_PROP_MAXIMUM_QOS, &maximum_qos, false);
         if (maximum_qos == 0) {
-                link_refuse(link, &refusal_qos);
+                refuse(link, &refusal_qos);
                 return;
         }
 
@@ -306,7 +306,7 @@ static void link_on_subscribed(void *userdata, int n_granted, const int *granted
         if (link->state != LINK_SUBSCRIBING)
                 return;
         if (subscription->required && (!is_granted || granted[0] < 1)) {
-                link_refuse(link, &refusal_subscription);
+                refuse(link, &refusal_subscription);
                 return;
         }
         link->is_refused[link->n_subscribed] = !is_granted;
@@ -337,7 +337,7 @@ static void session_was_discarded(struct link *link) {
         link->config.callbacks.session_discarded(link->config.callbacks.userdata);
         link->state = LINK_WAITING;
         link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
-        uv_timer_start(&link->timer, link_attempt, 0, 0);
+        uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
 }
 
 /*
@@ -418,7 +418,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 
         uv_timer_init(loop, &link->timer);
         link->timer.data = link;
-        uv_timer_start(&link->timer, link_attempt, 0, 0);
+        uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
         *ret_link = take_ptr(&link);
         return 0;
 }

@@ -193,7 +193,7 @@ void client_release(struct mqtt_client *client) {
         closed(userdata);
 }
 
-static void client_timer_closed(uv_handle_t *handle) {
+static void client_on_timer_closed(uv_handle_t *handle) {
         client_release(handle->data);
 }
 
@@ -204,7 +204,7 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
         client->n_open_handles = 1 + client->is_looking_up;
         if (client->is_looking_up)
                 uv_cancel((uv_req_t *)&client->lookup);
-        uv_close((uv_handle_t *)&client->misc_timer, client_timer_closed);
+        uv_close((uv_handle_t *)&client->misc_timer, client_on_timer_closed);
 }
 
 static void send_disconnect(struct mqtt_client *client, bool ends_session) {

@@ -150,7 +150,7 @@ static void report_unconnected(struct mqtt_client *client) {
 }
 
 /* Returns a result of libmosquitto. */
-static int client_transfer(struct mqtt_client *client, bool reads) {
+static int transfer(struct mqtt_client *client, bool reads) {
         int r = MOSQ_ERR_SUCCESS;
 
         if (reads) {
@@ -164,7 +164,7 @@ static int client_transfer(struct mqtt_client *client, bool reads) {
         return r;
 }
 
-static void socket_ready(uv_poll_t *poll, int status, int events) {
+static void socket_on_ready(uv_poll_t *poll, int status, int events) {
         struct mqtt_client *client = poll->data;
         const struct mqtt_client_callbacks *callbacks = &client->config.callbacks;
         bool reads = status < 0 || events & UV_READABLE || is_in_handshake(client);
@@ -175,7 +175,7 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         client->is_socket_open = client->is_socket_open || mqtt_client_is_socket_connected(client);
         if (status < 0)
                 client->poll_events = 0; /* libuv has stopped it */
-        r = client_transfer(client, reads);
+        r = transfer(client, reads);
         if (r != MOSQ_ERR_SUCCESS) /* usually client_on_disconnect() has reported it already */
                 client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)
@@ -209,7 +209,7 @@ static void watch_for(struct mqtt_client *client, int events) {
         if (events == 0)
                 uv_poll_stop(client->poll);
         else
-                uv_poll_start(client->poll, events, socket_ready);
+                uv_poll_start(client->poll, events, socket_on_ready);
 }
 
 void client_update_poll(struct mqtt_client *client) {

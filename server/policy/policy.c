@@ -128,7 +128,7 @@ static bool matches_parts(struct decision *decision, const struct policy_keys *k
 }
 
 /* Match a key that begins with the literal prefix. */
-static bool policy_matches(struct decision *decision, const struct policy_keys *keys) {
+static bool matches(struct decision *decision, const struct policy_keys *keys) {
         struct slice prefix = keys->prefix;
         size_t skipped = prefix.length;
 
@@ -165,7 +165,7 @@ static const struct policy_keys *find_grant(struct decision *decision,
 
                 decision->budget--;
                 if (slice_starts_with(decision->key, keys->prefix) &&
-                    (policy->rules[keys->rule].access & access) == access && policy_matches(decision, keys))
+                    (policy->rules[keys->rule].access & access) == access && matches(decision, keys))
                         return keys;
         }
         return NULL;

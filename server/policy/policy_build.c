@@ -38,7 +38,7 @@ struct policy *policy_free(struct policy *policy) {
         return NULL;
 }
 
-static int policy_copy_text(struct slice text, struct slice *ret_copy) {
+static int copy_text(struct slice text, struct slice *ret_copy) {
         uint8_t *data = malloc(text.length ? text.length : 1);
 
         if (!data)
@@ -64,7 +64,7 @@ int policy_add_rule(struct policy *policy, struct slice name) {
         r = array_reserve((void **)&policy->rules, &policy->rules_capacity, policy->n_rules + 1,
                           sizeof(*policy->rules));
         if (r == 0)
-                r = policy_copy_text(name, &rule.name);
+                r = copy_text(name, &rule.name);
         if (r < 0)
                 return r;
 
@@ -89,7 +89,7 @@ int policy_add_principal(struct policy *policy, enum policy_principal_kind kind,
         r = array_reserve((void **)&policy->principals, &policy->principals_capacity,
                           policy->n_principals + 1, sizeof(*policy->principals));
         if (r == 0)
-                r = policy_copy_text(kind == POLICY_ANYONE ? (struct slice){ 0 } : name, &principal.name);
+                r = copy_text(kind == POLICY_ANYONE ? (struct slice){ 0 } : name, &principal.name);
         if (r < 0)
                 return r;
 
@@ -108,7 +108,7 @@ int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct sl
         r = array_reserve((void **)&policy->keys, &policy->keys_capacity, policy->n_keys + 1,
                           sizeof(*policy->keys));
         if (r == 0)
-                r = policy_copy_text(text, &keys.text);
+                r = copy_text(text, &keys.text);
         if (r < 0)
                 return r;
 

@@ -57,7 +57,7 @@ static bool has_placeholder(struct slice text) {
         return false;
 }
 
-static void policy_keys_add_text(struct policy_keys *keys, struct slice text, bool is_pattern) {
+static void add_text(struct policy_keys *keys, struct slice text, bool is_pattern) {
         if (text.length > 0)
                 keys->parts[keys->n_parts++] =
                         (struct policy_part){ is_pattern ? PART_PATTERN : PART_LITERAL, text };
@@ -87,7 +87,7 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
                 if (placeholder) {
                         if (n_placeholders++ == POLICY_PLACEHOLDERS_MAX)
                                 return POLICY_TOO_MANY_PLACEHOLDERS;
-                        policy_keys_add_text(keys, before, is_pattern);
+                        add_text(keys, before, is_pattern);
                         keys->parts[keys->n_parts++] =
                                 (struct policy_part){ .kind = placeholder->part, .text = { NULL, 0 } };
                         length = placeholder->text.length;
@@ -100,7 +100,7 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
                 }
                 rest = slice_skip(rest, length);
         }
-        policy_keys_add_text(keys, before, is_pattern);
+        add_text(keys, before, is_pattern);
         return POLICY_DONE;
 }
 

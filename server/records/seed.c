@@ -20,7 +20,7 @@ void seed_init(struct seed *seed, const char *name, struct slice text) {
         *seed = (struct seed){ .name = name, .text = text, .line = 1 };
 }
 
-static int seed_fail_to_read(struct seed *seed, int error) {
+static int fail_to_read(struct seed *seed, int error) {
         snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_STRING(seed->name), strerror(error));
         return -error;
 }
@@ -30,7 +30,7 @@ int seed_open(struct seed *seed, const char *name) {
 
         seed_init(seed, is_stdin ? "stdin" : name, (struct slice){ 0 });
         seed->file = is_stdin ? stdin : fopen(name, "re");
-        return seed->file ? 0 : seed_fail_to_read(seed, errno);
+        return seed->file ? 0 : fail_to_read(seed, errno);
 }
 
 void seed_deinit(struct seed *seed) {
@@ -41,7 +41,7 @@ void seed_deinit(struct seed *seed) {
                 fclose(seed->file);
 }
 
-static int seed_fail(struct seed *seed, uint64_t line, const char *reason) {
+static int fail(struct seed *seed, uint64_t line, const char *reason) {
         snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s", LOG_STRING(seed->name), line,
                  reason);
         return -EBADMSG;
@@ -50,7 +50,7 @@ static int seed_fail(struct seed *seed, uint64_t line, const char *reason) {
 int seed_reject(struct seed *seed, struct slice reason) {
         struct log_text text = log_text(reason);
 
-        return seed_fail(seed, seed->record_line, text.text);
+        return fail(seed, seed->record_line, text.text);
 }
 
 static bool at_end(const struct seed *seed) {
@@ -83,7 +83,7 @@ static int read_file_line(struct seed *seed) {
                 return 0;
         length = getline(&seed->file_line, &seed->file_line_capacity, seed->file);
         if (length < 0 && !feof(seed->file)) {
-                seed_fail_to_read(seed, errno);
+                fail_to_read(seed, errno);
                 return -EBADMSG;
         }
         seed->text = (struct slice){ (const uint8_t *)seed->file_line, length < 0 ? 0 : (size_t)length };
@@ -119,7 +119,7 @@ static int next_line(struct seed *seed, struct key_record *record) {
         line = slice_split(rest, '\n', &rest);
         r = key_record_read(record, line, &fault);
         if (r < 0)
-                return r == -EBADMSG ? seed_fail(seed, seed->line, fault) : r;
+                return r == -EBADMSG ? fail(seed, seed->line, fault) : r;
 
         seed->position += line.length;
         return 1;
@@ -161,7 +161,7 @@ static int read_member(struct seed *seed, struct key_record *record) {
         if (*key == '\0')
                 fault = "a non-empty key was expected";
         if (fault)
-                return seed_fail(seed, seed->record_line, fault);
+                return fail(seed, seed->record_line, fault);
         if (buf_failed(&record->key) || buf_failed(&record->value))
                 return -ENOMEM;
 
@@ -179,10 +179,10 @@ static int read_object(struct seed *seed) {
                 seed->state = SEED_LIST_END;
         if (seed->state == SEED_LIST_END) {
                 skip_blanks(seed);
-                return at_end(seed) ? 0 : seed_fail(seed, seed->line, "unexpected text after the list");
+                return at_end(seed) ? 0 : fail(seed, seed->line, "unexpected text after the list");
         }
         if (seed->state == SEED_LIST && !take_character(seed, ','))
-                return seed_fail(seed, seed->line, "',' or ']' was expected");
+                return fail(seed, seed->line, "',' or ']' was expected");
         seed->state = SEED_LIST;
         skip_blanks(seed);
 
@@ -190,10 +190,10 @@ static int read_object(struct seed *seed) {
                                   seed->text.length - seed->position,
                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
         if (!seed->object)
-                return seed_fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
-                                 "a JSON object without duplicate keys was expected");
+                return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
+                            "a JSON object without duplicate keys was expected");
         if (!json_is_object(seed->object))
-                return seed_fail(seed, seed->line, "a JSON object was expected");
+                return fail(seed, seed->line, "a JSON object was expected");
 
         seed->record_line = seed->line;
         for (size_t i = 0; i < (size_t)error.position; i++)
@@ -218,7 +218,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
 
                 r = key_record_read_object(record, seed->object, &fault);
                 if (r < 0)
-                        return r == -EBADMSG ? seed_fail(seed, seed->record_line, fault) : r;
+                        return r == -EBADMSG ? fail(seed, seed->record_line, fault) : r;
                 return 1;
         }
         return read_member(seed, record);
@@ -228,7 +228,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
  * Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or
  * -ENOMEM.
  */
-static int seed_begin(struct seed *seed) {
+static int begin(struct seed *seed) {
         int r = skip_to_text(seed);
 
         if (r > 0 &&
@@ -250,7 +250,7 @@ static int seed_begin(struct seed *seed) {
 }
 
 int seed_next(struct seed *seed, struct key_record *record) {
-        int r = seed->state == SEED_UNREAD ? seed_begin(seed) : 1;
+        int r = seed->state == SEED_UNREAD ? begin(seed) : 1;
 
         if (r <= 0)
                 return r;

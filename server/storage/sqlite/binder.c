@@ -9,7 +9,7 @@ void binder_add_number(struct binder *binder, int64_t number) {
                 binder->code = sqlite3_bind_int64(binder->statement, ++binder->n_bound, number);
 }
 
-static void binder_add(struct binder *binder, struct slice bytes, bool is_text) {
+static void add(struct binder *binder, struct slice bytes, bool is_text) {
         if (binder->code == SQLITE_OK && bytes.length > INT_MAX)
                 binder->code = SQLITE_TOOBIG;
         if (binder->code != SQLITE_OK)
@@ -23,11 +23,11 @@ static void binder_add(struct binder *binder, struct slice bytes, bool is_text) 
 }
 
 void binder_add_blob(struct binder *binder, struct slice bytes) {
-        binder_add(binder, bytes, false);
+        add(binder, bytes, false);
 }
 
 void binder_add_bytes(struct binder *binder, struct slice bytes) {
-        binder_add(binder, bytes, bytes_are_text(bytes));
+        add(binder, bytes, bytes_are_text(bytes));
 }
 
 bool bytes_are_text(struct slice bytes) {

@@ -57,7 +57,7 @@ uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client,
         return le64toh(hash);
 }
 
-static uint64_t entry_checksum(const struct entry_change *entry, struct slice fence) {
+static uint64_t checksum_of_entry(const struct entry_change *entry, struct slice fence) {
         const uint64_t numbers[] = { htole64((uint64_t)entry->version.wall_ms),
                                      htole64(entry->version.counter),
                                      htole64((uint64_t)entry->expires_at_ms) };
@@ -81,7 +81,7 @@ int entry_bind(sqlite3_stmt *statement, uint64_t hash, const struct entry_change
         else
                 binder_add_number(&binder, entry->expires_at_ms);
         binder_add_bytes(&binder, fence);
-        binder_add_number(&binder, (int64_t)entry_checksum(entry, fence));
+        binder_add_number(&binder, (int64_t)checksum_of_entry(entry, fence));
         binder_add_bytes(&binder, entry->value);
         return binder.code;
 }
@@ -102,7 +102,7 @@ int entry_read(sqlite3_stmt *statement, uint64_t *ret_hash, struct entry_change 
                 fence = column_bytes(statement, 5);
         if (!has_expected_type(statement, 1, entry.key) || !has_expected_type(statement, 7, entry.value) ||
             !is_version(statement, 2) || (entry.has_fence && hlc_parse(fence, &entry.fence) < 0) ||
-            entry_checksum(&entry, fence) != (uint64_t)sqlite3_column_int64(statement, 6))
+            checksum_of_entry(&entry, fence) != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
         *ret_hash = (uint64_t)sqlite3_column_int64(statement, 0);
