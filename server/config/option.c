@@ -16,6 +16,10 @@ static void *field_of(void *config, const struct option *option) {
         return (char *)config + option->field;
 }
 
+static bool is_in_range(const struct option *option, uint64_t number) {
+        return number >= option->min && (option->max == 0 || number <= option->max);
+}
+
 int option_set_text(void *config, const struct option *option, const char *value) {
         if (!*value)
                 return -EINVAL;
@@ -24,7 +28,12 @@ int option_set_text(void *config, const struct option *option, const char *value
 }
 
 int option_set_number(void *config, const struct option *option, const char *value) {
-        return parse_uint64(slice_from_string(value), field_of(config, option));
+        uint64_t number;
+
+        if (parse_uint64(slice_from_string(value), &number) < 0 || !is_in_range(option, number))
+                return -EINVAL;
+        *(uint64_t *)field_of(config, option) = number;
+        return 0;
 }
 
 int option_set_size(void *config, const struct option *option, const char *value) {
@@ -34,7 +43,8 @@ int option_set_size(void *config, const struct option *option, const char *value
 int option_set_port(void *config, const struct option *option, const char *value) {
         uint64_t port;
 
-        if (parse_uint64(slice_from_string(value), &port) < 0 || port > UINT16_MAX)
+        if (parse_uint64(slice_from_string(value), &port) < 0 || port > UINT16_MAX ||
+            !is_in_range(option, port))
                 return -EINVAL;
         *(uint16_t *)field_of(config, option) = (uint16_t)port;
         return 0;
@@ -55,12 +65,11 @@ int option_set_switch(void *config, const struct option *option, const char *val
         return 0;
 }
 
-int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
-                        int64_t max_ms) {
+int option_set_duration(void *config, const struct option *option, const char *value) {
         int64_t duration_ms;
 
-        if (parse_duration(slice_from_string(value), &duration_ms) < 0 || duration_ms < min_ms ||
-            duration_ms > max_ms)
+        if (parse_duration(slice_from_string(value), &duration_ms) < 0 ||
+            !is_in_range(option, (uint64_t)duration_ms))
                 return -EINVAL;
         *(int64_t *)field_of(config, option) = duration_ms;
         return 0;

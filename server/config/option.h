@@ -29,7 +29,8 @@ struct option {
          * -EINVAL or -ENOMEM.
          */
         int (*set)(void *config, const struct option *option, const char *value);
-        size_t field; /* offset in the configuration, for the functions below */
+        size_t field;      /* offset in the configuration, for the functions below */
+        uint64_t min, max; /* of a number, a port or a duration in milliseconds; max 0: that of its type */
 };
 
 /*
@@ -41,16 +42,13 @@ int option_set_text(void *config, const struct option *option,
 int option_set_number(void *config, const struct option *option, const char *value); /* uint64_t */
 int option_set_size(void *config, const struct option *option, const char *value); /* uint64_t, with units */
 int option_set_port(void *config, const struct option *option, const char *value); /* uint16_t */
+int option_set_duration(void *config, const struct option *option, const char *value); /* int64_t */
 int option_set_hosts(void *config, const struct option *option,
                      const char *value); /* const char *: a list for endpoints_parse() */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
 /* enum: `argument` lists the texts of its values in their order, separated by '|'. */
 int option_set_choice(void *config, const struct option *option, const char *value);
-
-/* Helper of functions for `set`. min_ms and max_ms: the range of the duration. */
-int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
-                        int64_t max_ms); /* int64_t */
 
 struct option_fault {
         char text[512];

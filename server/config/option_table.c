@@ -13,6 +13,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "base/time_units.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
@@ -32,14 +33,6 @@ static int set_client_id(void *config, const struct option *option, const char *
         return strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value))
                        ? option_set_text(config, option, value)
                        : -EINVAL;
-}
-
-static int set_keepalive(void *config, const struct option *option, const char *value) {
-        return option_set_duration(config, option, value, 5000, UINT16_MAX * 1000);
-}
-
-static int set_registration_timeout(void *config, const struct option *option, const char *value) {
-        return option_set_duration(config, option, value, 1000, INT64_C(365) * 24 * 3600 * 1000);
 }
 
 static int set_presence_topic(void *config, const struct option *option, const char *value) {
@@ -165,12 +158,26 @@ static int set_nothing(void *config, const struct option *option, const char *va
 
 #define FIELD(name) offsetof(struct config, name)
 
-/* A row of an option for the file, the environment and the command line. */
-#define SETTING(section_, name_, flag_, argument_, default_, expected_, help_, set_, field_, live_)         \
+/*
+ * A row of an option for the file, the environment and the command line. Further arguments are
+ * initializers.
+ */
+#define SETTING(section_, name_, flag_, argument_, default_, expected_, help_, set_, field_, live_, ...)    \
         {                                                                                                   \
                 .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
                 .default_value = default_, .expected = expected_, .help = help_, .set = set_,               \
-                .field = field_, .is_live = live_                                                           \
+                .field = field_, .is_live = live_, __VA_ARGS__                                              \
+        }
+
+#define SWITCH(section_, name_, flag_, argument_, help_, field_, live_)                                     \
+        SETTING(section_, name_, flag_, argument_, "off", "on or off", help_, option_set_switch,            \
+                FIELD(field_), live_)
+
+/* A switch only on the command line. */
+#define FLAG(flag_, letter_, help_, field_)                                                                 \
+        {                                                                                                   \
+                .flag = flag_, .letter = letter_, .expected = "on or off", .help = help_,                   \
+                .set = option_set_switch, .field = FIELD(field_)                                            \
         }
 
 /* A row of an option that may be given several times. It has no default, and needs a restart. */
@@ -188,9 +195,8 @@ const struct option config_options[] = {
                 "port for hosts given without a port; default: 1883, with TLS 8883; with --dev, 0: any free "
                 "port",
                 option_set_port, FIELD(port), RESTART),
-        SETTING("broker", "dev", "--dev", NULL, "off", "on or off",
-                "start a private mosquitto, for tests, and print its address", option_set_switch, FIELD(dev),
-                RESTART),
+        SWITCH("broker", "dev", "--dev", NULL, "start a private mosquitto, for tests, and print its address",
+               dev, RESTART),
         SETTING("broker", "dev-listen", "--dev-listen", "ADDRESS", "127.0.0.1",
                 "an IPv4 address, or 0.0.0.0 for all addresses of this machine",
                 "address of the private mosquitto", set_dev_listen, FIELD(dev_listen), RESTART),
@@ -198,15 +204,15 @@ const struct option config_options[] = {
                 "1 to 65535 bytes of UTF-8 without control characters",
                 "MQTT client id of the store; default: random", set_client_id, FIELD(client_id), RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "a duration from 5s to 65535s",
-                "MQTT keep alive interval", set_keepalive, FIELD(keepalive_ms), RESTART),
+                "MQTT keep alive interval", option_set_duration, FIELD(keepalive_ms), RESTART,
+                .min = 5 * MS_PER_S, .max = UINT16_MAX * MS_PER_S),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",
                 option_set_text, FIELD(credentials.user), RESTART),
         SETTING("broker", "password-file", "--password-file", "FILE", NULL, "a file name",
                 "file with the password in its first line", option_set_text,
                 FIELD(credentials.password_file), RESTART),
-        SETTING("broker", "tls", "--tls", "on|off", "off", "on or off",
-                "use TLS with the system's certificate authorities", option_set_switch,
-                FIELD(credentials.tls), RESTART),
+        SWITCH("broker", "tls", "--tls", "on|off", "use TLS with the system's certificate authorities",
+               credentials.tls, RESTART),
         SETTING("broker", "tls-ca-file", "--tls-ca-file", "FILE", NULL, "a file name",
                 "trust these certificate authorities instead; enables TLS", option_set_text,
                 FIELD(credentials.tls_ca_file), RESTART),
@@ -219,9 +225,9 @@ const struct option config_options[] = {
                 "a topic in which one level reads {client}",
                 "topic where a broker without the plugin announces disconnects", set_presence_topic,
                 FIELD(presence_topic), RESTART),
-        SETTING("broker", "require-plugin", "--require-plugin", "on|off", "off", "on or off",
-                "serve only a broker with the plugin, so that identities are always verified",
-                option_set_switch, FIELD(require_plugin), RESTART),
+        SWITCH("broker", "require-plugin", "--require-plugin", "on|off",
+               "serve only a broker with the plugin, so that identities are always verified", require_plugin,
+               RESTART),
         SETTING("store", "node-id", "--node-id", "ID", NODE_ID_DEFAULT,
                 "1 to 256 bytes of UTF-8 without ':'", "node id in versions; must differ from client ids",
                 set_node_id, FIELD(node_id), RESTART),
@@ -243,7 +249,8 @@ const struct option config_options[] = {
                 "a duration from 1s to 365d",
                 "without the plugin: end the registrations of a client that has not subscribed to its "
                 "notifications and has sent no request for this long",
-                set_registration_timeout, FIELD(registration_timeout_ms), LIVE),
+                option_set_duration, FIELD(registration_timeout_ms), LIVE, .min = MS_PER_S,
+                .max = 365 * 24 * 3600 * MS_PER_S),
         SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
                 "before serving, set the keys in this file that the store lacks; - is stdin",
                 option_set_text, FIELD(seed_file), RESTART),
@@ -265,29 +272,28 @@ const struct option config_options[] = {
         SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",
                 "access rules; without a policy all clients may do everything", option_set_text,
                 FIELD(policy_file), LIVE),
-        SETTING("policy", "allow-unverified", "--allow-unverified", "on|off", "off", "on or off",
-                "apply the rules to client ids that the plugin has not verified", option_set_switch,
-                FIELD(allow_unverified), LIVE),
+        SWITCH("policy", "allow-unverified", "--allow-unverified", "on|off",
+               "apply the rules to client ids that the plugin has not verified", allow_unverified, LIVE),
         SETTING("http", "listen", "--http-listen", "[ADDRESS:]PORT", NULL,
                 "[ADDRESS:]PORT, such as 127.0.0.1:9464,",
                 "serve /metrics, /healthz, /readyz and /version at this address", set_http_listen, 0,
                 RESTART),
         SETTING("process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
                 "create this file when requests are served", option_set_text, FIELD(ready_file), RESTART),
-        SETTING("process", "exit-with-parent", "--exit-with-parent", NULL, "off", "on or off",
-                "stop when the parent process ends, or when stdin is a pipe and is closed",
-                option_set_switch, FIELD(exit_with_parent), RESTART),
-        SETTING("process", "control", "--control", NULL, "off", "on or off",
-                "for tests: let all clients empty the store, move its clock, inject faults, and read the "
-                "requests of other clients with their keys and values, whatever the policy grants",
-                option_set_switch, FIELD(control), RESTART),
+        SWITCH("process", "exit-with-parent", "--exit-with-parent", NULL,
+               "stop when the parent process ends, or when stdin is a pipe and is closed", exit_with_parent,
+               RESTART),
+        SWITCH("process", "control", "--control", NULL,
+               "for tests: let all clients empty the store, move its clock, inject faults, and read the "
+               "requests of other clients with their keys and values, whatever the policy grants",
+               control, RESTART),
         SETTING("log", "level", "--log-level", "error|warning|info|debug", "info",
                 "error, warning, info or debug", "least severe level to log on stderr", option_set_choice,
                 FIELD(log_level), LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
                 "log lines as key=value or as JSON objects", option_set_choice, FIELD(log_format), LIVE),
-        SETTING("log", "keys", "--log-keys", "on|off", "off", "on or off",
-                "add the key to log lines about refused requests", option_set_switch, FIELD(log_keys), LIVE),
+        SWITCH("log", "keys", "--log-keys", "on|off", "add the key to log lines about refused requests",
+               log_keys, LIVE),
 
         /* Only on the command line. */
         { .flag = "--config",
@@ -301,22 +307,9 @@ const struct option config_options[] = {
           .expected = "CLIENT USER VERB KEY",
           .help = "print which rule of the policy decides, and exit",
           .set = set_nothing },
-        { .flag = "--check-config",
-          .expected = "on or off",
-          .help = "check the configuration, and exit",
-          .set = option_set_switch,
-          .field = FIELD(check_only) },
-        { .flag = "--version",
-          .expected = "on or off",
-          .help = "print the version, and exit",
-          .set = option_set_switch,
-          .field = FIELD(version) },
-        { .flag = "--help",
-          .letter = 'h',
-          .expected = "on or off",
-          .help = "print this help, and exit",
-          .set = option_set_switch,
-          .field = FIELD(help) },
+        FLAG("--check-config", 0, "check the configuration, and exit", check_only),
+        FLAG("--version", 0, "print the version, and exit", version),
+        FLAG("--help", 'h', "print this help, and exit", help),
 };
 #define N_COMMAND_LINE_ONLY 5
 

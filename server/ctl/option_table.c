@@ -8,14 +8,14 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "ctl/command_options.h"
 #include "protocol/hlc.h"
 
 #define URL_SCHEME           "mqtt://"
 #define URL_SCHEME_TLS       "mqtts://"
 #define CLIENT_ID_LENGTH_MAX 256
-#define DURATION_MAX_MS      86400000 /* 24h, which the table states */
-#define LEASE_MIN_MS         1000     /* 1s, which the table states */
+#define DURATION_MAX_MS      (24 * 3600 * MS_PER_S)
 
 /* 1. --url */
 
@@ -122,12 +122,6 @@ static int set_hosts(void *target, const struct option *option, const char *valu
         return 0;
 }
 
-static int set_port(void *target, const struct option *option, const char *value) {
-        int r = option_set_port(target, option, value);
-
-        return r < 0 || ((struct command_options *)target)->port > 0 ? r : -EINVAL;
-}
-
 static int set_user(void *target, const struct option *option, const char *value) {
         return slice_is_utf8(slice_from_string(value)) ? option_set_text(target, option, value) : -EINVAL;
 }
@@ -143,28 +137,6 @@ static int set_client_id(void *target, const struct option *option, const char *
             !hlc_node_is_valid(slice_from_string(value)))
                 return -EINVAL;
         return option_set_text(target, option, value);
-}
-
-static int set_timeout(void *target, const struct option *option, const char *value) {
-        return option_set_duration(target, option, value, 1, DURATION_MAX_MS);
-}
-
-static int set_px(void *target, const struct option *option, const char *value) {
-        return option_set_duration(target, option, value, 1, INT64_MAX);
-}
-
-static int set_wait(void *target, const struct option *option, const char *value) {
-        return option_set_duration(target, option, value, 0, DURATION_MAX_MS);
-}
-
-static int set_lease(void *target, const struct option *option, const char *value) {
-        return option_set_duration(target, option, value, LEASE_MIN_MS, DURATION_MAX_MS);
-}
-
-static int set_count(void *target, const struct option *option, const char *value) {
-        int r = option_set_number(target, option, value);
-
-        return r < 0 || ((struct command_options *)target)->count > 0 ? r : -EINVAL;
 }
 
 static int set_nex(void *target, const struct option *option, const char *value) {
@@ -187,24 +159,26 @@ static int set_fence(void *target, const struct option *option, const char *valu
 
 #define FIELD(name) offsetof(struct command_options, name)
 
-#define SWITCH(flag_, letter_, help_, field_)                                                               \
+/* Further arguments of these macros are initializers. */
+#define SWITCH(flag_, letter_, help_, field_, ...)                                                          \
         {                                                                                                   \
                 .flag = flag_, .letter = letter_, .expected = "on or off", .help = help_,                   \
-                .set = option_set_switch, .field = FIELD(field_)                                            \
+                .set = option_set_switch, .field = FIELD(field_), __VA_ARGS__                               \
         }
 
 /* An option of some commands. */
-#define OWN(flag_, argument_, initial_, expected_, help_, set_, field_)                                     \
+#define OWN(flag_, argument_, initial_, expected_, help_, set_, field_, ...)                                \
         {                                                                                                   \
                 .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
-                .help = help_, .set = set_, .field = FIELD(field_)                                          \
+                .help = help_, .set = set_, .field = FIELD(field_), __VA_ARGS__                             \
         }
 
 /* An option of every command; it has an environment variable. */
-#define COMMON(flag_, argument_, initial_, expected_, help_, set_, field_)                                  \
+#define COMMON(flag_, argument_, initial_, expected_, help_, set_, field_, ...)                             \
         {                                                                                                   \
                 .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
-                .has_variable = true, .help = help_, .is_common = true, .set = set_, .field = FIELD(field_) \
+                .has_variable = true, .help = help_, .is_common = true, .set = set_,                        \
+                .field = FIELD(field_), __VA_ARGS__                                                         \
         }
 
 const struct option ctl_options[] = {
@@ -212,7 +186,7 @@ const struct option ctl_options[] = {
         OWN("--nex", "[=VALUE]", NULL, "a value",
             "only if it does not exist or has this value (default: the new value)", set_nex, nex_value),
         OWN("--px", "DURATION", NULL, "a duration of at least 1ms, such as 500ms, 10s or 5m,",
-            "let the key expire after this time", set_px, px_ms),
+            "let the key expire after this time", option_set_duration, px_ms, .min = 1),
         SWITCH("--persist", 0, "ask the store to keep the key on disk", persist),
         OWN("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore",
             "fencing token; fail if the key was written with a newer one", set_fence, fence),
@@ -220,13 +194,16 @@ const struct option ctl_options[] = {
             option_set_text, pattern),
         SWITCH("--yes", 0, "with --pattern: delete the keys", yes),
         OWN("--wait", "DURATION", NULL, "a duration from 0s to 24h, such as 500ms, 10s or 5m,",
-            "time to wait for the lock; by default without end; 0s: only try", set_wait, wait_ms),
+            "time to wait for the lock; by default without end; 0s: only try", option_set_duration, wait_ms,
+            .max = DURATION_MAX_MS),
         OWN("--lease", "DURATION", "10s", "a duration from 1s to 24h, such as 10s or 5m,",
-            "time until the lock expires unless it is renewed", set_lease, lease_ms),
+            "time until the lock expires unless it is renewed", option_set_duration, lease_ms,
+            .min = MS_PER_S, .max = DURATION_MAX_MS),
         OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
             option_set_text, name),
         SWITCH("--initial", 0, "print the present value first", initial),
-        OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", set_count, count),
+        OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", option_set_number, count,
+            .min = 1),
         SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version", is_long),
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", option_set_text, data_dir),
@@ -246,7 +223,7 @@ const struct option ctl_options[] = {
                "a list of names, addresses or socket paths, each with or without :PORT,",
                "the broker, instead of --url; several are tried in turn", set_hosts, hosts),
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
-               "port of the broker; default 1883, with TLS 8883", set_port, port),
+               "port of the broker; default 1883, with TLS 8883", option_set_port, port, .min = 1),
         COMMON("--config", "FILE", NULL, "a file name",
                "the store's configuration, for the address of the broker", option_set_text, config_file),
         COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user,
@@ -265,19 +242,9 @@ const struct option ctl_options[] = {
         COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
                "MQTT client id; by default a new one for each run", set_client_id, client_id),
         COMMON("--timeout", "DURATION", "5s", "a duration from 1ms to 24h, such as 500ms, 10s or 5m,",
-               "timeout for the broker, and for each reply", set_timeout, timeout_ms),
-        { .flag = "--help",
-          .letter = 'h',
-          .expected = "on or off",
-          .help = "print this help, and exit",
-          .is_common = true,
-          .set = option_set_switch,
-          .field = FIELD(help) },
-        { .flag = "--version",
-          .expected = "on or off",
-          .help = "print the version, and exit",
-          .is_common = true,
-          .set = option_set_switch,
-          .field = FIELD(version) },
+               "timeout for the broker, and for each reply", option_set_duration, timeout_ms, .min = 1,
+               .max = DURATION_MAX_MS),
+        SWITCH("--help", 'h', "print this help, and exit", help, .is_common = true),
+        SWITCH("--version", 0, "print the version, and exit", version, .is_common = true),
 };
 const size_t n_ctl_options = ARRAY_LENGTH(ctl_options);
