@@ -169,7 +169,7 @@ static bool is_running_line(const char *line) {
                strstr(line, " running");
 }
 
-static void on_line(void *userdata, const char *line) {
+static void dev_broker_on_line(void *userdata, const char *line) {
         struct dev_broker *dev = userdata;
 
         log_debug("mosquitto: %s", LOG_STRING(line));
@@ -182,7 +182,7 @@ static void on_line(void *userdata, const char *line) {
         dev->callbacks.running(dev->callbacks.userdata);
 }
 
-static void on_ended(void *userdata) {
+static void dev_broker_on_ended(void *userdata) {
         struct dev_broker *dev = userdata;
         char cause[LOG_TEXT_MAX + 100];
 
@@ -199,7 +199,9 @@ static void on_ended(void *userdata) {
 
 /* Returns 0 or -errno. */
 static int start_child(struct dev_broker *dev) {
-        const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended, .userdata = dev };
+        const struct child_callbacks callbacks = { .line = dev_broker_on_line,
+                                                   .ended = dev_broker_on_ended,
+                                                   .userdata = dev };
         char *arguments[] = { dev->mosquitto, "-c", "/proc/self/fd/0", NULL };
         int conf_fd;
         int r;

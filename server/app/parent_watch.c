@@ -42,7 +42,7 @@ static void discard_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_
         *ret_buffer = uv_buf_init(discarded, sizeof(discarded));
 }
 
-static void on_input_end(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer) {
+static void parent_watch_on_input_end(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer) {
         (void)buffer;
         if (n_bytes >= 0)
                 return;
@@ -73,5 +73,6 @@ void server_watch_parent(struct server *server) {
         prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL);
         check_parent(&server->parent.signal, PARENT_SIGNAL); /* the parent may have ended already */
         if (is_pipe_or_socket(STDIN_FILENO) && uv_pipe_open(&server->parent.stdin_pipe, STDIN_FILENO) == 0)
-                uv_read_start((uv_stream_t *)&server->parent.stdin_pipe, discard_buffer, on_input_end);
+                uv_read_start((uv_stream_t *)&server->parent.stdin_pipe, discard_buffer,
+                              parent_watch_on_input_end);
 }

@@ -145,14 +145,14 @@ static enum exit_code print_counts(const struct doctor *doctor) {
 
 /* 2. Requests */
 
-static void on_further_reply(void *userdata, const struct message *reply) {
+static void doctor_on_further_reply(void *userdata, const struct message *reply) {
         struct doctor *doctor = userdata;
 
         (void)reply;
         doctor->n_further_replies++;
 }
 
-static void on_doctor_notification(void *userdata, const struct message *message) {
+static void doctor_on_notification(void *userdata, const struct message *message) {
         struct doctor *doctor = userdata;
 
         (void)message;
@@ -201,7 +201,7 @@ static bool is_denied(const struct doctor *doctor) {
 
 /* 3. The peer */
 
-static void on_peer_message(void *userdata, const struct message *message) {
+static void doctor_on_peer_message(void *userdata, const struct message *message) {
         struct doctor_peer *peer = userdata;
 
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER))) {
@@ -226,7 +226,7 @@ static const char *open_peer(struct doctor *doctor) {
         config.topics = peer->topics;
         config.receive_maximum = PEER_RECEIVE_MAXIMUM;
         config.wants_retained = true;
-        config.message = on_peer_message;
+        config.message = doctor_on_peer_message;
         config.userdata = peer;
         if (!config.client_id || broker_connection_new(&peer->connection, &config) < 0)
                 return "out of memory";
@@ -474,9 +474,9 @@ static void run_checks(struct doctor *doctor) {
 
 static enum exit_code run_doctor(struct doctor *doctor) {
         const struct store_client_config config = { .options = doctor->options,
-                                                    .notification = on_doctor_notification,
+                                                    .notification = doctor_on_notification,
                                                     .ends_with_stdout = true,
-                                                    .further_reply = on_further_reply,
+                                                    .further_reply = doctor_on_further_reply,
                                                     .userdata = doctor };
         const char *client_id = doctor->options->client_id;
 

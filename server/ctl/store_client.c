@@ -88,7 +88,7 @@ static struct pending_request *find_request(struct store_client *client, struct 
         return NULL;
 }
 
-static void on_store_message(void *userdata, const struct message *message) {
+static void store_client_on_message(void *userdata, const struct message *message) {
         struct store_client *client = userdata;
         struct pending_request *request;
 
@@ -111,7 +111,7 @@ static void on_store_message(void *userdata, const struct message *message) {
         note_progress(client);
 }
 
-static void on_store_acknowledged(void *userdata, int packet_id, int reason) {
+static void store_client_on_acknowledged(void *userdata, int packet_id, int reason) {
         struct store_client *client = userdata;
         struct pending_request *request = NULL;
 
@@ -267,7 +267,8 @@ static enum connection_result wait_for_oldest(struct store_client *client) {
         note_progress(client);
         result =
                 broker_connection_wait(client->connection, &client->is_done, oldest->timeout_ms - waited_ms);
-        if (result == CONNECTION_OK && !oldest->reply) { /* on_store_acknowledged() has ended the wait */
+        if (result == CONNECTION_OK &&
+            !oldest->reply) { /* store_client_on_acknowledged() has ended the wait */
                 broker_connection_set_problem(
                         client->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
@@ -468,8 +469,8 @@ int store_client_new(struct store_client **ret_client, const struct store_client
         client->clock.node = slice_from_string(config->options->client_id);
         connection_config.topics = client->topics;
         connection_config.user_properties = reply_properties;
-        connection_config.message = on_store_message;
-        connection_config.acknowledged = on_store_acknowledged;
+        connection_config.message = store_client_on_message;
+        connection_config.acknowledged = store_client_on_acknowledged;
         connection_config.userdata = client;
         if (config->ends_with_stdout)
                 connection_config.interruption = (struct pollfd){ .fd = STDOUT_FILENO };

@@ -47,7 +47,7 @@ static const char *certificate_fault(struct mosquitto *library, const char *logg
  * Set only while connecting: with a log callback libmosquitto formats a line for each packet. The line
  * about a certificate does not say what is wrong with it.
  */
-static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
+static void connect_on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
         struct mqtt_client *client = userdata;
         const char *fault;
 
@@ -153,7 +153,7 @@ void mqtt_client_connect(struct mqtt_client *client) {
         client->has_unwritten = false;
         client->is_answered = false;
         client->error[0] = '\0';
-        mosquitto_log_callback_set(client->library, on_log);
+        mosquitto_log_callback_set(client->library, connect_on_log);
 
         if (client->address > 0 && !mqtt_client_has_untried_address(client)) {
                 mqtt_brokers_advance(client->config.brokers);
