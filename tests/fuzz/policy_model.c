@@ -10,8 +10,7 @@
 #include "fuzz/naive_glob.h"
 #include "policy/policy_build.h"
 
-#define LINE_LENGTH_MAX    199
-#define SECTION_LENGTH_MAX 49
+#define LINE_LENGTH_MAX 199
 
 #define IS(text, literal) slice_equal(text, SLICE_LITERAL(literal))
 
@@ -166,8 +165,7 @@ static bool is_valid(const struct model_line *line) {
         bool is_known;
 
         if (is_section(line))
-                return line->name.length > 0 && line->name.length <= SECTION_LENGTH_MAX &&
-                       !contains(line->name, SLICE_LITERAL("]"));
+                return line->name.length > 0 && !contains(line->name, SLICE_LITERAL("]"));
         if (IS(line->name, "access"))
                 return IS(line->value, "read") || IS(line->value, "write") || IS(line->value, "readwrite");
         if (IS(line->name, "any"))
