@@ -114,13 +114,13 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
 }
 
 void batch_add_payload(struct batch *batch, const struct reply *reply) {
-        struct hlc token;
+        struct hlc fence;
 
         switch (outcomes[reply->result.outcome].built_from) {
         case PAYLOAD_ENTRY:
                 batch->n_bytes += entry_value(reply->entry).length;
-                if (reply->has_details && entry_fence(reply->entry, &token))
-                        batch->n_bytes += token.node.length;
+                if (reply->has_details && entry_fence(reply->entry, &fence))
+                        batch->n_bytes += fence.node.length;
                 break;
         case PAYLOAD_PAGE:
                 for (size_t i = 0; i < reply->page->n_entries; i++)

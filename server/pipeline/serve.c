@@ -121,8 +121,8 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
                 break;
         }
         pipeline->upkeep.n_done++;
-        pipeline_charge(
-                pipeline); /* the end of this work is the start of the next: the clock is read once */
+        /* The end of this work is the start of the next: the clock is read once. */
+        pipeline_charge(pipeline);
         if (has_latency) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
                 histogram_add(&latencies[STAGE_ENGINE], pipeline->quantum.read_ns - start_ns);
