@@ -26,14 +26,10 @@ struct deadline_timer {
         uv_idle_t overdue;
 };
 
-/*
- * Work of the pipeline that runs in the thread pool of libuv. The pipeline runs at most one piece
- * of work at a time.
- */
-struct worker {
+/* pipeline_commit() in the thread pool of libuv: at most one at a time. */
+struct commit_work {
         uv_work_t request;
-        void (*function)(void *argument);
-        void *argument;
+        int result;
 };
 
 /* For --exit-with-parent. */
@@ -67,7 +63,7 @@ struct server {
         uv_signal_t sigterm, sigint, sighup;
         struct deadline_timer deadline;
         uv_timer_t stop_timer, storage_timer, watchdog_timer, log_timer;
-        struct worker worker;
+        struct commit_work commit;
         struct parent_watch parent;
 
         /*

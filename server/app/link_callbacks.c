@@ -131,18 +131,6 @@ static void server_on_packets_written(void *userdata) {
         server_update(userdata);
 }
 
-int server_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
-        struct server *server = userdata;
-
-        return link_publish(server->link, message, ret_id);
-}
-
-bool server_has_room(void *userdata) {
-        struct server *server = userdata;
-
-        return link_has_room(server->link);
-}
-
 int server_open_link(struct server *server) {
         const struct config *config = &server->config;
         /*
@@ -201,5 +189,11 @@ int server_open_link(struct server *server) {
         r = link_open(&server->link, &server->loop, &link_config);
         if (r == -EINVAL)
                 log_error("cannot start: --client-id, --tls-certificate or --tls-key is invalid");
-        return r;
+        if (r < 0)
+                return r;
+
+        pipeline_set_transport(server->pipeline, (struct transport){ .publish = link_publish,
+                                                                     .has_room = link_has_room,
+                                                                     .userdata = server->link });
+        return 0;
 }

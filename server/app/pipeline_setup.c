@@ -104,11 +104,9 @@ static int open_state(const struct server *server, struct state **ret_state, str
         return r;
 }
 
-int server_create_pipeline(struct server *server, const struct transport *transport,
-                           const struct pipeline_callbacks *callbacks) {
+int server_create_pipeline(struct server *server, const struct pipeline_callbacks *callbacks) {
         const struct config *config = &server->config;
         struct pipeline_config pipeline_config = {
-                .transport = *transport,
                 .callbacks = *callbacks,
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,

@@ -11,8 +11,7 @@ struct server;
  * Create the pipeline with its storage and its initial content. Returns 0 or -errno; the cause is
  * logged.
  */
-int server_create_pipeline(struct server *server, const struct transport *transport,
-                           const struct pipeline_callbacks *callbacks);
+int server_create_pipeline(struct server *server, const struct pipeline_callbacks *callbacks);
 
 /*
  * Read the configuration again and apply all live options (struct option). If the configuration is

@@ -82,55 +82,48 @@ static void server_on_reload(uv_signal_t *handle, int number) {
 }
 
 /* With --control, return the time of the test clock: the arrival times of requests also use it. */
-static int64_t clock_ns(void *userdata) {
+static int64_t server_clock_ns(void *userdata) {
         struct server *server = userdata;
 
         return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
-static void run_work(uv_work_t *work) {
-        struct server *server = work->data;
+/* Runs on a thread of the pool. */
+static void commit_on_worker(uv_work_t *request) {
+        struct server *server = request->data;
 
-        server->worker.function(server->worker.argument);
+        server->commit.result = pipeline_commit(server->pipeline);
 }
 
-static void work_ended(uv_work_t *work, int status) {
-        struct server *server = work->data;
+static void server_on_committed(uv_work_t *request, int status) {
+        struct server *server = request->data;
 
+        (void)status; /* no request is cancelled */
         /*
-         * The work took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
+         * The commit took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
          */
         if (!server->link)
                 return;
-        pipeline_work_done(server->pipeline, status, server_now(server));
+        pipeline_committed(server->pipeline, server->commit.result, server_now(server));
         server_update(server);
 }
 
-/*
- * Run the work in the thread pool of libuv. The pipeline calls this only after the previous work
- * has ended.
- */
-static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+static void server_start_commit(void *userdata) {
         struct server *server = userdata;
 
-        server->worker.function = work;
-        server->worker.argument = argument;
-        server->worker.request.data = server;
-        return uv_queue_work(&server->loop, &server->worker.request, run_work, work_ended);
+        server->commit.request.data = server;
+        uv_queue_work(&server->loop, &server->commit.request, commit_on_worker, server_on_committed);
 }
 
 static int create_pipeline(struct server *server) {
-        struct transport transport = { .publish = server_publish,
-                                       .has_room = server_has_room,
-                                       .run_worker = run_worker,
-                                       .userdata = server,
-                                       .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = server_on_serving,
+        struct pipeline_callbacks callbacks = { .clock_ns = server_clock_ns,
+                                                .start_commit = server_start_commit,
+                                                .serving = server_on_serving,
                                                 .fatal = server_on_fatal,
                                                 .userdata = server };
         int r;
 
-        r = server_create_pipeline(server, &transport, &callbacks);
+        r = server_create_pipeline(server, &callbacks);
         server->view =
                 (struct store_view){ .pipeline = server->pipeline, .disconnected = server->disconnected };
         return r;
@@ -173,7 +166,7 @@ static void warn_of_low_disk(struct server *server) {
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        /* The check can start work, and work_ended() needs the link. */
+        /* The check can start a commit, and server_on_committed() needs the link. */
         if (!server->link)
                 return;
         pipeline_check_storage(server->pipeline, server_now(server));

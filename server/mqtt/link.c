@@ -440,7 +440,8 @@ void link_pause(struct link *link, uint64_t pause_ms) {
         link->asked_pause_ms = pause_ms;
 }
 
-int link_publish(struct link *link, const struct message *message, uint16_t *ret_id) {
+int link_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct link *link = userdata;
         int id = 0;
         int r;
 
@@ -464,7 +465,9 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
         return 0;
 }
 
-bool link_has_room(const struct link *link) {
+bool link_has_room(void *userdata) {
+        const struct link *link = userdata;
+
         return link->n_outstanding < LINK_ROOM_MESSAGES && link->n_outstanding < link->send_maximum &&
                link->n_outstanding_bytes + link->n_unwritten_bytes < LINK_ROOM_BYTES;
 }

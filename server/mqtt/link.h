@@ -109,6 +109,9 @@ void link_close(struct link *link, void (*closed)(void *userdata));
 void link_pause(struct link *link, uint64_t pause_ms);
 
 /*
+ * The parameter of link_publish() and link_has_room() is a struct link: its type is void *, so that both
+ * are functions of struct transport (pipeline/pipeline.h).
+ *
  * Publish at the QoS of the message, 0 or 1. Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX (QoS 1);
  * -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT; -ENOMEM. After
  * an error the message is not sent.
@@ -120,7 +123,7 @@ void link_pause(struct link *link, uint64_t pause_ms);
  * or if the connection ends before the message is written; the result is 0 nevertheless.
  * acknowledged() does not follow, and *ret_id means nothing.
  */
-int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
+int link_publish(void *link, const struct message *message, uint16_t *ret_id);
 
 /*
  * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages
@@ -146,7 +149,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
  */
 #define LINK_ROOM_MESSAGES 256
 #define LINK_ROOM_BYTES    (1 << 20)
-bool link_has_room(const struct link *link);
+bool link_has_room(void *link);
 
 /*
  * Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum

@@ -10,7 +10,7 @@
  *
  *          ┌───────────────────── all published: batch_reset() ───────────────────────┐
  *          ▼                                                                          │
- *        OPEN ───────── commit_begin() ────► COMMITTING ── pipeline_work_done() ──► PUBLISHING
+ *        OPEN ───────── commit_begin() ────► COMMITTING ── pipeline_committed() ──► PUBLISHING
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *

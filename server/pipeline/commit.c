@@ -80,15 +80,16 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
 }
 
-static void record_success(struct pipeline *pipeline, struct now now) {
+/* result: of storage_commit(), not an error. */
+static void record_success(struct pipeline *pipeline, int result, struct now now) {
         struct commit *commit = &pipeline->commit;
         const struct change_set *change_set = &commit->change_set;
         struct counters *counters = &pipeline->counters;
 
         /* limited: while the disk is almost full, small commits succeed and large ones fail */
-        if (commit->error < 0 && commit->result == 0)
+        if (commit->error < 0 && result == 0)
                 log_limited(&commit->log_limit, LOG_INFO, "commits succeed again");
-        commit->error = commit->result == STORAGE_FULL ? -ENOSPC : 0;
+        commit->error = result == STORAGE_FULL ? -ENOSPC : 0;
         counters->n_commits++;
         counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
                             change_set->n_executions + change_set->n_forgotten;
@@ -111,23 +112,25 @@ static void count_replies(struct pipeline *pipeline) {
         }
 }
 
-/* The batch is stored, or was rolled back, or nothing of it must be stored. */
-static void begin_publishing(struct pipeline *pipeline) {
+/*
+ * result: of the commit; 0 with change_set NULL if nothing had to be stored; or -ENOMEM if the commit
+ * could not begin.
+ */
+static void end_commit(struct pipeline *pipeline, const struct change_set *change_set, int result,
+                       struct now now) {
+        if (result < 0)
+                fail_batch(pipeline, result, now);
+        else
+                state_commit(pipeline->state, change_set);
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
         pipeline->batch.state = BATCH_PUBLISHING;
 }
 
-void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
-        int result = error < 0 ? error : pipeline->commit.result;
-
-        if (result < 0) {
-                fail_batch(pipeline, result, now);
-        } else {
-                record_success(pipeline, now);
-                state_commit(pipeline->state, &pipeline->commit.change_set);
-        }
-        begin_publishing(pipeline);
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+        if (result >= 0)
+                record_success(pipeline, result, now);
+        end_commit(pipeline, &pipeline->commit.change_set, result, now);
         pipeline_flush(pipeline, now);
 }
 
@@ -151,24 +154,11 @@ static bool has_version_above_clock(const struct pipeline *pipeline) {
         return false;
 }
 
-/* Runs on a worker thread. */
-static void run_commit(void *argument) {
-        struct pipeline *pipeline = argument;
+static bool must_be_stored(const struct pipeline *pipeline) {
+        const struct effects *effects = &pipeline->batch.effects;
 
-        pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.change_set);
-}
-
-/* Returns 0; -ENOMEM; or -EIO if the commit cannot begin. */
-static int start_work(struct pipeline *pipeline, struct now now) {
-        int r;
-
-        r = state_change_set(pipeline->state, &pipeline->batch.effects, now, &pipeline->commit.change_set);
-        if (r < 0)
-                return r;
-
-        pipeline->commit.start_ns = pipeline->quantum.read_ns; /* `now` is older */
-        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
-        return r < 0 ? -EIO : 0;
+        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
+               has_version_above_clock(pipeline);
 }
 
 /*
@@ -193,52 +183,43 @@ static int stage_notifications(struct pipeline *pipeline) {
         return 0;
 }
 
-static bool must_be_stored(const struct pipeline *pipeline) {
-        const struct effects *effects = &pipeline->batch.effects;
+/* Stage the batch's notifications, and make its change set if it is stored. Returns 0 or -ENOMEM. */
+static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now now) {
+        int r = stage_notifications(pipeline);
 
-        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-               has_version_above_clock(pipeline);
+        if (r < 0 || !is_stored)
+                return r;
+        return state_change_set(pipeline->state, &pipeline->batch.effects, now,
+                                &pipeline->commit.change_set);
 }
 
 void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
         bool is_stored = pipeline->storage && (is_required || must_be_stored(pipeline));
-        int r = stage_notifications(pipeline);
+        int r = prepare_commit(pipeline, is_stored, now);
 
-        if (r == 0 && is_stored) {
-                r = start_work(pipeline, now);
-                if (r == 0) {
-                        pipeline->batch.state = BATCH_COMMITTING; /* pipeline_work_done() follows */
-                        return;
-                }
+        if (r < 0 || !is_stored) {
+                end_commit(pipeline, NULL, r, now);
+                return;
         }
 
-        if (r == 0)
-                state_commit(pipeline->state, NULL);
-        else
-                fail_batch(pipeline, r, now);
-        begin_publishing(pipeline);
+        pipeline->batch.state = BATCH_COMMITTING;
+        pipeline->commit.start_ns = pipeline->quantum.read_ns; /* `now` is older */
+        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
+}
+
+int pipeline_commit(const struct pipeline *pipeline) {
+        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
 }
 
 int commit_now(struct pipeline *pipeline, struct now now) {
-        const struct effects *effects = &pipeline->batch.effects;
-        struct change_set *change_set = &pipeline->commit.change_set;
-        int r;
+        int r = prepare_commit(pipeline, pipeline->storage, now);
 
-        r = state_stage(pipeline->state, effects);
-        if (r < 0)
-                return r;
-        if (!pipeline->storage) {
-                state_commit(pipeline->state, NULL);
-                return 0;
-        }
-
-        r = state_change_set(pipeline->state, effects, now, change_set);
-        if (r == 0)
-                r = storage_commit(pipeline->storage, change_set);
+        if (r == 0 && pipeline->storage)
+                r = pipeline_commit(pipeline);
         if (r == -ESTALE)
                 end_process(pipeline, "it is unknown whether the last commit is stored");
         if (r < 0)
                 return r;
-        state_commit(pipeline->state, change_set);
+        state_commit(pipeline->state, pipeline->storage ? &pipeline->commit.change_set : NULL);
         return 0;
 }

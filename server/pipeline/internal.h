@@ -27,7 +27,6 @@
 /* The commits of batches. */
 struct commit {
         struct change_set change_set; /* argument of storage_commit() */
-        int result;                   /* of storage_commit() */
         int64_t start_ns;             /* of the last one; 0: none */
         int error;                    /* of the last one; -ENOSPC also for STORAGE_FULL; 0: none */
         struct log_limit log_limit;
@@ -52,8 +51,8 @@ struct upkeep {
 struct pipeline {
         struct state *state;     /* owned */
         struct storage *storage; /* owned; NULL: a batch needs no commit */
-        struct transport transport;
         struct pipeline_callbacks callbacks;
+        struct transport transport;
         const struct hooks *hooks; /* borrowed; NULL: none */
         struct encoder encoder;
         struct decoder decoder;

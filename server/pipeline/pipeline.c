@@ -19,7 +19,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         *pipeline = (struct pipeline){
                 .state = state,
                 .storage = storage,
-                .transport = config->transport,
                 .callbacks = config->callbacks,
                 .encoder = { .dialect = config->dialect,
                              .node_id = slice_from_string(state->header.node_id) },
@@ -28,7 +27,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .commit.error = config->is_disk_full ? -ENOSPC : 0,
                 .drops.counters = &pipeline->counters,
                 .queue = { .decoder = &pipeline->decoder, .presence_topic = config->presence_topic },
-                .quantum = { .transport = &pipeline->transport, .limit_ns = QUANTUM_NS },
+                .quantum = { .callbacks = &pipeline->callbacks, .limit_ns = QUANTUM_NS },
                 .outbox = { .state = state,
                             .transport = &pipeline->transport,
                             .drops = &pipeline->drops,
@@ -62,6 +61,10 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         storage_close(pipeline->storage);
         free(pipeline);
         return NULL;
+}
+
+void pipeline_set_transport(struct pipeline *pipeline, struct transport transport) {
+        pipeline->transport = transport;
 }
 
 /* 1. The way of a batch */

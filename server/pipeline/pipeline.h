@@ -16,17 +16,18 @@
  * that arrives meanwhile waits, so no request is executed on state that may still be rolled back.
  * Without a storage nothing is committed, and each reply is published at once.
  *
- * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports
+ * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
- * pipeline_flush(), pipeline_work_done(), pipeline_tick(), pipeline_check_storage(),
- * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe.
+ * pipeline_flush(), pipeline_committed(), pipeline_tick(), pipeline_check_storage(),
+ * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe: only
+ * pipeline_commit() may run on another thread.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
 struct pipeline;
 struct hooks;
 
-/* What the caller provides: the connection to the broker, a worker thread, and a clock. */
+/* How the pipeline publishes: the functions of the connection to the broker. */
 struct transport {
         /*
          * Publish at the QoS of the message, 0 or 1. The message is borrowed for the call. Returns
@@ -51,20 +52,7 @@ struct transport {
          * reports one whenever this may return true again.
          */
         bool (*has_room)(void *userdata);
-
-        /*
-         * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on
-         * the pipeline's own thread, after this function has returned. Returns 0, or -errno if the
-         * work cannot run. At most one work is in flight. Not called without a storage.
-         */
-        int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
-
-        /*
-         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work
-         * per call.
-         */
-        int64_t (*clock_ns)(void *userdata);
 };
 
 /* What the broker provides (PROTOCOL.md "Broker abilities"). */
@@ -76,6 +64,18 @@ enum broker_kind {
 };
 
 struct pipeline_callbacks {
+        /*
+         * Return monotonic nanoseconds, to measure how long a request takes and to limit the work
+         * per call.
+         */
+        int64_t (*clock_ns)(void *userdata);
+
+        /*
+         * Let a worker thread call pipeline_commit(). Report its result with pipeline_committed(),
+         * after this function has returned. Not called without a storage.
+         */
+        void (*start_commit)(void *userdata);
+
         /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);
 
@@ -91,7 +91,6 @@ struct pipeline_callbacks {
 
 /* Strings are borrowed. */
 struct pipeline_config {
-        struct transport transport;
         struct pipeline_callbacks callbacks;
         enum dialect dialect;
         uint64_t run; /* random number of this process: see common/protocol/companion.h */
@@ -121,8 +120,11 @@ struct pipeline_config {
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
                  struct storage *storage);
 
-/* Accepts NULL, returns NULL. No work of transport.run_worker() may be in flight. */
+/* Accepts NULL, returns NULL. No pipeline_commit() may be running. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
+
+/* Publish with this transport. Call before pipeline_connected(). */
+void pipeline_set_transport(struct pipeline *pipeline, struct transport transport);
 
 /* 1. Events */
 
@@ -165,10 +167,13 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 void pipeline_flush(struct pipeline *pipeline, struct now now);
 
 /*
- * The work that transport.run_worker() accepted has ended. error: 0, or -errno if the work was
- * accepted but not run.
+ * Store the batch; this blocks. Call once after each callbacks.start_commit(), on any thread: this
+ * function changes nothing in the pipeline. Returns as storage_commit().
  */
-void pipeline_work_done(struct pipeline *pipeline, int error, struct now now);
+int pipeline_commit(const struct pipeline *pipeline);
+
+/* pipeline_commit() has returned this result. Call on the pipeline's own thread. */
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
 
 /* The time of pipeline_next_deadline() has come. An earlier call is harmless. */
 void pipeline_tick(struct pipeline *pipeline, struct now now);

@@ -17,7 +17,7 @@
 #define QUANTUM_NS_MAX INT64_C(10000000)
 
 struct quantum {
-        const struct transport *transport; /* borrowed, for its clock */
+        const struct pipeline_callbacks *callbacks; /* borrowed, for the clock */
         int64_t limit_ns;
         int64_t read_ns; /* the last reading of the clock: the present work began then */
         int64_t used_ns;
@@ -41,7 +41,7 @@ static inline void quantum_start(struct quantum *quantum) {
 static inline int64_t quantum_charge(struct quantum *quantum) {
         int64_t begin_ns = quantum->read_ns;
 
-        quantum->read_ns = quantum->transport->clock_ns(quantum->transport->userdata);
+        quantum->read_ns = quantum->callbacks->clock_ns(quantum->callbacks->userdata);
         quantum->used_ns += quantum->read_ns - begin_ns;
         return quantum->read_ns - begin_ns;
 }

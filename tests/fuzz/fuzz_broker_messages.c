@@ -409,12 +409,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ASSERT(companion_box_init() == 0);
         world = (struct world){ .now = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         ASSERT(state_new(&state, &engine, &header, world.now) == 0);
-        config.transport = (struct transport){
-                .publish = publish, .has_room = stub_has_room, .clock_ns = stub_clock_ns, .userdata = &world
+        config.callbacks = (struct pipeline_callbacks){
+                .clock_ns = stub_clock_ns, .serving = serving, .fatal = fatal, .userdata = &world
         };
-        config.callbacks =
-                (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);
+        pipeline_set_transport(world.pipeline, (struct transport){ publish, stub_has_room, &world });
 
         connect_store(&world);
         for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)

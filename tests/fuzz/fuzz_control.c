@@ -227,12 +227,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
         ASSERT(state_new(&state, &engine, &header, world.real) == 0);
-        config.transport = (struct transport){
-                .publish = publish, .has_room = stub_has_room, .clock_ns = stub_clock_ns, .userdata = &world
+        config.callbacks = (struct pipeline_callbacks){
+                .clock_ns = stub_clock_ns, .serving = stub_serving, .fatal = fatal, .userdata = &world
         };
-        config.callbacks =
-                (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = &world };
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);
+        pipeline_set_transport(world.pipeline, (struct transport){ publish, stub_has_room, &world });
         ASSERT(control_new(&world.control, world.pipeline, begin_outage, NULL) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));
 

@@ -131,14 +131,14 @@ static void end_commit(struct world *world, struct timeline_event *event) {
                 return;
 
         world->change_set = NULL;
-        world->work(world->work_argument);
         if (setjmp(world->fatal) == 0)
-                pipeline_work_done(world->pipeline, 0, world_store_now(world));
+                pipeline_committed(world->pipeline, pipeline_commit(world->pipeline),
+                                   world_store_now(world));
         else
                 world->has_ended = true;
 }
 
-static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+static void start_commit(void *userdata) {
         struct world *world = userdata;
         bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
@@ -146,13 +146,10 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         policy_observe(world);
         world->commit_started = world->now;
         world->change_set = &world->pipeline->commit.change_set;
-        world->work = work;
-        world->work_argument = argument;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
                                                .happen = end_commit,
                                                .generation = world->generation });
-        return 0;
 }
 
 /* 2. Life */
@@ -318,14 +315,14 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, state->engine);
         world->disk.on_commit = commit;
         world->disk.userdata = world;
-        world->config.transport = (struct transport){ .publish = broker_publish,
-                                                      .has_room = broker_has_room,
-                                                      .run_worker = run_worker,
-                                                      .userdata = world,
-                                                      .clock_ns = clock_ns };
-        world->config.callbacks =
-                (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = world };
+        world->config.callbacks = (struct pipeline_callbacks){ .clock_ns = clock_ns,
+                                                               .start_commit = start_commit,
+                                                               .serving = serving,
+                                                               .fatal = fatal,
+                                                               .userdata = world };
         ASSERT(pipeline_new(&world->pipeline, &world->config, state, &world->disk.storage) == 0);
+        pipeline_set_transport(world->pipeline,
+                               (struct transport){ broker_publish, broker_has_room, world });
         observe_turns(world);
         add_extra_keys(world);
         policy_set(world);

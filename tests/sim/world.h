@@ -110,8 +110,6 @@ struct world {
         bool has_room;
         bool flushes_each; /* end the wake-up after each request, as a store in memory does */
         const struct change_set *change_set; /* in commit; NULL: none */
-        void (*work)(void *argument);        /* commits the batch */
-        void *work_argument;
         struct now commit_started;
         int disk_result;         /* of the next commits */
         bool is_compare_pending; /* compare memory with disk as soon as no commit is in flight */

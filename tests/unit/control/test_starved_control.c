@@ -22,7 +22,6 @@
 #include "unit/support/table.h"
 
 struct world {
-        struct stub_worker worker; /* must be the first member */
         struct pipeline *pipeline;
         struct control *control;
         struct now real;
@@ -42,32 +41,22 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
-static void finish_work(struct world *world) {
-        stub_finish_work(&world->worker, world->pipeline, control_now(world->control, world->real));
-}
-
 static void world_init(struct world *world) {
         struct engine_config engine = broker_engine_config();
         struct pipeline_config config = broker_config();
         struct state *state;
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
-        config.transport = (struct transport){ .publish = publish,
-                                               .has_room = stub_has_room,
-                                               .run_worker = stub_run_worker,
-                                               .clock_ns = stub_clock_ns,
-                                               .userdata = world };
-        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
+        config.callbacks = (struct pipeline_callbacks){ .clock_ns = stub_clock_ns, .serving = stub_serving };
         cr_assert_eq(broker_state(&state, &engine, world->real), 0);
         cr_assert_eq(pipeline_new(&world->pipeline, &config, state, NULL), 0);
+        pipeline_set_transport(world->pipeline, (struct transport){ publish, stub_has_room, world });
         cr_assert_eq(control_new(&world->control, world->pipeline, NULL, NULL), 0);
         pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
-        finish_work(world);
 }
 
 static void tick(struct world *world) {
         pipeline_tick(world->pipeline, control_now(world->control, world->real));
-        finish_work(world);
 }
 
 static void world_deinit(struct world *world) {
@@ -105,7 +94,6 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         memory_resume(is_starved);
         pipeline_receive(world->pipeline, &message, now);
         pipeline_flush(world->pipeline, control_now(world->control, world->real));
-        finish_work(world);
         memory_pause();
         buf_deinit(&payload);
 }

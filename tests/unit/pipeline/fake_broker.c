@@ -143,20 +143,18 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
         longjmp(broker->fatal, 1);
 }
 
-static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+static void start_commit(void *userdata) {
         struct broker *broker = userdata;
 
-        cr_assert_null(broker->work, "a commit begins while another is under way");
+        cr_assert_not(broker->is_committing, "a commit begins while another is in flight");
         broker->n_commits++;
-        broker->work = work;
-        broker->work_argument = argument;
-        return 0;
+        broker->is_committing = true;
 }
 
 static int commit(struct storage *storage, const struct change_set *change_set) {
         struct broker *broker = (struct broker *)storage;
 
-        if (broker->work_result >= 0) {
+        if (broker->result >= 0) {
                 broker->n_changes_committed += change_set->n_entries + change_set->n_registrations +
                                                change_set->n_replies + change_set->n_executions +
                                                change_set->n_forgotten;
@@ -166,7 +164,7 @@ static int commit(struct storage *storage, const struct change_set *change_set) 
                         broker->last_reply = change_set->replies[change_set->n_replies - 1].number;
                 broker->header = change_set->header;
         }
-        return broker->work_result;
+        return broker->result;
 }
 
 static int commit_nothing(struct storage *storage, const struct change_set *change_set) {
@@ -244,16 +242,15 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
         empty.notification_sequence = 0;
         cr_assert_eq(state_new(&state, &broker->engine, &empty, broker->now), 0);
         cr_assert_eq(state_apply(state, &stored, broker->now), 0);
-        config.transport = (struct transport){ .publish = publish,
-                                               .has_room = has_room,
-                                               .run_worker = run_worker,
-                                               .userdata = broker,
-                                               .clock_ns = clock_ns };
-        config.callbacks =
-                (struct pipeline_callbacks){ .serving = serving, .fatal = fatal, .userdata = broker };
+        config.callbacks = (struct pipeline_callbacks){ .clock_ns = clock_ns,
+                                                        .start_commit = start_commit,
+                                                        .serving = serving,
+                                                        .fatal = fatal,
+                                                        .userdata = broker };
         cr_assert_eq(pipeline_new(&broker->pipeline, &config, state,
                                   broker->is_volatile ? NULL : &broker->storage),
                      0);
+        pipeline_set_transport(broker->pipeline, (struct transport){ publish, has_room, broker });
 }
 
 static void start_plugin(struct broker *broker) {
@@ -366,17 +363,16 @@ static bool exchange(struct broker *broker) {
         }
 }
 
-static void end_work(struct broker *broker, int result) {
-        broker->work_result = result;
-        broker->work(broker->work_argument);
-        broker->work = NULL;
+static void end_commit(struct broker *broker, int result) {
+        broker->result = result;
+        broker->is_committing = false;
         if (setjmp(broker->fatal) == 0)
-                pipeline_work_done(broker->pipeline, 0, broker->now);
+                pipeline_committed(broker->pipeline, pipeline_commit(broker->pipeline), broker->now);
 }
 
 static void end_commits(struct broker *broker) {
-        while (broker->work && broker->commit_result != 1)
-                end_work(broker, broker->commit_result);
+        while (broker->is_committing && broker->commit_result != 1)
+                end_commit(broker, broker->commit_result);
 }
 
 void broker_finish_work(struct broker *broker) {
@@ -403,8 +399,8 @@ void broker_pass_deadline(struct broker *broker) {
 }
 
 void broker_committed(struct broker *broker, int result) {
-        cr_assert_not_null(broker->work);
-        end_work(broker, result);
+        cr_assert(broker->is_committing);
+        end_commit(broker, result);
         broker_finish_work(broker);
 }
 

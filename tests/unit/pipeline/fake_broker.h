@@ -33,9 +33,8 @@ struct broker {
         bool is_storage_waiting;              /* storage_is_waiting() */
         struct storage_usage usage;           /* storage_usage(); zeros: false */
         struct engine_config engine;
-        void (*work)(void *argument); /* the commit in progress; NULL: none */
-        void *work_argument;
-        int work_result; /* the result of that commit */
+        bool is_committing; /* a commit is in flight */
+        int result;         /* of that commit */
         struct pipeline *pipeline;
         struct now now;
 

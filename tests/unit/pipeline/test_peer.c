@@ -56,8 +56,7 @@ static void ignore_serving(void *userdata, enum broker_kind broker_kind) {
 static void setup(void) {
         const struct engine_config engine = { .node_id = S("StateStore") };
         const struct state_header header = { .instance_id = INSTANCE };
-        const struct pipeline_config config = { .transport = { .publish = send_message },
-                                                .callbacks = { .serving = ignore_serving },
+        const struct pipeline_config config = { .callbacks = { .serving = ignore_serving },
                                                 .companion_secret = { 1, 2, 3 },
                                                 .run = RUN };
         struct state *state;
@@ -66,6 +65,7 @@ static void setup(void) {
         now.mono_ns = NS_PER_S;
         cr_assert_eq(state_new(&state, &engine, &header, now), 0);
         cr_assert_eq(pipeline_new(&pipeline, &config, state, NULL), 0);
+        pipeline_set_transport(pipeline, (struct transport){ .publish = send_message });
         peer = &pipeline->peer;
 }
 

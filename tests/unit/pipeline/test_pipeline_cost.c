@@ -124,7 +124,7 @@ static size_t publish_one_batch(void) {
         size_t n_replies = 0;
 
         broker_forget(&broker);
-        if (broker.work)
+        if (broker.is_committing)
                 broker_committed(&broker, 0);
         else
                 broker_flush(&broker);

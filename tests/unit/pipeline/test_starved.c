@@ -72,7 +72,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 }
 
 static void finish_work(struct broker_variant *side, struct now now) {
-        stub_finish_work(&side->worker, side->pipeline, now);
+        stub_finish_commits(&side->worker, side->pipeline, now);
 }
 
 static void forget(struct broker_variant *side) {
@@ -99,14 +99,13 @@ static void side_init(struct broker_variant *side, const struct script *script, 
         *side = (struct broker_variant){ 0 };
         engine.limits.max_keys = script->max_keys;
         cr_assert_eq(broker_state(&state, &engine, now), 0);
-        config.transport = (struct transport){ .publish = publish,
-                                               .has_room = stub_has_room,
-                                               .run_worker = stub_run_worker,
-                                               .clock_ns = stub_clock_ns,
-                                               .userdata = side };
-        config.callbacks =
-                (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
+        config.callbacks = (struct pipeline_callbacks){ .clock_ns = stub_clock_ns,
+                                                        .start_commit = stub_start_commit,
+                                                        .serving = stub_serving,
+                                                        .fatal = fatal,
+                                                        .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
+        pipeline_set_transport(side->pipeline, (struct transport){ publish, stub_has_room, side });
         pipeline_connected(side->pipeline, false, now);
         finish_work(side, now);
         forget(side);
@@ -222,10 +221,10 @@ static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
 static void set_executed(const struct broker_variant *side, enum line_fate *fates, size_t n_lines) {
         const struct batch *batch = &side->pipeline->batch;
 
-        for (size_t i = 0; i < n_lines && !side->worker.work; i++)
+        for (size_t i = 0; i < n_lines && !side->worker.is_committing; i++)
                 if (fates[i] == LINE_QUEUED && side->has_reply[i])
                         fates[i] = LINE_EXECUTED;
-        for (size_t i = 0; i < batch->n_replies && side->worker.work; i++) {
+        for (size_t i = 0; i < batch->n_replies && side->worker.is_committing; i++) {
                 struct slice correlation_data = batch->replies[i].correlation_data;
 
                 if (correlation_data.data) /* behind the Response Topic */
@@ -382,7 +381,6 @@ Test(starved, pipeline_creation_fails_without_leaks) {
         struct pipeline *pipeline = NULL;
         struct state *state = NULL;
 
-        config.transport = (struct transport){ .publish = publish, .has_room = stub_has_room };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
         for (uint64_t n = 1;; n++) {
                 int r;

@@ -58,7 +58,7 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
 /* 1. Events of the pipeline, for which memory may be short; allocations of this file succeed */
 
 static void finish_work(struct side *side, struct now now) {
-        stub_finish_work(&side->worker, side->pipeline, now);
+        stub_finish_commits(&side->worker, side->pipeline, now);
 }
 
 static void receive(struct side *side, const struct message *message, struct now now, bool is_starved) {
@@ -184,14 +184,13 @@ static void side_init(struct side *side, const struct script *script, struct now
         side->plugin.wait_ns = 0;
         engine.limits.max_keys = script->max_keys;
         cr_assert_eq(broker_state(&state, &engine, now), 0);
-        config.transport = (struct transport){ .publish = publish,
-                                               .has_room = stub_has_room,
-                                               .run_worker = stub_run_worker,
-                                               .clock_ns = stub_clock_ns,
-                                               .userdata = side };
-        config.callbacks =
-                (struct pipeline_callbacks){ .serving = stub_serving, .fatal = fatal, .userdata = side };
+        config.callbacks = (struct pipeline_callbacks){ .clock_ns = stub_clock_ns,
+                                                        .start_commit = stub_start_commit,
+                                                        .serving = stub_serving,
+                                                        .fatal = fatal,
+                                                        .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
+        pipeline_set_transport(side->pipeline, (struct transport){ publish, stub_has_room, side });
         pipeline_receive(side->pipeline, &banner, now);
         pipeline_connected(side->pipeline, false, now);
         finish_work(side, now);

@@ -16,28 +16,23 @@ static inline int64_t stub_clock_ns(void *userdata) {
         return 0;
 }
 
-/*
- * The work in flight. Must be the first member of the userdata of a transport with
- * stub_run_worker().
- */
+/* Must be the first member of the userdata of callbacks with stub_start_commit(). */
 struct stub_worker {
-        void (*work)(void *argument); /* NULL: none */
-        void *argument;
+        bool is_committing; /* a commit is in flight */
 };
 
-static inline int stub_run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+static inline void stub_start_commit(void *userdata) {
         struct stub_worker *worker = userdata;
 
-        *worker = (struct stub_worker){ work, argument };
-        return 0;
+        worker->is_committing = true;
 }
 
-/* Run the work in flight, and the work that follows it. Call after each call of the pipeline. */
-static inline void stub_finish_work(struct stub_worker *worker, struct pipeline *pipeline, struct now now) {
-        while (worker->work) {
-                worker->work(worker->argument);
-                worker->work = NULL;
-                pipeline_work_done(pipeline, 0, now);
+/* End the commit in flight, and the commits that follow it. Call after each call of the pipeline. */
+static inline void stub_finish_commits(struct stub_worker *worker, struct pipeline *pipeline,
+                                       struct now now) {
+        while (worker->is_committing) {
+                worker->is_committing = false;
+                pipeline_committed(pipeline, pipeline_commit(pipeline), now);
         }
 }
 
