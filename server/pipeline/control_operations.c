@@ -160,6 +160,6 @@ int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
         int r = 0;
 
         while (r == 0 && engine_next_deadline(pipeline->state->engine) <= now.mono_ns)
-                r = pipeline_step(pipeline, &tick, now);
+                r = engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects);
         return r;
 }

@@ -78,18 +78,24 @@ struct pipeline {
 
 /* pipeline.c */
 
-/* As engine_step(), with the effects of the batch, which is open. */
-int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
+/*
+ * Return true if a broker is served and keeps up: it takes what the store publishes, and notifications
+ * are acknowledged.
+ */
+bool pipeline_broker_keeps_up(const struct pipeline *pipeline);
+
+/*
+ * Return true if the engine may execute a request or a tick now: the broker keeps up, and the batch is
+ * open and may take more. What the peer has to report to the engine needs the open batch only.
+ */
+bool pipeline_can_step(const struct pipeline *pipeline);
 
 /* Charge the time since the last reading of the clock to the quantum and to the batch. */
 void pipeline_charge(struct pipeline *pipeline);
 
 /* serve.c */
 
-/* Return true if items can be served: the batch is open and may take another one. */
-bool serve_can_begin(const struct pipeline *pipeline);
-
-/* Serve the items that wait, by turns, until the quantum is over or the batch must end. */
+/* Serve the items that wait, by turns, until the quantum is over or no step is possible. */
 void serve_waiting(struct pipeline *pipeline, struct now now);
 
 /* commit.c: see the states of a batch in batch.h. */

@@ -101,7 +101,7 @@ static void serve_plain(struct pipeline *pipeline, struct now now) {
         struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
 
         if (!pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine))
-                pipeline_step(pipeline, &none_retained, now);
+                engine_step(pipeline->state->engine, &none_retained, now, &pipeline->batch.effects);
         enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
         outbox_messages_opened(&pipeline->messages);
@@ -205,7 +205,7 @@ static void serve_plugin(struct pipeline *pipeline, const struct handshake_welco
         retained.connections = (const uint64_t *)numbers.data;
         retained.n_connections = numbers.length / sizeof(uint64_t);
         outbox_skip_to(&pipeline->outbox, welcome->published);
-        pipeline_step(pipeline, &retained, now);
+        engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);
         peer->broker_run = welcome->broker_run;
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);

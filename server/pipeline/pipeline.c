@@ -69,8 +69,16 @@ void pipeline_set_transport(struct pipeline *pipeline, struct transport transpor
 
 /* 1. The way of a batch */
 
-int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
-        return engine_step(pipeline->state->engine, event, now, &pipeline->batch.effects);
+/* If the broker does not keep up, more replies and notifications would only need memory. */
+bool pipeline_broker_keeps_up(const struct pipeline *pipeline) {
+        const struct outbox *outbox = &pipeline->outbox;
+
+        return outbox->is_open && outbox_has_room(outbox) && !outbox_is_full(outbox);
+}
+
+bool pipeline_can_step(const struct pipeline *pipeline) {
+        return pipeline->batch.state == BATCH_OPEN && pipeline_broker_keeps_up(pipeline) &&
+               !commit_is_due(pipeline);
 }
 
 void pipeline_charge(struct pipeline *pipeline) {
@@ -177,6 +185,6 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 
         notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
         if (notified.registration && pipeline->batch.state == BATCH_OPEN)
-                pipeline_step(pipeline, &notified, now);
+                engine_step(pipeline->state->engine, &notified, now, &pipeline->batch.effects);
         registration_unref(notified.registration);
 }

@@ -47,7 +47,7 @@ void settings_apply_policy(struct pipeline *pipeline, struct now now) {
         policy_free(pipeline->policy);
         pipeline->policy = take_ptr(&pipeline->next_policy);
         engine_set_policy(pipeline->state->engine, pipeline->policy);
-        pipeline_step(pipeline, &changed, now);
+        engine_step(pipeline->state->engine, &changed, now, &pipeline->batch.effects);
 }
 
 /* 2. State */

@@ -15,28 +15,22 @@
 
 /* 1. Ticks */
 
-/* Keys expire only while a broker is served: its kind determines how to notify the clients. */
-static bool can_tick(const struct pipeline *pipeline) {
-        return pipeline->outbox.is_open && pipeline->batch.state == BATCH_OPEN &&
-               !outbox_is_full(&pipeline->outbox);
-}
-
 /*
- * Repeat small steps until no work is due, the quantum is over, or the batch is full. The next call
- * continues.
+ * Repeat small steps until no work is due, the quantum is over, or no step is possible. The next call
+ * continues. Keys expire only while a broker is served: its kind determines how to notify the clients.
  */
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
         quantum_resume(&pipeline->quantum, now);
-        do {
-                if (pipeline_step(pipeline, &tick, now) < 0) {
+        while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && pipeline_can_step(pipeline) &&
+               !quantum_is_over(&pipeline->quantum)) {
+                if (engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects) < 0) {
                         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;
                 }
                 pipeline_charge(pipeline);
-        } while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && !commit_is_due(pipeline) &&
-                 !quantum_is_over(&pipeline->quantum));
+        }
 }
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
@@ -44,7 +38,7 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
         outbox_frames_tick(&pipeline->frames, now);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
-        if (can_tick(pipeline) && now.mono_ns >= pipeline->upkeep.next_tick_ns)
+        if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
         pipeline_flush(pipeline, now);
 }
@@ -55,9 +49,10 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns) {
 
 int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         const struct hooks *hooks = pipeline->hooks;
-        int64_t deadline_ns = can_tick(pipeline) ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
+        bool can_step = pipeline_can_step(pipeline);
+        int64_t deadline_ns = can_step ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
-        if (queue_first(&pipeline->queue) && serve_can_begin(pipeline))
+        if (can_step && queue_first(&pipeline->queue))
                 return 0;
 
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
@@ -121,8 +116,7 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
         if (pipeline->batch.state == BATCH_COMMITTING)
                 upkeep->had_work_at_check = !storage_is_waiting(pipeline->storage);
         else
-                upkeep->had_work_at_check = !pipeline_is_idle(pipeline) && pipeline->outbox.is_open &&
-                                            outbox_has_room(&pipeline->outbox) &&
-                                            !outbox_is_full(&pipeline->outbox);
+                upkeep->had_work_at_check =
+                        !pipeline_is_idle(pipeline) && pipeline_broker_keeps_up(pipeline);
         return !had_work || !upkeep->had_work_at_check || upkeep->n_done != n_done_before;
 }

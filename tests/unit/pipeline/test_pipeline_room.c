@@ -111,6 +111,23 @@ Test(room, expiry_waits_while_there_is_no_room) {
         cr_expect_str_eq(broker_sent(&broker), "replies:$1|v replies:+OK c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
 
+/* The caller would call pipeline_tick() again and again if a key that cannot expire had a deadline. */
+Test(room, expired_key_has_no_deadline_while_there_is_no_room) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "SET k v PX 1000");
+        broker.room = 0;
+        broker_pass_ms(&broker, 1000);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        cr_expect_gt(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
+
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
+}
+
 Test(room, request_that_expires_while_waiting_gets_no_reply) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 2 });
