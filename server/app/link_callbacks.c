@@ -121,14 +121,10 @@ static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscrib
 }
 
 /* All packets of a wake-up are read, or the connection has room again. */
-static void server_on_room(void *userdata) {
+static void server_on_packets_read(void *userdata) {
         struct server *server = userdata;
 
         pipeline_flush(server->pipeline, server_now(server));
-}
-
-static void server_on_packets_written(void *userdata) {
-        server_update(userdata);
 }
 
 int server_open_link(struct server *server) {
@@ -167,12 +163,12 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
-                               .room = server_on_room,
-                               .packets_written = server_on_packets_written,
+                               .room = server_on_packets_read,
+                               .packets_written = server_update,
                                .userdata = server },
                 .messages = { .message = server_on_message,
                               .dropped = server_on_dropped,
-                              .packets_read = server_on_room,
+                              .packets_read = server_on_packets_read,
                               .userdata = server },
         };
         struct credentials_fault fault;

@@ -140,7 +140,9 @@ static enum mqtt_read_mode choose_read_mode(const struct server *server) {
                                                                                 : MQTT_READ_AFTER_WRITES;
 }
 
-void server_update(struct server *server) {
+void server_update(void *userdata) {
+        struct server *server = userdata;
+
         if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
                 uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
         if (!server->link)

@@ -17,11 +17,11 @@ struct now server_now(const struct server *server);
 void server_stop(struct server *server, int exit_code);
 
 /*
- * Call after packets were read, a deadline, the end of work in the worker thread, or a reload.
- * Updates the deadline timer and the read mode of the link. Completes a stop when no request is
- * pending.
+ * Call after packets were read, a deadline, the end of a commit, or a reload. Updates the deadline timer
+ * and the read mode of the link. Completes a stop when no request is pending. userdata is the server:
+ * this function is a callback of the link.
  */
-void server_update(struct server *server);
+void server_update(void *userdata);
 
 /*
  * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next

@@ -124,11 +124,6 @@ static bool is_all_sent(const struct link *link) {
         return link->n_outstanding <= link->send_maximum && !mqtt_client_wants_write(link->client);
 }
 
-static void close_if_all_is_sent(struct link *link) {
-        if (link->state == LINK_CLOSING && is_all_sent(link))
-                finish_close(link);
-}
-
 static void close_timed_out(uv_timer_t *timer) {
         finish_close(timer->data);
 }
@@ -143,9 +138,7 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
         }
         link->state = LINK_CLOSING;
         uv_timer_start(&link->timer, close_timed_out, CLOSE_TIMEOUT_MS, 0);
-        if (is_subscribed(link))
-                close_if_all_is_sent(link);
-        else
+        if (!is_subscribed(link) || is_all_sent(link))
                 finish_close(link);
 }
 
@@ -340,8 +333,16 @@ static void session_was_discarded(struct link *link) {
         uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
 }
 
+/* The broker has read all packets when down() is called. */
+static void begin_pause(struct link *link) {
+        link->config.callbacks.down(link->config.callbacks.userdata, "disconnected for a pause");
+        wait_and_retry(link);
+}
+
 /*
- * End the session. The broker drops the messages in it:
+ * At the end of a wake-up, disconnect if the link waits for that.
+ *
+ * LINK_DISCARDING ends the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
  * - messages of the plugin: the WELCOME of the next connection replaces them. Then the store
  *   repeats what is not delivered.
@@ -350,19 +351,12 @@ static void session_was_discarded(struct link *link) {
  * pipeline_connected(). Unacknowledged replies and notifications are not lost: libmosquitto sends
  * them again on the next connection.
  */
-static void discard_session(struct link *link) {
+static void disconnect_if_due(struct link *link) {
         if (link->state == LINK_DISCARDING)
                 end_connection(link, true, session_was_discarded);
-}
-
-/* The broker has read all packets when down() is called. */
-static void begin_pause(struct link *link) {
-        link->config.callbacks.down(link->config.callbacks.userdata, "disconnected for a pause");
-        wait_and_retry(link);
-}
-
-static void disconnect_for_pause(struct link *link) {
-        if (link->asked_pause_ms > 0 && link->state == LINK_UP && is_all_sent(link))
+        else if (link->state == LINK_CLOSING && is_all_sent(link))
+                finish_close(link);
+        else if (link->state == LINK_UP && link->asked_pause_ms > 0 && is_all_sent(link))
                 end_connection(link, false, begin_pause);
 }
 
@@ -378,9 +372,7 @@ static void link_on_packets_written(void *userdata, bool has_read) {
                 link->config.callbacks.room(link->config.callbacks.userdata);
         if (has_read || gains_room)
                 link->config.callbacks.packets_written(link->config.callbacks.userdata);
-        close_if_all_is_sent(link);
-        discard_session(link);
-        disconnect_for_pause(link);
+        disconnect_if_due(link);
 }
 
 /* 5. The interface. */

@@ -10,7 +10,8 @@
  *     batch (batch.h)     what was served together: effects and replies
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
- * pipeline.c has the events of the caller, and pipeline_flush(), which leads from one to the next.
+ * pipeline.c has the events of the caller; pipeline_flush(), which leads from one to the next; and
+ * pipeline_can_step(), which says when the engine may go on.
  */
 
 #include "base/time_units.h"
