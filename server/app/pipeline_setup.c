@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Configure the pipeline at start and after a reload. */
+/* The pipeline: its callbacks, and its configuration at start and after a reload. */
 
 #include "app/pipeline_setup.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
+#include "app/dev_broker.h"
 #include "app/internal.h"
 #include "app/link_callbacks.h"
 #include "app/loop.h"
+#include "app/ready_file.h"
+#include "app/service_manager.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -19,6 +26,101 @@
 #include "pipeline/seeding.h"
 #include "protocol/companion_box.h"
 #include "storage/sqlite/sqlite.h"
+
+/* 1. Callbacks */
+
+/*
+ * At a broker without the plugin, warn if the policy therefore denies all requests, or if the
+ * broker authenticates the store: the operator then probably expects that clients cannot send
+ * requests as each other.
+ */
+static void warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
+        const struct config *config = &server->config;
+
+        if (broker_kind != BROKER_PLAIN)
+                return;
+        if (config->policy_file && !config->allow_unverified)
+                log_warning(
+                        "this broker does not verify clients, so the policy denies all requests: load the "
+                        "plugin mosquitto_statestore.so, or see --allow-unverified");
+        else if (config->credentials.user || config->credentials.tls_certificate)
+                log_warning("the broker authenticates clients, but without the plugin the store does not "
+                            "learn who sent a request: a client can write as any other client; load the "
+                            "plugin mosquitto_statestore.so, and set require-plugin = on");
+}
+
+/*
+ * Announce that requests are served: on stdout with --dev, in the ready file, and to the service
+ * manager.
+ */
+static void announce_ready(const struct server *server) {
+        char text[300] = "ready\n";
+
+        if (server->dev_broker)
+                snprintf(text, sizeof(text), "mqtt://%s\n",
+                         endpoint_text(dev_broker_endpoint(server->dev_broker)).text);
+        ready_file_write(server->config.ready_file, text);
+        if (server->dev_broker && write(STDOUT_FILENO, text, strlen(text)) < 0)
+                log_warning("cannot write to stdout: %s", strerror(errno));
+        sd_notify(0, "READY=1");
+}
+
+static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
+        struct server *server = userdata;
+
+        log_info("ready: serving %s as node id \"%s\", dialect %s; the broker has %s plugin",
+                 endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.node_id),
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document",
+                 broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
+        server_update_status(server);
+        warn_of_unverified_clients(server, broker_kind);
+        server->logged.disconnect = DISCONNECT_NONE;
+        if (!server->was_ready)
+                announce_ready(server);
+        server->was_ready = true;
+}
+
+/* Skip all cleanup: it would publish replies, and write a checkpoint. */
+__attribute__((noreturn)) static void server_on_fatal(void *userdata) {
+        (void)userdata;
+        _exit(EXIT_FAILURE);
+}
+
+/* With --control, return the time of the test clock: the arrival times of requests also use it. */
+static int64_t server_clock_ns(void *userdata) {
+        struct server *server = userdata;
+
+        return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
+}
+
+/* Runs on a thread of the pool. */
+static void commit_on_worker(uv_work_t *request) {
+        struct server *server = request->data;
+
+        server->commit.result = pipeline_commit(server->pipeline);
+}
+
+static void server_on_committed(uv_work_t *request, int status) {
+        struct server *server = request->data;
+
+        (void)status; /* no request is cancelled */
+        /*
+         * The commit took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
+         */
+        if (!server->link)
+                return;
+        pipeline_committed(server->pipeline, server->commit.result, server_now(server));
+        server_update(server);
+}
+
+static void server_start_commit(void *userdata) {
+        struct server *server = userdata;
+
+        server->commit.request.data = server;
+        uv_queue_work(&server->loop, &server->commit.request, commit_on_worker, server_on_committed);
+}
+
+/* 2. The start */
 
 static struct engine_limits make_limits(const struct config *config) {
         return (struct engine_limits){
@@ -104,10 +206,14 @@ static int open_state(const struct server *server, struct state **ret_state, str
         return r;
 }
 
-int server_create_pipeline(struct server *server, const struct pipeline_callbacks *callbacks) {
+int server_create_pipeline(struct server *server) {
         const struct config *config = &server->config;
         struct pipeline_config pipeline_config = {
-                .callbacks = *callbacks,
+                .callbacks = { .clock_ns = server_clock_ns,
+                               .start_commit = server_start_commit,
+                               .serving = server_on_serving,
+                               .fatal = server_on_fatal,
+                               .userdata = server },
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,
                 .requires_plugin = config->require_plugin,
@@ -137,6 +243,8 @@ int server_create_pipeline(struct server *server, const struct pipeline_callback
                 return r;
         take_ptr(&state);
         take_ptr(&storage);
+        server->view =
+                (struct store_view){ .pipeline = server->pipeline, .disconnected = server->disconnected };
         if (config->control)
                 r = open_control(server);
         if (r < 0)
@@ -152,20 +260,7 @@ int server_create_pipeline(struct server *server, const struct pipeline_callback
         return r;
 }
 
-void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
-        const struct config *config = &server->config;
-
-        if (broker_kind != BROKER_PLAIN)
-                return;
-        if (config->policy_file && !config->allow_unverified)
-                log_warning(
-                        "this broker does not verify clients, so the policy denies all requests: load the "
-                        "plugin mosquitto_statestore.so, or see --allow-unverified");
-        else if (config->credentials.user || config->credentials.tls_certificate)
-                log_warning("the broker authenticates clients, but without the plugin the store does not "
-                            "learn who sent a request: a client can write as any other client; load the "
-                            "plugin mosquitto_statestore.so, and set require-plugin = on");
-}
+/* 3. SIGHUP */
 
 void server_reload(struct server *server) {
         struct gauges gauges;
@@ -190,6 +285,6 @@ void server_reload(struct server *server) {
         pipeline_set_log_keys(server->pipeline, server->config.log_keys);
         set_policy(server, &server->reloaded.policy);
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        server_warn_of_unverified_clients(server, gauges.broker_kind);
+        warn_of_unverified_clients(server, gauges.broker_kind);
         server_update(server);
 }

@@ -2,9 +2,7 @@
 
 #include "app/server.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -22,7 +20,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
-#include "base/time_units.h"
 #include "config/config.h"
 #include "http/pages.h"
 
@@ -34,43 +31,6 @@ static void server_on_signal(uv_signal_t *handle, int number) {
         server_stop(handle->data, EXIT_SUCCESS);
 }
 
-/*
- * Announce that requests are served: on stdout with --dev, in the ready file, and to the service
- * manager.
- */
-static void announce_ready(const struct server *server) {
-        char text[300] = "ready\n";
-
-        if (server->dev_broker)
-                snprintf(text, sizeof(text), "mqtt://%s\n",
-                         endpoint_text(dev_broker_endpoint(server->dev_broker)).text);
-        ready_file_write(server->config.ready_file, text);
-        if (server->dev_broker && write(STDOUT_FILENO, text, strlen(text)) < 0)
-                log_warning("cannot write to stdout: %s", strerror(errno));
-        sd_notify(0, "READY=1");
-}
-
-static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
-        struct server *server = userdata;
-
-        log_info("ready: serving %s as node id \"%s\", dialect %s; the broker has %s plugin",
-                 endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.node_id),
-                 server->config.dialect == DIALECT_SDK ? "sdk" : "document",
-                 broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
-        server_update_status(server);
-        server_warn_of_unverified_clients(server, broker_kind);
-        server->logged.disconnect = DISCONNECT_NONE;
-        if (!server->was_ready)
-                announce_ready(server);
-        server->was_ready = true;
-}
-
-/* Skip all cleanup: it would publish replies, and write a checkpoint. */
-__attribute__((noreturn)) static void server_on_fatal(void *userdata) {
-        (void)userdata;
-        _exit(EXIT_FAILURE);
-}
-
 static void server_on_reload(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
@@ -79,54 +39,6 @@ static void server_on_reload(uv_signal_t *handle, int number) {
         server_reload(server);
         if (server->was_ready)
                 sd_notify(0, "READY=1");
-}
-
-/* With --control, return the time of the test clock: the arrival times of requests also use it. */
-static int64_t server_clock_ns(void *userdata) {
-        struct server *server = userdata;
-
-        return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
-}
-
-/* Runs on a thread of the pool. */
-static void commit_on_worker(uv_work_t *request) {
-        struct server *server = request->data;
-
-        server->commit.result = pipeline_commit(server->pipeline);
-}
-
-static void server_on_committed(uv_work_t *request, int status) {
-        struct server *server = request->data;
-
-        (void)status; /* no request is cancelled */
-        /*
-         * The commit took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
-         */
-        if (!server->link)
-                return;
-        pipeline_committed(server->pipeline, server->commit.result, server_now(server));
-        server_update(server);
-}
-
-static void server_start_commit(void *userdata) {
-        struct server *server = userdata;
-
-        server->commit.request.data = server;
-        uv_queue_work(&server->loop, &server->commit.request, commit_on_worker, server_on_committed);
-}
-
-static int create_pipeline(struct server *server) {
-        struct pipeline_callbacks callbacks = { .clock_ns = server_clock_ns,
-                                                .start_commit = server_start_commit,
-                                                .serving = server_on_serving,
-                                                .fatal = server_on_fatal,
-                                                .userdata = server };
-        int r;
-
-        r = server_create_pipeline(server, &callbacks);
-        server->view =
-                (struct store_view){ .pipeline = server->pipeline, .disconnected = server->disconnected };
-        return r;
 }
 
 static void open_http(struct server *server) {
@@ -234,7 +146,7 @@ static int run_loop(struct server *server) {
         if (r < 0)
                 return r;
 
-        r = create_pipeline(server);
+        r = server_create_pipeline(server);
         if (r == 0)
                 r = server->config.dev ? start_dev_broker(server) : server_open_link(server);
         if (r == 0) {

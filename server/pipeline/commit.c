@@ -162,35 +162,26 @@ static bool must_be_stored(const struct pipeline *pipeline) {
 }
 
 /*
- * Stage the batch's notifications. Returns -ENOMEM if memory is short and the batch is stored: a
- * change must not become durable without its notifications. Without a storage, the notifications
- * are dropped and the batch takes effect: undoing it may need more memory.
+ * Stage the batch's notifications, and make its change set if it is stored. Returns -ENOMEM if memory
+ * is short: a change must not become durable without its notifications. But without a storage, the
+ * notifications are dropped and the batch takes effect: undoing it may need more memory.
  */
-static int stage_notifications(struct pipeline *pipeline) {
+static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now now) {
+        struct state *state = pipeline->state;
         struct batch *batch = &pipeline->batch;
-        int r;
+        int r = 0;
 
-        batch->sequence_before = pipeline->state->notifications.last_sequence;
-        if (batch->effects.n_notifications == 0)
-                return 0;
-
-        r = state_stage(pipeline->state, &batch->effects);
+        batch->sequence_before = state->notifications.last_sequence;
+        if (batch->effects.n_notifications > 0)
+                r = state_stage(state, &batch->effects);
+        if (r == 0 && is_stored)
+                return state_change_set(state, &batch->effects, now, &pipeline->commit.change_set);
         if (r == 0 || pipeline->storage)
                 return r;
 
         for (size_t i = 0; i < batch->effects.n_notifications; i++)
                 drops_out_of_memory(&pipeline->drops);
         return 0;
-}
-
-/* Stage the batch's notifications, and make its change set if it is stored. Returns 0 or -ENOMEM. */
-static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now now) {
-        int r = stage_notifications(pipeline);
-
-        if (r < 0 || !is_stored)
-                return r;
-        return state_change_set(pipeline->state, &pipeline->batch.effects, now,
-                                &pipeline->commit.change_set);
 }
 
 void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
