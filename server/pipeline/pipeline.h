@@ -123,7 +123,10 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
 /* Accepts NULL, returns NULL. No pipeline_commit() may be running. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
 
-/* Publish with this transport. Call before pipeline_connected(). */
+/*
+ * Publish with this transport. Call before pipeline_connected(). pipeline_free() does not use it, so the
+ * connection to the broker may be closed first.
+ */
 void pipeline_set_transport(struct pipeline *pipeline, struct transport transport);
 
 /* 1. Events */
