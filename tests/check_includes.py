@@ -56,6 +56,7 @@ ROOMS = {
     "base": ("", ""),
     "fair_queue": ("base", "sodium.h uthash.h utlist.h"),
     "protocol": ("base", "sodium.h"),
+    "election": ("base", ""),
     "policy": ("base", ""),
     "engine": ("base protocol policy", "sodium.h uthash.h utlist.h"),
     "codec": ("base protocol engine", ""),

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Which one of several stores leads. A pure function of what a member reads and of time: no I/O, no
+ * clock, no memory.
+ *
+ * Terms. A member is a store on a machine of its own. One member at a time is the leader, the others
+ * are standbys. All members share one key in etcd, the header. A process is one run of a member.
+ *
+ * Of etcd this uses one property: a transaction compares and writes atomically.
+ *
+ *   - Every transaction of a member compares the mod_revision of the header with the one that the
+ *     member knows, and writes the header.
+ *   - The leader writes the header with each commit. If lease/3 passes without one, it writes the
+ *     header alone: it renews.
+ *   - A standby reads the header every lease/15, from the etcd of its own machine. The header that it
+ *     reads may be old. If no newer header appears for long enough, the standby wins: it writes a
+ *     header with the next term.
+ *   - A member that does not know the outcome of a transaction sends the same transaction again,
+ *     with the same sent_ns, until the outcome is known.
+ *
+ * Units: times end in _ns or _ms. Times ending in _ns are of CLOCK_BOOTTIME, of the machine that the
+ * comment names. They are never compared with those of another machine, nor with those of the same
+ * machine before a reboot: only the difference of two times of one process means something elsewhere.
+ * Assumption: the clocks of two machines run equally fast within 5 %.
+ *
+ * Safety of writes. If another member has won, the mod_revision differs from the one that the former
+ * leader knows. So its next transaction fails, and it ends. Time plays no part in this.
+ *
+ * Safety of reads. A leader answers a read from memory only before its lease ends. The lease begins
+ * when the leader sends a transaction that succeeds, not when the reply arrives. No other member wins
+ * before the lease ends:
+ *
+ *   1. A standby that wins has compared the mod_revision. So the header that it has read, H, was the
+ *      last one that the leader wrote, and the lease of the leader ends at H.sent_ns + H.lease_ns, on
+ *      the leader's clock. An old reading, or one that was received late, does not change this: if
+ *      there is a newer header, the comparison fails.
+ *   2. sent_by_ns is a time on the standby's clock at which H had certainly been sent. The time at which
+ *      the standby received H is such a time. If the standby knows such a time T for an earlier header
+ *      G of the same process, then T + 1.05 * (H.sent_ns - G.sent_ns) is one for H: that much time has
+ *      at most passed on the standby's clock from the sending of G to that of H. sent_by_ns is the
+ *      earlier of both.
+ *   3. The standby wins at sent_by_ns + 1.05 * H.lease_ns or later. At least 1.05 * H.lease_ns have then
+ *      passed on its clock since H was sent, so at least H.lease_ns on the leader's clock.
+ *
+ * The second bound in step 2 makes failover fast. If the leader dies together with its etcd, its last
+ * transaction may become visible 1 to 2 s later, when the others have elected a new leader of etcd.
+ *
+ * Two exceptions need no wait. A leader that gives up ends its lease before it sends the header that
+ * says so. An earlier process of the same member has ended, because this process has its lock.
+ *
+ * After its lease has ended, a leader may still lead. It answers a read after it has committed a
+ * transaction that it sent after it had executed the read: the comparison proves that no other member had
+ * won. What the assumption excludes, such as a virtual machine whose clock stops while it is paused, can
+ * break reads only.
+ */
+
+#define ELECTION_NAME_MAX 63
+
+/* Limits of a lease. */
+#define ELECTION_LEASE_MIN_NS INT64_C(1000000000)
+#define ELECTION_LEASE_MAX_NS INT64_C(3600000000000)
+
+/*
+ * What the header says about the process that wrote it. The caller has checked what it has read: no time is
+ * negative, and the lease is within its limits.
+ */
+struct election_header {
+        uint64_t mod_revision;            /* 0: there is no header, and the other fields have no meaning */
+        uint64_t term;                    /* incremented by each win */
+        char name[ELECTION_NAME_MAX + 1]; /* of the member, for persons */
+
+        /*
+         * A random number in the lock file of the member, in a directory that does not outlive a reboot.
+         * A process has it only while it has locked the file.
+         */
+        uint64_t member;
+        uint64_t process;  /* a random number of the process */
+        bool has_given_up; /* the process no longer leads; its lease has ended */
+        int64_t sent_ns;   /* clock of the process, before it first sent the transaction */
+        int64_t lease_ns;  /* lease of the process */
+        int64_t wall_ms;   /* wall clock of the process at sent_ns */
+};
+
+/* A reading of the header. All clocks are those of the reader. */
+struct election_reading {
+        struct election_header header;
+        uint64_t cluster;    /* id of the etcd cluster */
+        uint64_t revision;   /* of etcd, in the same response: at or above that of the header */
+        int64_t asked_ns;    /* read before the request was sent */
+        int64_t received_ns; /* read after the response was received */
+        int64_t wall_ms;     /* wall clock at received_ns */
+};
+
+struct election_config {
+        uint64_t member;  /* as in a header that this member writes */
+        int64_t lease_ns; /* members may have different ones */
+};
+
+/* Read-only for the caller. */
+struct election {
+        struct election_config config;
+        bool has_reading;
+        struct election_reading reading; /* the last one that counts */
+        int64_t received_ns; /* when the header in reading was first received: see state/timescale.h */
+        int64_t sent_by_ns;  /* when that header had certainly been sent */
+        int64_t wall_difference_ms; /* this member's wall clock minus that of the header's process */
+};
+
+/* Why a standby waits or wins. Name and text, for logs and /readyz. */
+#define ELECTION_WAITS(X)                                                                                   \
+        X(ELECTION_UNKNOWN, "etcd has not been read recently")                                              \
+        X(ELECTION_LED, "another member leads")                                                             \
+        X(ELECTION_CLOCKS_DIFFER, "the wall clock differs from that of the former leader")                  \
+        X(ELECTION_NO_BROKER, "there is no leader, and the broker cannot be used")
+#define ELECTION_WINS(X)                                                                                    \
+        X(ELECTION_WINS_NEW, "there is no header")                                                          \
+        X(ELECTION_WINS_AGAIN, "an earlier process of this member led")                                     \
+        X(ELECTION_WINS_GIVEN_UP, "the leader has given up")                                                \
+        X(ELECTION_WINS_EXPIRED, "the lease of the leader has ended")
+
+enum election_reason {
+#define ELECTION_NAME(name, text) name,
+        ELECTION_WAITS(ELECTION_NAME) ELECTION_WINS(ELECTION_NAME)
+#undef ELECTION_NAME
+};
+
+struct election_decision {
+        enum election_reason reason;
+        bool wins;
+        int64_t again_ns; /* decide again at this time, or at an earlier reading; INT64_MAX: at a reading */
+};
+
+/* Begin as a standby that has read nothing. */
+void election_init(struct election *ret_election, const struct election_config *config);
+
+/*
+ * The standby has read the header. Also call it with the header that a failed comparison returned, so that
+ * the member does not try the same win again; asked_ns is then the time of the last sending.
+ *
+ * A reading of an earlier revision than the last one does not count: an etcd that was just started, or
+ * another one, may be behind. A reading of another cluster counts as the first one.
+ */
+void election_observe(struct election *election, const struct election_reading *reading);
+
+/*
+ * Decide whether this standby wins now. To win, write a header with the next term, comparing
+ * reading.header.mod_revision. If two standbys win, the comparison of one fails.
+ *
+ * Wins only on a reading whose request was sent in the last lease/5. Otherwise a process that was stopped
+ * for a while would try to win on what it knew before.
+ *
+ * Wins only if broker_is_usable: the broker of this member accepts a connection of the store, and has
+ * the plugin if that is required.
+ *
+ * Wall clocks: if the wall clock of this member differs from that of the former leader by
+ * ELECTION_WALL_TOLERANCE_MS or more, it waits two leases longer, so a member whose clock agrees wins first.
+ * It does not wait for ever, because two clocks do not tell which one is wrong: a leader with a wrong clock
+ * that is then lost would leave no leader. Such a win is safe: versions continue from the stored clock,
+ * and deadlines from received_ns. But clients may refuse versions that are far ahead of their clocks, so log a
+ * warning with wall_difference_ms. The difference is taken when a header is first received. If this is
+ * also the first reading, the header may be of any age, so then it counts only if the header's clock is ahead.
+ */
+#define ELECTION_WALL_TOLERANCE_MS 10000
+struct election_decision election_next(const struct election *election, int64_t now_ns,
+                                       bool broker_is_usable);
+
+/* The text of a reason. */
+const char *election_reason_text(enum election_reason reason);
+
+/*
+ * Time since the header had certainly been sent, or -1 if nothing was read. That of a leader that
+ * lives is at most about lease/3.
+ */
+int64_t election_age_ms(const struct election *election, int64_t now_ns);
+
+/* How long after a reading the standby asks for the next one. */
+int64_t election_read_interval_ns(const struct election_config *config);
+
+/*
+ * The leader. sent_ns: of the last transaction that succeeded, on its own clock; ELECTION_NEVER before
+ * the first, and from before it sends a header with has_given_up.
+ */
+#define ELECTION_NEVER INT64_MIN
+
+/*
+ * Return whether a reply may be sent that depends on no commit. now_ns must be read after the request
+ * was executed.
+ */
+bool election_has_lease(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
+
+/* When the leader must write the header again. */
+int64_t election_renewal_ns(const struct election_config *config, int64_t sent_ns);
