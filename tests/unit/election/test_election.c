@@ -267,6 +267,16 @@ static const struct row clocks[] = {
           1000,
           ELECTION_CLOCKS_DIFFER,
           7000 },
+        { "there is no header any more",
+          { READING(1000, 10, 50000),
+            { .cluster = 1,
+              .revision = 11,
+              .asked_ns = MS(2000),
+              .received_ns = MS(2000),
+              .wall_ms = WALL_MS } },
+          2000,
+          ELECTION_WINS_NEW,
+          -1 },
         { "an earlier process of this member led: it is the same clock, and was set",
           { READING(1000, 10, 50000, BEHIND(10000), .header.member = OWN) },
           1000,
@@ -279,7 +289,8 @@ Test(election, waits_longer_if_wall_clocks_differ) {
 }
 
 Test(election, remembers_the_first_receipt_of_the_header) {
-        const struct row row = { .readings = { READING(1000, 10, 50000), READING(1200, 10, 50000) } };
+        const struct row row = { .readings = { READING(1000, 10, 50000),
+                                               READING(1200, 10, 50000, .revision = 99) } };
         struct election election;
 
         observe_all(&election, &row);
