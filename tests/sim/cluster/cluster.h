@@ -124,6 +124,7 @@ struct member {
         struct election election; /* standby */
         int64_t asked_at_ns;      /* when the newest reading was asked for, in times of the world */
         uint64_t newest;          /* mod_revision that the process has read */
+        int64_t decides_at_ns;    /* planned; time of the world */
 
         struct value known; /* leader: the last transaction that succeeded */
         int64_t lease_sent_ns;

@@ -201,6 +201,14 @@ static void check_win(const struct world *world, const struct member *member) {
 
 static void decide(struct world *world, struct timeline_event *event);
 
+/* Decide at this time, unless this is planned for an earlier time: the clock of a machine is not slower. */
+static void plan_decision(struct world *world, struct member *member, int64_t at_ns) {
+        if (member->decides_at_ns <= at_ns)
+                return;
+        member->decides_at_ns = at_ns;
+        world_plan(world, at_ns, decide, (size_t)(member - world->members), member->generation);
+}
+
 static void decide_now(struct world *world, struct member *member) {
         size_t machine = (size_t)(member - world->members);
         int64_t now_ns = member_clock_ns(world, member);
@@ -212,9 +220,8 @@ static void decide_now(struct world *world, struct member *member) {
         decision = election_next(&member->election, now_ns,
                                  member->has_broker || cluster_plant == PLANT_NO_BROKER);
         if (!decision.wins) {
-                if (decision.again_ns != INT64_MAX) /* the clock of the machine is not slower than now_ns */
-                        world_plan(world, world->now_ns + (decision.again_ns - now_ns), decide, machine,
-                                   member->generation);
+                if (decision.again_ns != INT64_MAX)
+                        plan_decision(world, member, world->now_ns + decision.again_ns - now_ns);
                 return;
         }
         check_trace("%ld: %c: %s", (long)world->now_ns, (char)('A' + machine),
@@ -229,8 +236,10 @@ static void decide_now(struct world *world, struct member *member) {
 static void decide(struct world *world, struct timeline_event *event) {
         struct member *member = find_member(world, event->number);
 
-        if (is_ready(world, member, event, event->generation))
-                decide_now(world, member);
+        if (!is_ready(world, member, event, event->generation))
+                return;
+        member->decides_at_ns = INT64_MAX;
+        decide_now(world, member);
 }
 
 /* What the planted faults make of a reading. */
@@ -345,6 +354,7 @@ void member_start(struct world *world, size_t machine) {
         member->role = ROLE_STANDBY;
         member->asked_at_ns = INT64_MIN;
         member->newest = 0;
+        member->decides_at_ns = INT64_MAX;
         member->lease_sent_ns = ELECTION_NEVER;
         member->has_transaction = member->has_read = member->has_proof = false;
         election_init(&member->election, &member->config);

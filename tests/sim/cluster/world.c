@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "sim/check.h"
 
-#define FAULTS_NS      (25 * NS_PER_S)
+#define FAULTS_NS      (20 * NS_PER_S)
 #define CLOCK_RATE_PPM 50000 /* 5 % */
 
 enum plant cluster_plant;
@@ -202,7 +202,7 @@ static void check_end(struct world *world) {
         CHECK(leader, "a member leads soon after the last fault");
         term = leader->known.header.term;
 
-        run_until(world, world->now_ns + 20 * NS_PER_S);
+        run_until(world, world->now_ns + 10 * NS_PER_S);
         leader = find_leader(world);
         CHECK(leader && leader->known.header.term == term, "without faults a leader stays");
         CHECK(leader->known.n_commits == world->n_acknowledged &&
