@@ -21,7 +21,7 @@ static int64_t find_sent_by(const struct election *election, const struct electi
         int64_t passed_ns = header->sent_ns - last->sent_ns;
         int64_t bound_ns;
 
-        if (header->process != last->process || header->term != last->term || passed_ns < 0 ||
+        if (header->process != last->process || passed_ns < 0 ||
             passed_ns > reading->received_ns - election->sent_by_ns)
                 return reading->received_ns;
         bound_ns = election->sent_by_ns + on_fastest_clock(passed_ns);

@@ -114,7 +114,7 @@ struct election {
 /* Why a standby waits or wins. Name and text, for logs and /readyz. */
 #define ELECTION_WAITS(X)                                                                                   \
         X(ELECTION_UNKNOWN, "etcd has not been read recently")                                              \
-        X(ELECTION_LED, "another member leads")                                                             \
+        X(ELECTION_LED, "a member leads, or led a short time ago")                                          \
         X(ELECTION_CLOCKS_DIFFER, "the wall clock differs from that of the former leader")                  \
         X(ELECTION_NO_BROKER, "there is no leader, and the broker cannot be used")
 #define ELECTION_WINS(X)                                                                                    \

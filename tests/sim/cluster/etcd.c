@@ -7,6 +7,7 @@
  * later. A node that was killed may show less than before, until it has caught up.
  */
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -73,7 +74,7 @@ static void elect(struct world *world) {
                 etcd->leader = random_below(&world->random, N_MACHINES);
         while (!is_connected(etcd, etcd->leader));
         etcd->leads_from_ns = NODE_ELECTION_MS * NS_PER_MS + world_soon(world, NODE_ELECTION_MS * NS_PER_MS);
-        check_trace("%ld: etcd: %zu will lead", (long)world->now_ns, etcd->leader);
+        check_trace("%" PRId64 ": etcd: %zu will lead", world->now_ns, etcd->leader);
 }
 
 void etcd_cut(struct world *world, size_t machine, bool is_cut) {
@@ -131,9 +132,9 @@ static void append_value(struct world *world, const struct packet *packet) {
         ASSERT(array_reserve((void **)&etcd->values, &etcd->capacity, etcd->n_values + 1,
                              sizeof(*etcd->values)) == 0);
         etcd->values[etcd->n_values++] = value;
-        check_trace("%ld: etcd: revision %lu, term %lu of %s%s", (long)world->now_ns,
-                    (unsigned long)value.header.mod_revision, (unsigned long)value.header.term,
-                    value.header.name, value.header.has_given_up ? ", which gives up" : "");
+        check_trace("%" PRId64 ": etcd: revision %" PRIu64 ", term %" PRIu64 " of %s%s", world->now_ns,
+                    value.header.mod_revision, value.header.term, value.header.name,
+                    value.header.has_given_up ? ", which gives up" : "");
         for (size_t i = 0; i < N_MACHINES; i++)
                 plan_catch_up(world, i, value.header.mod_revision,
                               world_has_chance(world, world->faults.applies_late, 20) ? LATE_MAX_NS

@@ -5,6 +5,8 @@
  * renews, answers reads and gives up. Its memory is the number of its commits.
  */
 
+#include <inttypes.h>
+
 #include "base/assert.h"
 #include "sim/check.h"
 #include "sim/cluster/cluster.h"
@@ -22,6 +24,10 @@ bool member_has_lease(const struct world *world, const struct member *member) {
 
 static struct member *find_member(struct world *world, size_t machine) {
         return &world->members[machine];
+}
+
+static size_t find_machine(const struct world *world, const struct member *member) {
+        return (size_t)(member - world->members);
 }
 
 static int64_t read_wall_ms(const struct world *world, const struct member *member) {
@@ -53,7 +59,7 @@ static void send_transaction(struct world *world, struct member *member) {
 /* Write a header that follows the last one. */
 static void begin_transaction(struct world *world, struct member *member, const struct value *last,
                               uint64_t term, bool gives_up) {
-        size_t machine = (size_t)(member - world->members);
+        size_t machine = find_machine(world, member);
         struct value value = {
                 .header = {
                         .term = term,
@@ -94,7 +100,7 @@ static void repeat_transaction(struct world *world, struct member *member) {
 
 static void end_process(struct world *world, struct member *member) {
         world->tally->n_ended++;
-        member_kill(world, (size_t)(member - world->members));
+        member_kill(world, find_machine(world, member));
 }
 
 static void execute_read(struct world *world, struct member *member) {
@@ -160,8 +166,8 @@ static void transaction_succeeded(struct world *world, struct member *member) {
         member->role = ROLE_LEADER;
         member->lease_sent_ns = sent_ns;
         acknowledge(world, member);
-        check_trace("%ld: %s: commit %lu", (long)world->now_ns, member->known.header.name,
-                    (unsigned long)member->known.n_commits);
+        check_trace("%" PRId64 ": %s: commit %" PRIu64, world->now_ns, member->known.header.name,
+                    member->known.n_commits);
 }
 
 static void work(struct world *world, struct member *member) {
@@ -206,11 +212,11 @@ static void plan_decision(struct world *world, struct member *member, int64_t at
         if (member->decides_at_ns <= at_ns)
                 return;
         member->decides_at_ns = at_ns;
-        world_plan(world, at_ns, decide, (size_t)(member - world->members), member->generation);
+        world_plan(world, at_ns, decide, find_machine(world, member), member->generation);
 }
 
 static void decide_now(struct world *world, struct member *member) {
-        size_t machine = (size_t)(member - world->members);
+        size_t machine = find_machine(world, member);
         int64_t now_ns = member_clock_ns(world, member);
         const struct value *last;
         struct election_decision decision;
@@ -224,7 +230,7 @@ static void decide_now(struct world *world, struct member *member) {
                         plan_decision(world, member, world->now_ns + decision.again_ns - now_ns);
                 return;
         }
-        check_trace("%ld: %c: %s", (long)world->now_ns, (char)('A' + machine),
+        check_trace("%" PRId64 ": %c: %s", world->now_ns, (char)('A' + machine),
                     election_reason_text(decision.reason));
         check_win(world, member);
         world->tally->n_wins[decision.reason]++;
@@ -253,7 +259,7 @@ static void plant_in_reading(const struct member *member, struct election_readin
         if (cluster_plant == PLANT_EQUAL_DIFFERENCES)
                 header->sent_ns -= header->sent_ns / 21;
         if (cluster_plant == PLANT_OTHER_PROCESS)
-                header->process = header->term = 1;
+                header->process = 1;
         if (cluster_plant == PLANT_OWN_LEASE)
                 header->lease_ns = member->config.lease_ns;
         if (cluster_plant == PLANT_OLD_READING)
