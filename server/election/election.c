@@ -70,11 +70,10 @@ static struct election_decision wait_until(enum election_reason reason, int64_t 
 
 struct election_decision election_next(const struct election *election, int64_t now_ns,
                                        bool broker_is_usable) {
-        const struct election_config *config = &election->config;
         enum election_reason reason = find_reason_to_win(election);
         int64_t win_ns = election->sent_by_ns;
 
-        if (!election->has_reading || now_ns - election->reading.asked_ns > config->lease_ns / 5)
+        if (!election->has_reading || now_ns - election->reading.asked_ns > election->config.lease_ns / 5)
                 return wait_until(ELECTION_UNKNOWN, INT64_MAX);
 
         if (reason == ELECTION_WINS_EXPIRED)
@@ -83,7 +82,7 @@ struct election_decision election_next(const struct election *election, int64_t 
                 return wait_until(ELECTION_LED, win_ns);
 
         if (reason != ELECTION_WINS_NEW && reason != ELECTION_WINS_AGAIN && has_other_clock(election))
-                win_ns += 2 * config->lease_ns;
+                win_ns += 2 * election->reading.header.lease_ns;
         if (now_ns < win_ns)
                 return wait_until(ELECTION_CLOCKS_DIFFER, win_ns);
 

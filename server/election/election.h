@@ -8,8 +8,9 @@
  * Which one of several stores leads. A pure function of what a member reads and of time: no I/O, no
  * clock, no memory.
  *
- * Terms. A member is a store on a machine of its own. One member at a time is the leader, the others
- * are standbys. All members share one key in etcd, the header. A process is one run of a member.
+ * Terms. A member is a store on a machine of its own. One member at a time is the leader, the
+ * others are standbys. All members share one key in etcd, the header. A process is one run of a
+ * member.
  *
  * Of etcd this uses one property: a transaction compares and writes atomically.
  *
@@ -17,46 +18,47 @@
  *     member knows, and writes the header.
  *   - The leader writes the header with each commit. If lease/3 passes without one, it writes the
  *     header alone: it renews.
- *   - A standby reads the header every lease/15, from the etcd of its own machine. The header that it
- *     reads may be old. If no newer header appears for long enough, the standby wins: it writes a
- *     header with the next term.
+ *   - A standby reads the header every lease/15, from the etcd of its own machine. The header that
+ *     it reads may be old. If no newer header appears for long enough, the standby wins: it writes
+ *     a header with the next term.
  *   - A member that does not know the outcome of a transaction sends the same transaction again,
  *     with the same sent_ns, until the outcome is known.
  *
- * Units: times end in _ns or _ms. Times ending in _ns are of CLOCK_BOOTTIME, of the machine that the
- * comment names. They are never compared with those of another machine, nor with those of the same
- * machine before a reboot: only the difference of two times of one process means something elsewhere.
- * Assumption: the clocks of two machines run equally fast within 5 %.
+ * Units: times end in _ns or _ms. Times ending in _ns are of CLOCK_BOOTTIME, of the machine that
+ * the comment names. They are never compared with those of another machine, nor with those of the
+ * same machine before a reboot: only the difference of two times of one process means something
+ * elsewhere. Assumption: the clocks of two machines run equally fast within 5 %.
  *
- * Safety of writes. If another member has won, the mod_revision differs from the one that the former
- * leader knows. So its next transaction fails, and it ends. Time plays no part in this.
+ * Safety of writes. If another member has won, the mod_revision differs from the one that the
+ * former leader knows. So its next transaction fails, and it ends. Time plays no part in this.
  *
  * Safety of reads. A leader answers a read from memory only before its lease ends. The lease begins
- * when the leader sends a transaction that succeeds, not when the reply arrives. No other member wins
- * before the lease ends:
+ * when the leader sends a transaction that succeeds, not when the reply arrives. No other member
+ * wins before the lease ends:
  *
- *   1. A standby that wins has compared the mod_revision. So the header that it has read, H, was the
- *      last one that the leader wrote, and the lease of the leader ends at H.sent_ns + H.lease_ns, on
- *      the leader's clock. An old reading, or one that was received late, does not change this: if
- *      there is a newer header, the comparison fails.
- *   2. sent_by_ns is a time on the standby's clock at which H had certainly been sent. The time at which
- *      the standby received H is such a time. If the standby knows such a time T for an earlier header
- *      G of the same process, then T + 1.05 * (H.sent_ns - G.sent_ns) is one for H: that much time has
- *      at most passed on the standby's clock from the sending of G to that of H. sent_by_ns is the
- *      earlier of both.
- *   3. The standby wins at sent_by_ns + 1.05 * H.lease_ns or later. At least 1.05 * H.lease_ns have then
- *      passed on its clock since H was sent, so at least H.lease_ns on the leader's clock.
+ *   1. A standby that wins has compared the mod_revision. So the header that it has read, H, was
+ *      the last one that the leader wrote, and the lease of the leader ends at H.sent_ns +
+ *      H.lease_ns, on the leader's clock. An old reading, or one that was received late, does not
+ *      change this: if there is a newer header, the comparison fails.
+ *   2. sent_by_ns is a time on the standby's clock at which H had certainly been sent. The time at
+ *      which the standby received H is such a time. If the standby knows such a time T for an
+ *      earlier header G of the same process, then T + 1.05 * (H.sent_ns - G.sent_ns) is one for H:
+ *      that much time has at most passed on the standby's clock from the sending of G to that of H.
+ *      sent_by_ns is the earlier of both.
+ *   3. The standby wins at sent_by_ns + 1.05 * H.lease_ns or later. At least 1.05 * H.lease_ns have
+ *      then passed on its clock since H was sent, so at least H.lease_ns on the leader's clock.
  *
- * The second bound in step 2 makes failover fast. If the leader dies together with its etcd, its last
- * transaction may become visible 1 to 2 s later, when the others have elected a new leader of etcd.
+ * The second bound in step 2 makes failover fast. If the leader dies together with its etcd, its
+ * last transaction may become visible 1 to 2 s later, when the others have elected a new leader of
+ * etcd.
  *
- * Two exceptions need no wait. A leader that gives up ends its lease before it sends the header that
- * says so. An earlier process of the same member has ended, because this process has its lock.
+ * Two exceptions need no wait. A leader that gives up ends its lease before it sends the header
+ * that says so. An earlier process of the same member has ended, because this process has its lock.
  *
  * After its lease has ended, a leader may still lead. It answers a read after it has committed a
- * transaction that it sent after it had executed the read: the comparison proves that no other member had
- * won. What the assumption excludes, such as a virtual machine whose clock stops while it is paused, can
- * break reads only.
+ * transaction that it sent after it had executed the read: the comparison proves that no other
+ * member had won. What the assumption excludes, such as a virtual machine whose clock stops while
+ * it is paused, can break reads only.
  */
 
 #define ELECTION_NAME_MAX 63
@@ -66,8 +68,8 @@
 #define ELECTION_LEASE_MAX_NS INT64_C(3600000000000)
 
 /*
- * What the header says about the process that wrote it. The caller has checked what it has read: no time is
- * negative, and the lease is within its limits.
+ * What the header says about the process that wrote it. The caller has checked what it has read: no
+ * time is negative, and the lease is within its limits.
  */
 struct election_header {
         uint64_t mod_revision;            /* 0: there is no header, and the other fields have no meaning */
@@ -75,8 +77,8 @@ struct election_header {
         char name[ELECTION_NAME_MAX + 1]; /* of the member, for persons */
 
         /*
-         * A random number in the lock file of the member, in a directory that does not outlive a reboot.
-         * A process has it only while it has locked the file.
+         * A random number in the lock file of the member, in a directory that does not outlive a
+         * reboot. A process has it only while it has locked the file.
          */
         uint64_t member;
         uint64_t process;  /* a random number of the process */
@@ -132,38 +134,41 @@ enum election_reason {
 struct election_decision {
         enum election_reason reason;
         bool wins;
-        int64_t again_ns; /* decide again at this time, or at an earlier reading; INT64_MAX: at a reading */
+        int64_t again_ns; /* decide again at this time; INT64_MAX: no time is known */
 };
 
 /* Begin as a standby that has read nothing. */
 void election_init(struct election *ret_election, const struct election_config *config);
 
 /*
- * The standby has read the header. Also call it with the header that a failed comparison returned, so that
- * the member does not try the same win again; asked_ns is then the time of the last sending.
+ * The standby has read the header. Also call it with the header that a failed comparison returned,
+ * so that the member does not try the same win again; asked_ns is then the time of the last
+ * sending.
  *
- * A reading of an earlier revision than the last one does not count: an etcd that was just started, or
- * another one, may be behind. A reading of another cluster counts as the first one.
+ * A reading of an earlier revision than the last one does not count: an etcd that was just started,
+ * or another one, may be behind. A reading of another cluster counts as the first one.
  */
 void election_observe(struct election *election, const struct election_reading *reading);
 
 /*
- * Decide whether this standby wins now. To win, write a header with the next term, comparing
+ * Decide whether this standby wins now. Call it after each reading, when broker_is_usable changes,
+ * and at again_ns of the last decision. To win, write a header with the next term, comparing
  * reading.header.mod_revision. If two standbys win, the comparison of one fails.
  *
- * Wins only on a reading whose request was sent in the last lease/5. Otherwise a process that was stopped
- * for a while would try to win on what it knew before.
+ * Wins only on a reading whose request was sent in the last lease/5. Otherwise a process that was
+ * stopped for a while would try to win on what it knew before.
  *
- * Wins only if broker_is_usable: the broker of this member accepts a connection of the store, and has
- * the plugin if that is required.
+ * Wins only if broker_is_usable: the broker of this member accepts a connection of the store, and
+ * has the plugin if that is required.
  *
  * Wall clocks: if the wall clock of this member differs from that of the former leader by
- * ELECTION_WALL_TOLERANCE_MS or more, it waits two leases longer, so a member whose clock agrees wins first.
- * It does not wait for ever, because two clocks do not tell which one is wrong: a leader with a wrong clock
- * that is then lost would leave no leader. Such a win is safe: versions continue from the stored clock,
- * and deadlines from received_ns. But clients may refuse versions that are far ahead of their clocks, so log a
- * warning with wall_difference_ms. The difference is taken when a header is first received. If this is
- * also the first reading, the header may be of any age, so then it counts only if the header's clock is ahead.
+ * ELECTION_WALL_TOLERANCE_MS or more, it waits two leases of that leader longer, so a member whose
+ * clock agrees wins first. It does not wait for ever, because two clocks do not tell which one is
+ * wrong: a leader with a wrong clock that is then lost would leave no leader. Such a win is safe:
+ * versions continue from the stored clock, and deadlines from received_ns. But clients may refuse
+ * versions that are far ahead of their clocks, so log a warning with wall_difference_ms. The
+ * difference is taken when a header is first received. If this is also the first reading, the
+ * header may be of any age, so then it counts only if the header's clock is ahead.
  */
 #define ELECTION_WALL_TOLERANCE_MS 10000
 struct election_decision election_next(const struct election *election, int64_t now_ns,
@@ -182,14 +187,14 @@ int64_t election_age_ms(const struct election *election, int64_t now_ns);
 int64_t election_read_interval_ns(const struct election_config *config);
 
 /*
- * The leader. sent_ns: of the last transaction that succeeded, on its own clock; ELECTION_NEVER before
- * the first, and from before it sends a header with has_given_up.
+ * The leader. sent_ns: of its last transaction that succeeded, at first the one that won;
+ * ELECTION_NEVER from before it sends a header with has_given_up.
  */
 #define ELECTION_NEVER INT64_MIN
 
 /*
- * Return whether a reply may be sent that depends on no commit. now_ns must be read after the request
- * was executed.
+ * Return whether a reply may be sent that depends on no commit. now_ns must be read after the
+ * request was executed.
  */
 bool election_has_lease(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
 

@@ -7,10 +7,10 @@
 #include "sim/timeline.h"
 
 /*
- * Members of a cluster and their world, generated from one seed: three machines, each with a clock, an
- * etcd, a broker and a member. The member decides with server/election. As a leader it does what
- * election.h asks of a leader. The seed determines all times, choices and faults. Times of the world are
- * world.now_ns; only a member reads the clock of its machine.
+ * Members of a cluster and their world, generated from one seed: three machines, each with a clock,
+ * an etcd, a broker and a member. The member decides with server/election. As a leader it does what
+ * election.h asks of a leader. The seed determines all times, choices and faults. Times of the
+ * world are world.now_ns; only a member reads the clock of its machine.
  */
 
 #define N_MACHINES 3
@@ -21,8 +21,8 @@
 #define PROCESS_RESTART_NS (200 * NS_PER_MS)
 
 /*
- * Faults planted in the world and in the leader, to prove that the checks find them. server/election is never
- * changed: a fault in it is planted in what it reads.
+ * Faults planted in the world and in the leader, to prove that the checks find them.
+ * server/election is never changed: a fault in it is planted in what it reads.
  */
 #define PLANTED(X)                                                                                          \
         X(PLANT_NONE, "none")                                                                               \
@@ -31,15 +31,18 @@
         X(PLANT_EQUAL_CLOCKS, "equal-clocks")                 /* a standby waits 1 lease, not 1.05 */       \
         X(PLANT_EQUAL_DIFFERENCES, "equal-differences")       /* differences of sent_ns are not extended */ \
         X(PLANT_OTHER_PROCESS, "other-process")               /* sent_ns of two processes are subtracted */ \
-        X(PLANT_OWN_LEASE, "own-lease")                       /* a standby waits for its own lease */       \
-        X(PLANT_NO_COMPARISON, "no-comparison")               /* etcd ignores the comparison */             \
-        X(PLANT_OLD_READING, "old-reading")                   /* a reading is as fresh as its receipt */    \
-        X(PLANT_OLD_REVISION, "old-revision")                 /* an etcd that is behind is believed */      \
-        X(PLANT_NO_BROKER, "no-broker")                       /* a member wins without its broker */        \
-        X(PLANT_NO_PROOF, "no-proof")                         /* a leader ignores the end of its lease */   \
-        X(PLANT_EARLY_PROOF, "early-proof")                   /* proves with a transaction sent before */   \
-        X(PLANT_OPEN_IS_STORED, "open-is-stored")             /* an open outcome is taken as success */     \
+        X(PLANT_FROM_RECEIPT, "from-receipt")     /* a standby ignores when the header was sent */          \
+        X(PLANT_WALL_CLOCKS, "wall-clocks")       /* a standby ignores that wall clocks differ */           \
+        X(PLANT_OWN_LEASE, "own-lease")           /* a standby waits for its own lease */                   \
+        X(PLANT_NO_COMPARISON, "no-comparison")   /* etcd ignores the comparison */                         \
+        X(PLANT_OLD_READING, "old-reading")       /* a reading is as fresh as its receipt */                \
+        X(PLANT_OLD_REVISION, "old-revision")     /* an etcd that is behind is believed */                  \
+        X(PLANT_NO_BROKER, "no-broker")           /* a member wins without its broker */                    \
+        X(PLANT_NO_PROOF, "no-proof")             /* a leader ignores the end of its lease */               \
+        X(PLANT_EARLY_PROOF, "early-proof")       /* proves with a transaction sent before */               \
+        X(PLANT_OPEN_IS_STORED, "open-is-stored") /* an open outcome is taken as success */                 \
         X(PLANT_LEASE_AFTER_GIVING_UP, "lease-after-giving-up")                                             \
+        X(PLANT_NO_PAUSE, "no-pause")     /* a member that gave up wins again at once */                    \
         X(PLANT_SAME_LOCK, "same-lock")   /* two members have the same number in the lock file */           \
         X(PLANT_NO_RENEWAL, "no-renewal") /* a leader writes the header only with a commit */               \
         X(PLANT_NO_END, "no-end")         /* a leader that finds another term continues */
@@ -139,7 +142,8 @@ struct member {
 /* Totals of all runs. They show whether the runs had enough events to prove anything. */
 struct tally {
         uint64_t n_wins[ELECTION_WINS_EXPIRED + 1], n_lost_wins, n_transactions, n_repeated, n_acknowledged,
-                n_reads, n_proven, n_ended, n_given_up;
+                n_reads, n_proven, n_ended, n_given_up, n_failovers;
+        int64_t failover_ns, longest_failover_ns; /* all together, and the longest */
 };
 
 struct world {

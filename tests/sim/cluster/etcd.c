@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A model of etcd. Transactions are applied one after the other. A node is up or down, and connected to the
- * others or not; two connected nodes and a leader can apply. A transaction that cannot be applied now is
- * dropped, or applied later, even after its sender has died. Each node shows what was applied, sooner or
- * later. A node that was killed may show less than before, until it has caught up.
+ * A model of etcd. Transactions are applied one after the other. A node is up or down, and
+ * connected to the others or not; two connected nodes and a leader can apply. A transaction that
+ * cannot be applied now is dropped, or applied later, even after its sender has died. Each node
+ * shows what was applied, sooner or later. A node that was killed may show less than before, until
+ * it has caught up.
  */
 
 #include <inttypes.h>
@@ -109,9 +110,15 @@ static void respond(struct world *world, size_t number) {
 }
 
 static void check_winner(const struct world *world, const struct packet *packet) {
+        const struct election_header *last = &world->etcd.values[world->etcd.n_values - 1].header;
+        const struct election_header *winner = &packet->value.header;
+
         for (size_t i = 0; i < N_MACHINES; i++)
                 CHECK(i == packet->machine || !member_has_lease(world, &world->members[i]),
                       "no member wins while another has a lease");
+        if (last->has_given_up && last->member == winner->member)
+                CHECK(winner->sent_ns - last->sent_ns >= last->lease_ns,
+                      "a member that gave up lets the others win first");
 }
 
 /* Append the value to all that was applied. */

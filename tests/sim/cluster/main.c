@@ -40,6 +40,12 @@ static void print_tally(const struct tally *tally) {
                " leaders ended, of which %" PRIu64 " had given up\n",
                tally->n_lost_wins, tally->n_transactions, tally->n_repeated, tally->n_acknowledged,
                tally->n_reads, tally->n_proven, tally->n_ended, tally->n_given_up);
+        if (tally->n_failovers > 0)
+                printf("machine of the leader lost %" PRIu64
+                       " times, lease 3 s: another leads after %" PRId64 " ms on average, %" PRId64
+                       " ms at most\n",
+                       tally->n_failovers, tally->failover_ns / (int64_t)tally->n_failovers / NS_PER_MS,
+                       tally->longest_failover_ns / NS_PER_MS);
 }
 
 int main(int n_arguments, char **arguments) {

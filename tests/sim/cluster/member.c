@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A member: what the process does around server/election. A standby reads and wins; a leader commits,
- * renews, answers reads and gives up. Its memory is the number of its commits.
+ * A member: what the process does around server/election. A standby reads and wins; a leader
+ * commits, renews, answers reads and gives up. Its memory is the number of its commits.
  */
 
 #include <inttypes.h>
@@ -260,6 +260,12 @@ static void plant_in_reading(const struct member *member, struct election_readin
                 header->sent_ns -= header->sent_ns / 21;
         if (cluster_plant == PLANT_OTHER_PROCESS)
                 header->process = 1;
+        if (cluster_plant == PLANT_FROM_RECEIPT) /* as if each reading were of another process */
+                header->process = (uint64_t)reading->received_ns;
+        if (cluster_plant == PLANT_NO_PAUSE && header->member == member->config.member)
+                header->has_given_up = false;
+        if (cluster_plant == PLANT_WALL_CLOCKS)
+                reading->wall_ms = header->wall_ms;
         if (cluster_plant == PLANT_OWN_LEASE)
                 header->lease_ns = member->config.lease_ns;
         if (cluster_plant == PLANT_OLD_READING)

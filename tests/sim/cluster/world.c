@@ -179,16 +179,23 @@ static const struct member *find_leader(const struct world *world) {
         return NULL;
 }
 
-/*
- * Packets and transactions of before may be late by LATE_MAX_NS, and etcd may have no leader. Then the
- * standbys wait for the longest lease, and two of their own if clocks differ; all on a clock that may be slow.
- */
-static int64_t find_settle_max_ns(const struct world *world) {
+static int64_t find_longest_lease_ns(const struct world *world) {
         int64_t lease_ns = 0;
 
         for (size_t i = 0; i < N_MACHINES; i++)
                 if (lease_ns < world->members[i].config.lease_ns)
                         lease_ns = world->members[i].config.lease_ns;
+        return lease_ns;
+}
+
+/*
+ * Until a member leads after the last fault. Packets and transactions of before may be late by
+ * LATE_MAX_NS, and etcd may have no leader. Then the standbys wait for the longest lease, and twice
+ * as long if clocks differ.
+ */
+static int64_t find_settle_max_ns(const struct world *world) {
+        int64_t lease_ns = find_longest_lease_ns(world);
+
         return 2 * LATE_MAX_NS + 2 * NODE_ELECTION_MS * NS_PER_MS + lease_ns * 3 / 2 +
                (world->faults.has_wall_clocks ? 2 * lease_ns : 0);
 }
@@ -210,6 +217,71 @@ static void check_end(struct world *world) {
               "the leader has everything that was acknowledged");
 }
 
+static bool have_same_clock(const struct member *a, const struct member *b) {
+        return llabs(a->wall_ms - b->wall_ms) < ELECTION_WALL_TOLERANCE_MS - MS_PER_S;
+}
+
+static bool have_other_clock(const struct member *a, const struct member *b) {
+        return llabs(a->wall_ms - b->wall_ms) > ELECTION_WALL_TOLERANCE_MS + MS_PER_S;
+}
+
+/* Return whether the lease of a lost leader ends before etcd has a leader. */
+static bool is_etcd_slower(const struct member *leader) {
+        return leader->config.lease_ns < 2 * NODE_ELECTION_MS * NS_PER_MS;
+}
+
+/* Until a standby leads, if the machine of the leader is lost now. */
+static int64_t find_failover_max_ns(const struct world *world, const struct member *leader) {
+        const struct election_config *config = &leader->config;
+        int64_t longest_ns = find_longest_lease_ns(world);
+        int64_t ns = config->lease_ns * 105 / 100 + config->lease_ns / 3 * 5 / 100 + 2 * longest_ns / 15 +
+                     100 * NS_PER_MS;
+
+        if (is_etcd_slower(leader))
+                ns += 3 * NODE_ELECTION_MS * NS_PER_MS;
+        return ns + (world->faults.has_wall_clocks ? 2 * config->lease_ns : 0);
+}
+
+static void count_failover(struct world *world, int64_t ns) {
+        struct tally *tally = world->tally;
+
+        if (world->faults.has_leases || world->faults.has_wall_clocks)
+                return;
+        tally->n_failovers++;
+        tally->failover_ns += ns;
+        if (tally->longest_failover_ns < ns)
+                tally->longest_failover_ns = ns;
+}
+
+/*
+ * The machine of the leader is lost while a transaction is under way, with etcd's leader on it. The
+ * transaction may be applied when etcd has a leader again.
+ */
+static void check_failover(struct world *world) {
+        const struct member *leader = find_leader(world), *winner = NULL;
+        struct member lost = *leader;
+        int64_t lost_ns, until_ns;
+
+        while (!leader->has_transaction)
+                run_until(world, world->now_ns + NS_PER_MS);
+        run_until(world, world_soon(world, 5 * NS_PER_MS));
+        lost_ns = world->now_ns;
+        until_ns = lost_ns + find_failover_max_ns(world, leader);
+        world->etcd.leader = (size_t)(leader - world->members);
+        reboot(world, world->etcd.leader);
+
+        while (!winner && world->now_ns < until_ns) {
+                run_until(world, world->now_ns + NS_PER_MS);
+                winner = find_leader(world);
+        }
+        CHECK(winner, "a standby leads soon after the machine of the leader is lost");
+        count_failover(world, world->now_ns - lost_ns);
+        for (size_t i = 0; i < N_MACHINES && !is_etcd_slower(&lost); i++)
+                CHECK(&world->members[i] == leader || !have_same_clock(&world->members[i], &lost) ||
+                              !have_other_clock(winner, &lost),
+                      "a standby whose clock agrees with the leader's wins first");
+}
+
 void world_run(uint64_t seed, struct tally *tally) {
         static struct world world;
 
@@ -224,6 +296,7 @@ void world_run(uint64_t seed, struct tally *tally) {
 
         heal(&world);
         check_end(&world);
+        check_failover(&world);
         timeline_deinit(&world.timeline);
         etcd_deinit(&world.etcd);
         free(world.packets);
