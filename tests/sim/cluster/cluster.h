@@ -17,7 +17,7 @@
 
 /* Times that the world may take. */
 #define LATE_MAX_NS        (3 * NS_PER_S) /* a late packet; an etcd that applies late */
-#define NODE_ELECTION_MS   1000           /* at least this, at most twice, until etcd has a leader again */
+#define NODE_ELECTION_MS   800            /* at least this, at most twice, until etcd has a leader again */
 #define PROCESS_RESTART_NS (200 * NS_PER_MS)
 
 /*
