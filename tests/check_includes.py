@@ -62,7 +62,7 @@ ROOMS = {
     "codec": ("base protocol engine", ""),
     "state": ("base protocol engine", "uthash.h"),
     "storage": ("base protocol engine state", ""),
-    "storage/sqlite": ("base protocol state storage", "sqlite3.h xxhash.h"),
+    "storage/sqlite": ("base state storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),
     "pipeline": ("base fair_queue protocol engine codec state storage records", ""),
     "config": ("base protocol policy engine codec", ""),

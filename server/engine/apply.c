@@ -71,15 +71,12 @@ int engine_put_reply(struct engine *engine, const struct reply_row *row) {
         return dedup_restore(&engine->dedup, row);
 }
 
-int engine_put_execution(struct engine *engine, const struct execution_row *row) {
-        return executions_put(&engine->executions, row->place, &row->after);
+int engine_put_execution(struct engine *engine, const struct executed_request *execution) {
+        return executions_put(&engine->executions, execution);
 }
 
-void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten) {
-        struct remembered_reply *reply = dedup_find(&engine->dedup, &forgotten->digest);
-
-        if (reply && reply->number == forgotten->number)
-                dedup_forget(&engine->dedup, reply);
+void engine_forget_reply(struct engine *engine, uint64_t number) {
+        dedup_forget_number(&engine->dedup, number);
 }
 
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number) {

@@ -58,6 +58,15 @@ void dedup_forget(struct dedup *dedup, struct remembered_reply *reply) {
         free(reply);
 }
 
+void dedup_forget_number(struct dedup *dedup, uint64_t number) {
+        struct remembered_reply *reply = dedup->oldest;
+
+        while (reply && reply->number < number)
+                reply = reply->next;
+        if (reply && reply->number == number)
+                dedup_forget(dedup, reply);
+}
+
 void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns) {
         dedup->n_dropped_early += !dedup_is_expired(reply, now_ns);
         dedup_forget(dedup, reply);

@@ -69,12 +69,6 @@ struct remembered_reply *dedup_find(const struct dedup *dedup, const struct dige
 /* Return whether the reply's deadline has passed. */
 bool dedup_is_expired(const struct remembered_reply *reply, int64_t now_ns);
 
-/* A reply that was forgotten before its deadline. */
-struct forgotten_reply {
-        uint64_t number;
-        struct digest digest;
-};
-
 /* A remembered reply, as the storage stores it. */
 struct reply_row {
         struct digest digest;
@@ -107,6 +101,9 @@ int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
 /* Remove the reply and release its memory. */
 void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);
+
+/* Forget the reply with this number, if there is one. Compares it with all older ones. */
+void dedup_forget_number(struct dedup *dedup, uint64_t number);
 
 /* As dedup_forget(), and count the reply as dropped early if its deadline has not passed. */
 void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns);

@@ -156,8 +156,8 @@ void effects_execution(struct effects *effects, struct execution_row row) {
         effects->executions[effects->n_executions++] = row;
 }
 
-void effects_forget(struct effects *effects, struct forgotten_reply forgotten) {
+void effects_forget(struct effects *effects, uint64_t number) {
         if (array_reserve((void **)&effects->forgotten, &effects->forgotten_capacity,
                           effects->n_forgotten + 1, sizeof(*effects->forgotten)) == 0)
-                effects->forgotten[effects->n_forgotten++] = forgotten;
+                effects->forgotten[effects->n_forgotten++] = number;
 }

@@ -48,8 +48,8 @@ struct effects {
         size_t n_rows, rows_capacity;
         struct execution_row *executions; /* in their order */
         size_t n_executions, executions_capacity;
-        uint64_t first_reply;              /* number of the first remembered reply in the rows; 0: none */
-        struct forgotten_reply *forgotten; /* before their time; engine_undo() does not revert it */
+        uint64_t first_reply; /* number of the first remembered reply in the rows; 0: none */
+        uint64_t *forgotten;  /* numbers of replies, before their time; engine_undo() does not revert it */
         size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
         struct key_change *changes;
@@ -109,7 +109,7 @@ int effects_reserve_execution(struct effects *effects);
 void effects_execution(struct effects *effects, struct execution_row row);
 
 /*
- * Add a reply that is forgotten before its time. If memory is short, the storage keeps the reply
- * until its time.
+ * Add the number of a reply that is forgotten before its time. If memory is short, the storage keeps
+ * the reply until its time.
  */
-void effects_forget(struct effects *effects, struct forgotten_reply forgotten);
+void effects_forget(struct effects *effects, uint64_t number);

@@ -167,8 +167,7 @@ static bool must_remember_reply(const struct request_step *step) {
 
 /* Drop the reply from memory, and from the storage by the next commit. */
 static void drop_remembered(const struct request_step *step, struct remembered_reply *reply) {
-        effects_forget(step->effects,
-                       (struct forgotten_reply){ .number = reply->number, .digest = reply->digest });
+        effects_forget(step->effects, reply->number);
         dedup_drop(&step->engine->dedup, reply, step->now.mono_ns);
 }
 

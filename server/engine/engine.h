@@ -270,7 +270,7 @@ struct entry_fields {
  *
  * Each `put` returns 0 or -ENOMEM. Put replies in ascending order of numbers: engine_put_reply()
  * returns -EBADMSG if it detects another order. engine_put_execution() returns -EBADMSG for a place
- * that is not one of the number; it does not read `before`.
+ * that is not one of the number.
  */
 int engine_put_entry(struct engine *engine, const struct entry_fields *fields);
 void engine_remove_entry(struct engine *engine, struct slice key);
@@ -278,8 +278,8 @@ int engine_put_registration(struct engine *engine, struct slice client, struct s
                             uint64_t connection);
 void engine_remove_registration(struct engine *engine, struct slice client, struct slice key);
 int engine_put_reply(struct engine *engine, const struct reply_row *row);
-int engine_put_execution(struct engine *engine, const struct execution_row *row);
-void engine_forget_reply(struct engine *engine, const struct forgotten_reply *forgotten);
+int engine_put_execution(struct engine *engine, const struct executed_request *execution);
+void engine_forget_reply(struct engine *engine, uint64_t number);
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
 void engine_set_clock(struct engine *engine, struct version clock);
 

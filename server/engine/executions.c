@@ -9,8 +9,8 @@
 _Static_assert(EXECUTIONS_SLOTS >= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX,
                "there is a slot for each record without an end");
 
-static size_t first_place(struct request_id id) {
-        return id.number % EXECUTIONS_SLOTS * PLACES_PER_SLOT;
+static uint32_t first_place(struct request_id id) {
+        return (uint32_t)(id.number % EXECUTIONS_SLOTS) * PLACES_PER_SLOT;
 }
 
 const struct executed_request *executions_find(const struct executions *executions, struct request_id id) {
@@ -23,10 +23,10 @@ const struct executed_request *executions_find(const struct executions *executio
 }
 
 /* Return the place of an earlier number of the same run; else one that is free, or the oldest. */
-static size_t choose_place(const struct executions *executions, struct request_id id) {
-        size_t first = first_place(id), oldest = first;
+static uint32_t choose_place(const struct executions *executions, struct request_id id) {
+        uint32_t first = first_place(id), oldest = first;
 
-        for (size_t i = first; i < first + PLACES_PER_SLOT; i++) {
+        for (uint32_t i = first; i < first + PLACES_PER_SLOT; i++) {
                 const struct executed_request *present = &executions->places[i];
 
                 if (present->id.number > 0 && present->id.broker_run == id.broker_run)
@@ -39,22 +39,22 @@ static size_t choose_place(const struct executions *executions, struct request_i
 
 struct execution_row executions_add(struct executions *executions, struct request_id id,
                                     struct result result) {
+        uint32_t place = choose_place(executions, id);
         struct execution_row row = {
-                .place = choose_place(executions, id),
-                .after = { .id = id, .order = ++executions->last_order, .result = result },
+                .before = executions->places[place],
+                .after = { .id = id, .order = ++executions->last_order, .place = place, .result = result },
         };
 
-        row.before = executions->places[row.place];
-        executions->places[row.place] = row.after;
+        executions->places[place] = row.after;
         return row;
 }
 
 void executions_undo(struct executions *executions, const struct execution_row *row) {
-        executions->places[row->place] = row->before;
+        executions->places[row->after.place] = row->before;
 }
 
-int executions_put(struct executions *executions, size_t place, const struct executed_request *execution) {
-        size_t first = first_place(execution->id);
+int executions_put(struct executions *executions, const struct executed_request *execution) {
+        uint32_t first = first_place(execution->id), place = execution->place;
 
         if (execution->id.number == 0 || place < first || place >= first + PLACES_PER_SLOT)
                 return -EBADMSG;

@@ -30,6 +30,7 @@ struct request_id {
 struct executed_request {
         struct request_id id; /* number 0: the place is free */
         uint64_t order;       /* ascending over all executions */
+        uint32_t place;       /* index into the places */
         struct result result;
 };
 
@@ -40,7 +41,6 @@ struct executions {
 
 /* A place gets another execution. */
 struct execution_row {
-        size_t place;
         struct executed_request before, after;
 };
 
@@ -58,4 +58,4 @@ void executions_undo(struct executions *executions, const struct execution_row *
  * Put an execution of an earlier run of the store, or of another store, into its place. Returns 0,
  * or -EBADMSG if this place is not one of its number.
  */
-int executions_put(struct executions *executions, size_t place, const struct executed_request *execution);
+int executions_put(struct executions *executions, const struct executed_request *execution);

@@ -91,8 +91,7 @@ static void record_success(struct pipeline *pipeline, int result, struct now now
                 log_limited(&commit->log_limit, LOG_INFO, "commits succeed again");
         commit->error = result == STORAGE_FULL ? -ENOSPC : 0;
         counters->n_commits++;
-        counters->n_rows += change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                            change_set->n_executions + change_set->n_forgotten;
+        counters->n_rows += change_set->n_changes;
         histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - commit->start_ns);
         quantum_set_limit(&pipeline->quantum, now.mono_ns - commit->start_ns);
 }

@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "engine/uthash_table.h"
 
 /* The rows of one key, or of one registration. */
@@ -16,12 +17,26 @@ struct coalesced_row {
         const struct row *first, *last;
 };
 
-void change_buffer_deinit(struct change_buffer *buffer) {
-        free(buffer->rows);
-        free(buffer->entries);
-        free(buffer->registrations);
-        free(buffer->replies);
-        *buffer = (struct change_buffer){ 0 };
+void change_list_deinit(struct change_list *list) {
+        free(list->changes);
+        free(list->rows);
+        *list = (struct change_list){ 0 };
+}
+
+int change_list_reserve(struct change_list *list, const struct effects *effects, size_t n_more) {
+        int r;
+
+        list->n_changes = 0;
+        r = array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows));
+        return r < 0 ? r
+                     : array_reserve((void **)&list->changes, &list->capacity,
+                                     effects->n_rows + effects->n_executions + n_more,
+                                     sizeof(*list->changes));
+}
+
+void change_list_add(struct change_list *list, struct change change) {
+        ASSERT(list->n_changes < list->capacity);
+        list->changes[list->n_changes++] = change;
 }
 
 /* Identifies the key, or the client and the key, of a row. */
@@ -45,7 +60,7 @@ static struct digest row_identity(const struct row *row, const struct hash_key *
  * Coalesce the rows of entries and registrations in their order. There is room for each row. Returns
  * the number of coalesced rows, or -ENOMEM.
  */
-static ssize_t coalesce_rows(struct change_buffer *buffer, const struct effects *effects,
+static ssize_t coalesce_rows(struct change_list *list, const struct effects *effects,
                              const struct hash_key *hash_key) {
         struct coalesced_row *table = NULL, *found;
         ssize_t n = 0;
@@ -62,7 +77,7 @@ static ssize_t coalesce_rows(struct change_buffer *buffer, const struct effects 
                         found->last = row;
                         continue;
                 }
-                found = &buffer->rows[n++];
+                found = &list->rows[n++];
                 *found = (struct coalesced_row){ .identity = identity, .first = row, .last = row };
                 HASH_ADD(hh, table, identity, sizeof(identity), found);
                 if (!found->hh.tbl)
@@ -76,102 +91,80 @@ static bool is_stored(const struct entry *entry) {
         return entry && entry->is_persistent;
 }
 
-struct entry_change entry_change_of(const struct entry *entry, int64_t deadline_ns,
-                                    struct timescale timescale) {
-        struct entry_change change = {
-                .key = entry_key(entry),
-                .value = entry_value(entry),
-                .version = entry_version(entry),
-                .expires_at_ms = EXPIRES_NEVER,
-        };
+struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale) {
+        struct change change = { .type = CHANGE_ENTRY,
+                                 .entry = { .key = entry_key(entry),
+                                            .value = entry_value(entry),
+                                            .version = entry_version(entry),
+                                            .expires_at_ms = EXPIRES_NEVER } };
 
         if (deadline_ns != DEADLINE_NEVER)
-                change.expires_at_ms = timescale_from_deadline(timescale, deadline_ns);
-        change.has_fence = entry_fence(entry, &change.fence);
+                change.entry.expires_at_ms = timescale_from_deadline(timescale, deadline_ns);
+        change.entry.has_fence = entry_fence(entry, &change.entry.fence);
         return change;
 }
 
-struct registration_change registration_change_of(const struct registration *registration) {
-        return (struct registration_change){
-                .client = registration->client_name,
-                .key = registration->key_name,
-                .connection = registration->connection,
-                .user = registration->user,
-        };
+struct change registration_change_of(const struct registration *registration) {
+        return (struct change){ .type = CHANGE_REGISTRATION,
+                                .registration = { .client = registration->client_name,
+                                                  .key = registration->key_name,
+                                                  .connection = registration->connection,
+                                                  .user = registration->user } };
 }
 
-struct reply_change reply_change_of(const struct reply_row *row, struct timescale timescale) {
-        return (struct reply_change){
-                .number = row->number,
-                .digest = row->digest,
-                .result = row->result,
-                .forget_at_ms = timescale_from_deadline(timescale, row->deadline_ns),
-        };
+struct change reply_change_of(const struct reply_row *row, struct timescale timescale) {
+        return (struct change){ .type = CHANGE_REPLY,
+                                .reply = { .number = row->number,
+                                           .digest = row->digest,
+                                           .result = row->result,
+                                           .forget_at_ms =
+                                                   timescale_from_deadline(timescale, row->deadline_ns) } };
 }
 
-static void append_entry(struct change_buffer *buffer, const struct coalesced_row *row,
-                         struct timescale timescale) {
+static void add_entry(struct change_list *list, const struct coalesced_row *row,
+                      struct timescale timescale) {
         const struct entry *before = row->first->entry.before, *after = row->last->entry.after;
 
         if (is_stored(after))
-                buffer->entries[buffer->n_entries++] =
-                        entry_change_of(after, row->last->entry.after_deadline_ns, timescale);
+                change_list_add(list, entry_change_of(after, row->last->entry.after_deadline_ns, timescale));
         else if (is_stored(before))
-                buffer->entries[buffer->n_entries++] = (struct entry_change){ .key = entry_key(before) };
+                change_list_add(list, (struct change){ .type = CHANGE_ENTRY,
+                                                       .is_removed = true,
+                                                       .entry = { .key = entry_key(before) } });
 }
 
 /*
  * Also if a registration was added and has ended within the rows: a former one may be stored, which was
  * removed without a row because it was made again.
  */
-static void append_registration(struct change_buffer *buffer, const struct row *row) {
-        struct registration_change change = registration_change_of(row->registration.registration);
+static void add_registration(struct change_list *list, const struct row *row) {
+        struct change change = registration_change_of(row->registration.registration);
 
         if (!row->registration.is_added)
-                change = (struct registration_change){ .client = change.client,
-                                                       .key = change.key,
-                                                       .is_removed = true };
-        buffer->registrations[buffer->n_registrations++] = change;
+                change = (struct change){ .type = CHANGE_REGISTRATION,
+                                          .is_removed = true,
+                                          .registration = { .client = change.registration.client,
+                                                            .key = change.registration.key } };
+        change_list_add(list, change);
 }
 
-/* Make room for one change of each row in each array. Returns 0 or -ENOMEM. */
-static int reserve_changes(struct change_buffer *buffer, size_t n_rows) {
-        int r;
+int change_list_add_effects(struct change_list *list, const struct effects *effects,
+                            const struct hash_key *hash_key, struct timescale timescale) {
+        ssize_t n_coalesced = coalesce_rows(list, effects, hash_key);
 
-        r = array_reserve((void **)&buffer->rows, &buffer->rows_capacity, n_rows, sizeof(*buffer->rows));
-        if (r == 0)
-                r = array_reserve((void **)&buffer->entries, &buffer->entries_capacity, n_rows,
-                                  sizeof(*buffer->entries));
-        if (r == 0)
-                r = array_reserve((void **)&buffer->registrations, &buffer->registrations_capacity, n_rows,
-                                  sizeof(*buffer->registrations));
-        if (r == 0)
-                r = array_reserve((void **)&buffer->replies, &buffer->replies_capacity, n_rows,
-                                  sizeof(*buffer->replies));
-        return r;
-}
-
-int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
-                       const struct hash_key *hash_key, struct timescale timescale) {
-        ssize_t n_coalesced;
-        int r;
-
-        buffer->n_entries = buffer->n_registrations = buffer->n_replies = 0;
-        r = reserve_changes(buffer, effects->n_rows);
-        if (r < 0)
-                return r;
-        n_coalesced = coalesce_rows(buffer, effects, hash_key);
         if (n_coalesced < 0)
                 return (int)n_coalesced;
 
         for (ssize_t i = 0; i < n_coalesced; i++)
-                if (buffer->rows[i].first->type == ROW_ENTRY)
-                        append_entry(buffer, &buffer->rows[i], timescale);
+                if (list->rows[i].first->type == ROW_ENTRY)
+                        add_entry(list, &list->rows[i], timescale);
                 else
-                        append_registration(buffer, buffer->rows[i].last);
+                        add_registration(list, list->rows[i].last);
         for (size_t i = 0; i < effects->n_rows; i++)
                 if (effects->rows[i].type == ROW_REPLY)
-                        buffer->replies[buffer->n_replies++] =
-                                reply_change_of(&effects->rows[i].reply, timescale);
+                        change_list_add(list, reply_change_of(&effects->rows[i].reply, timescale));
+        for (size_t i = 0; i < effects->n_executions; i++)
+                change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
+                                                       .execution = effects->executions[i].after });
         return 0;
 }

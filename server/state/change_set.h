@@ -22,8 +22,7 @@
 #define EXPIRES_NEVER INT64_MAX
 
 struct entry_change {
-        struct slice key;
-        struct slice value; /* data NULL: the key is removed, and the members below are 0 */
+        struct slice key, value;
         struct version version;
         int64_t expires_at_ms; /* EXPIRES_NEVER: not at all */
         bool has_fence;
@@ -32,12 +31,11 @@ struct entry_change {
 
 struct registration_change {
         struct slice client, key;
-        bool is_removed;     /* it may be absent; the members below are then 0 */
         uint64_t connection; /* over which it was made; 0: unknown */
         struct slice user;   /* empty: none */
 };
 
-/* A reply that the store remembers, in ascending order of numbers. */
+/* A reply that the store remembers. Those that are added have ascending numbers. */
 struct reply_change {
         uint64_t number;
         struct digest digest; /* identifies the request */
@@ -55,52 +53,72 @@ struct pending_notification {
         struct entry *entry;     /* owned by the queue of a state: has the value; else NULL */
 };
 
+enum change_type {
+        CHANGE_ENTRY,
+        CHANGE_REGISTRATION,
+        CHANGE_REPLY,
+        CHANGE_EXECUTION, /* takes the place of another one */
+        CHANGE_NOTIFICATION,
+        N_CHANGE_TYPES,
+};
+
+struct change {
+        enum change_type type;
+
+        /*
+         * Of an entry, a registration or a reply: only the key, the client and the key, or the
+         * number is set. What is removed may be absent.
+         */
+        bool is_removed;
+
+        union {
+                struct entry_change entry;
+                struct registration_change registration;
+                struct reply_change reply;
+                struct executed_request execution;
+                struct pending_notification notification;
+        };
+};
+
 struct change_set {
         struct state_header header;
-        const struct entry_change *entries;
-        size_t n_entries;
-        const struct registration_change *registrations;
-        size_t n_registrations;
-        const struct reply_change *replies; /* added before the forgotten ones are removed */
-        size_t n_replies;
-        const struct execution_row *executions; /* in their order; `before` is not stored */
-        size_t n_executions;
-        const struct forgotten_reply *forgotten;
-        size_t n_forgotten;
+        const struct change *changes; /* in their order */
+        size_t n_changes;
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
-        const struct pending_notification *notifications;
-        size_t n_notifications;
-        uint64_t acknowledged; /* the notifications up to this sequence are pending no more */
+        uint64_t acknowledged;    /* the notifications up to this sequence are pending no more */
 };
 
-/* Owns the arrays of a change set, for the next one as well. All zeros is an empty buffer. */
-struct change_buffer {
+/* Owns the changes of a change set, and their memory for the next one. All zeros is an empty list. */
+struct change_list {
+        struct change *changes;
+        size_t n_changes, capacity;
         struct coalesced_row *rows;
         size_t rows_capacity;
-        struct entry_change *entries;
-        size_t n_entries, entries_capacity;
-        struct registration_change *registrations;
-        size_t n_registrations, registrations_capacity;
-        struct reply_change *replies;
-        size_t n_replies, replies_capacity;
 };
 
-void change_buffer_deinit(struct change_buffer *buffer);
+void change_list_deinit(struct change_list *list);
 
 /*
- * Replace the content of the buffer by the changes of the rows: entries, registrations and replies.
- * They borrow from the effects. hash_key: of hash tables. Returns 0 or -ENOMEM; then the content is
- * undefined.
+ * Empty the list, and make room for the changes of the effects and n_more others. Returns 0 or
+ * -ENOMEM.
  */
-int change_buffer_fill(struct change_buffer *buffer, const struct effects *effects,
-                       const struct hash_key *hash_key, struct timescale timescale);
+int change_list_reserve(struct change_list *list, const struct effects *effects, size_t n_more);
+
+/* Add a change. There is room. */
+void change_list_add(struct change_list *list, struct change change);
+
+/*
+ * Add the changes of the effects: entries and registrations, coalesced, then replies and executions.
+ * They borrow from the effects. hash_key: of hash tables. There is room. Returns 0 or -ENOMEM.
+ */
+int change_list_add_effects(struct change_list *list, const struct effects *effects,
+                            const struct hash_key *hash_key, struct timescale timescale);
 
 /* The change that sets this entry. Borrows from the entry. */
-struct entry_change entry_change_of(const struct entry *entry, int64_t deadline_ns,
-                                    struct timescale timescale);
+struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale);
 
 /* The change that adds this registration. Borrows from the registration. */
-struct registration_change registration_change_of(const struct registration *registration);
+struct change registration_change_of(const struct registration *registration);
 
 /* The change that adds this reply. */
-struct reply_change reply_change_of(const struct reply_row *row, struct timescale timescale);
+struct change reply_change_of(const struct reply_row *row, struct timescale timescale);

@@ -66,7 +66,7 @@ struct state *state_free(struct state *state) {
                 return NULL;
 
         notification_queue_deinit(&state->notifications);
-        change_buffer_deinit(&state->changes);
+        change_list_deinit(&state->changes);
         engine_free(state->engine);
         free(state->forgotten);
         free(state);
@@ -75,37 +75,24 @@ struct state *state_free(struct state *state) {
 
 /* 1. Applying */
 
-static int apply_entry(struct state *state, const struct entry_change *change) {
-        struct entry_fields fields = { .key = change->key,
-                                       .value = change->value,
-                                       .version = change->version,
+static int put_entry(struct state *state, const struct entry_change *entry) {
+        struct entry_fields fields = { .key = entry->key,
+                                       .value = entry->value,
+                                       .version = entry->version,
                                        .deadline_ns = DEADLINE_NEVER,
-                                       .fence = change->has_fence ? &change->fence : NULL };
+                                       .fence = entry->has_fence ? &entry->fence : NULL };
 
-        if (!change->value.data) {
-                engine_remove_entry(state->engine, change->key);
-                return 0;
-        }
-        if (change->expires_at_ms != EXPIRES_NEVER)
-                fields.deadline_ns = timescale_to_deadline(state->timescale, change->expires_at_ms);
+        if (entry->expires_at_ms != EXPIRES_NEVER)
+                fields.deadline_ns = timescale_to_deadline(state->timescale, entry->expires_at_ms);
         return engine_put_entry(state->engine, &fields);
 }
 
-static int apply_registration(struct state *state, const struct registration_change *change) {
-        if (!change->is_removed)
-                return engine_put_registration(state->engine, change->client, change->user, change->key,
-                                               change->connection);
-
-        engine_remove_registration(state->engine, change->client, change->key);
-        return 0;
-}
-
-static int apply_reply(struct state *state, const struct reply_change *change, struct now now) {
+static int put_reply(struct state *state, const struct reply_change *reply, struct now now) {
         struct reply_row row = {
-                .digest = change->digest,
-                .result = change->result,
-                .deadline_ns = timescale_to_deadline(state->timescale, change->forget_at_ms),
-                .number = change->number,
+                .digest = reply->digest,
+                .result = reply->result,
+                .deadline_ns = timescale_to_deadline(state->timescale, reply->forget_at_ms),
+                .number = reply->number,
         };
 
         if (row.deadline_ns < 0)
@@ -115,23 +102,48 @@ static int apply_reply(struct state *state, const struct reply_change *change, s
         return engine_put_reply(state->engine, &row);
 }
 
+static int put_change(struct state *state, const struct change *change, struct now now) {
+        const struct registration_change *registration = &change->registration;
+
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                return put_entry(state, &change->entry);
+        case CHANGE_REGISTRATION:
+                return engine_put_registration(state->engine, registration->client, registration->user,
+                                               registration->key, registration->connection);
+        case CHANGE_REPLY:
+                return put_reply(state, &change->reply, now);
+        case CHANGE_EXECUTION:
+                return engine_put_execution(state->engine, &change->execution);
+        case CHANGE_NOTIFICATION:
+                return notification_queue_add(&state->notifications, &change->notification);
+        case N_CHANGE_TYPES:
+                break;
+        }
+        ASSERT(!"a type of a change");
+        return 0;
+}
+
+static void remove_content(struct state *state, const struct change *change) {
+        if (change->type == CHANGE_ENTRY)
+                engine_remove_entry(state->engine, change->entry.key);
+        else if (change->type == CHANGE_REGISTRATION)
+                engine_remove_registration(state->engine, change->registration.client,
+                                           change->registration.key);
+        else if (change->type == CHANGE_REPLY)
+                engine_forget_reply(state->engine, change->reply.number);
+}
+
 int state_apply(struct state *state, const struct change_set *change_set, struct now now) {
         int r = 0;
 
         state_acknowledge(state, change_set->acknowledged);
-        for (size_t i = 0; i < change_set->n_entries && r == 0; i++)
-                r = apply_entry(state, &change_set->entries[i]);
-        for (size_t i = 0; i < change_set->n_registrations && r == 0; i++)
-                r = apply_registration(state, &change_set->registrations[i]);
-        for (size_t i = 0; i < change_set->n_replies && r == 0; i++)
-                r = apply_reply(state, &change_set->replies[i], now);
-        for (size_t i = 0; i < change_set->n_executions && r == 0; i++)
-                r = engine_put_execution(state->engine, &change_set->executions[i]);
-        for (size_t i = 0; i < change_set->n_forgotten; i++)
-                engine_forget_reply(state->engine, &change_set->forgotten[i]);
+        for (size_t i = 0; i < change_set->n_changes && r == 0; i++)
+                if (change_set->changes[i].is_removed)
+                        remove_content(state, &change_set->changes[i]);
+                else
+                        r = put_change(state, &change_set->changes[i], now);
         engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
-        for (size_t i = 0; i < change_set->n_notifications && r == 0; i++)
-                r = notification_queue_add(&state->notifications, &change_set->notifications[i]);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
         state->acknowledged_stored = state->acknowledged;
@@ -173,32 +185,35 @@ static struct state_header next_header(const struct state *state, const struct e
 int state_change_set(struct state *state, const struct effects *effects, struct now now,
                      struct change_set *ret_change_set) {
         struct engine_stats stats = engine_stats(state->engine);
+        struct change_list *list = &state->changes;
+        const struct pending_notification *staged;
+        size_t n_staged;
         int r;
 
+        staged = notification_queue_staged(&state->notifications, &n_staged);
         r = gather_forgotten(state, effects);
         if (r == 0)
-                r = change_buffer_fill(&state->changes, effects, &engine_config(state->engine)->table_key,
-                                       state->timescale);
+                r = change_list_reserve(list, effects, state->n_forgotten + n_staged);
+        if (r == 0)
+                r = change_list_add_effects(list, effects, &engine_config(state->engine)->table_key,
+                                            state->timescale);
         if (r < 0)
                 return r;
 
+        for (size_t i = 0; i < state->n_forgotten; i++)
+                change_list_add(list, (struct change){ .type = CHANGE_REPLY,
+                                                       .is_removed = true,
+                                                       .reply = { .number = state->forgotten[i] } });
+        for (size_t i = 0; i < n_staged; i++)
+                change_list_add(list,
+                                (struct change){ .type = CHANGE_NOTIFICATION, .notification = staged[i] });
         *ret_change_set = (struct change_set){
                 .header = next_header(state, &stats, now),
-                .entries = state->changes.entries,
-                .n_entries = state->changes.n_entries,
-                .registrations = state->changes.registrations,
-                .n_registrations = state->changes.n_registrations,
-                .replies = state->changes.replies,
-                .n_replies = state->changes.n_replies,
-                .executions = effects->executions,
-                .n_executions = effects->n_executions,
-                .forgotten = state->forgotten,
-                .n_forgotten = state->n_forgotten,
+                .changes = list->changes,
+                .n_changes = list->n_changes,
                 .forgotten_up_to = stats.forgotten_reply,
                 .acknowledged = state->acknowledged,
         };
-        ret_change_set->notifications =
-                notification_queue_staged(&state->notifications, &ret_change_set->n_notifications);
         return 0;
 }
 

@@ -32,9 +32,9 @@ struct state {
         uint64_t acknowledged;        /* the notifications up to it are acknowledged, and removed */
         uint64_t acknowledged_stored; /* `acknowledged` of the last change set */
         /* Replies that are forgotten before their time, for the next change set that is committed. */
-        struct forgotten_reply *forgotten;
+        uint64_t *forgotten; /* their numbers */
         size_t n_forgotten, forgotten_capacity;
-        struct change_buffer changes;
+        struct change_list changes; /* of the last change set */
 };
 
 /*

@@ -8,12 +8,8 @@
 #include "protocol/hlc.h"
 #include "protocol/wire.h"
 
-/* The letters of the records. */
-#define KIND_HEADER       "H"
-#define KIND_REGISTRATION "R"
-#define KIND_REPLY        "A"
-#define KIND_EXECUTION    "E"
-#define KIND_NOTIFICATION "N"
+#define HEADER_LETTER    'H'
+#define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
 /* 1. Fields */
 
@@ -60,10 +56,10 @@ static struct version read_version(struct wire_reader *reader) {
         return version;
 }
 
-static struct wire_reader begin_record(struct slice record, const char *kind) {
+static struct wire_reader begin_record(struct slice record, char letter) {
         struct wire_reader reader = { .rest = record };
 
-        require_field(&reader, wire_read_number(&reader, 1) == (uint8_t)*kind);
+        require_field(&reader, wire_read_number(&reader, 1) == (uint8_t)letter);
         return reader;
 }
 
@@ -75,7 +71,7 @@ static int end_record(const struct wire_reader *reader) {
 /* 2. Header */
 
 void stored_header_append(struct buf *buf, const struct state_header *header) {
-        buf_append_string(buf, KIND_HEADER);
+        wire_append_number(buf, HEADER_LETTER, 1);
         wire_append_blob(buf, slice_from_string(header->node_id));
         buf_append(buf, &header->digest_key, sizeof(header->digest_key));
         buf_append(buf, &header->row_hash_key, sizeof(header->row_hash_key));
@@ -91,7 +87,7 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
 }
 
 int stored_header_read(struct slice record, struct state_header *ret_header) {
-        struct wire_reader reader = begin_record(record, KIND_HEADER);
+        struct wire_reader reader = begin_record(record, HEADER_LETTER);
         struct state_header header = { 0 };
 
         read_text(&reader, header.node_id, sizeof(header.node_id));
@@ -121,36 +117,57 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         return 0;
 }
 
-/* 3. Registration */
+/* 3. Changes */
 
-void stored_registration_append_names(struct buf *buf, struct slice client, struct slice key) {
-        buf_append_string(buf, KIND_REGISTRATION);
-        wire_append_blob(buf, client);
-        wire_append_blob(buf, key);
+static void append_entry(struct buf *buf, const struct change *change) {
+        const struct entry_change *entry = &change->entry;
+
+        wire_append_blob(buf, entry->key);
+        wire_append_blob(buf, entry->value);
+        append_version(buf, entry->version);
+        wire_append_number(buf, (uint64_t)entry->expires_at_ms, 8);
+        wire_append_number(buf, entry->has_fence, 1);
+        if (entry->has_fence) {
+                wire_append_number(buf, (uint64_t)entry->fence.wall_ms, 8);
+                wire_append_number(buf, entry->fence.counter, 8);
+                wire_append_blob(buf, entry->fence.node);
+        }
 }
 
-void stored_registration_append(struct buf *buf, const struct registration_change *registration) {
-        stored_registration_append_names(buf, registration->client, registration->key);
+static void read_entry(struct wire_reader *reader, struct change *change) {
+        struct entry_change *entry = &change->entry;
+
+        entry->key = wire_read_blob(reader);
+        entry->value = wire_read_blob(reader);
+        entry->version = read_version(reader);
+        entry->expires_at_ms = (int64_t)wire_read_number(reader, 8);
+        entry->has_fence = read_bool(reader);
+        if (entry->has_fence) {
+                entry->fence.wall_ms = (int64_t)wire_read_number(reader, 8);
+                entry->fence.counter = wire_read_number(reader, 8);
+                entry->fence.node = wire_read_blob(reader);
+                require_field(reader, entry->fence.wall_ms >= 0 && hlc_node_is_valid(entry->fence.node));
+        }
+}
+
+static void append_registration(struct buf *buf, const struct change *change) {
+        const struct registration_change *registration = &change->registration;
+
+        wire_append_blob(buf, registration->client);
+        wire_append_blob(buf, registration->key);
         wire_append_number(buf, registration->connection, 8);
         wire_append_blob(buf, registration->user);
 }
 
-int stored_registration_read(struct slice record, struct registration_change *ret_registration) {
-        struct wire_reader reader = begin_record(record, KIND_REGISTRATION);
-        struct registration_change registration = { 0 };
+static void read_registration(struct wire_reader *reader, struct change *change) {
+        struct registration_change *registration = &change->registration;
 
-        registration.client = wire_read_blob(&reader);
-        registration.key = wire_read_blob(&reader);
-        registration.connection = wire_read_number(&reader, 8);
-        registration.user = wire_read_blob(&reader);
-        require_field(&reader, registration.client.length <= UINT16_MAX && registration.key.length > 0);
-        if (end_record(&reader) < 0)
-                return -EBADMSG;
-        *ret_registration = registration;
-        return 0;
+        registration->client = wire_read_blob(reader);
+        registration->key = wire_read_blob(reader);
+        registration->connection = wire_read_number(reader, 8);
+        registration->user = wire_read_blob(reader);
+        require_field(reader, registration->client.length <= UINT16_MAX && registration->key.length > 0);
 }
-
-/* 4. Reply */
 
 static void append_result(struct buf *buf, const struct result *result) {
         wire_append_blob(buf, slice_from_string(outcome_name(result->outcome)));
@@ -168,56 +185,50 @@ static struct result read_result(struct wire_reader *reader) {
         return result;
 }
 
-void stored_reply_append(struct buf *buf, const struct reply_change *reply) {
-        buf_append_string(buf, KIND_REPLY);
+static void append_reply(struct buf *buf, const struct change *change) {
+        const struct reply_change *reply = &change->reply;
+
+        wire_append_number(buf, reply->number, 8);
         buf_append(buf, &reply->digest, sizeof(reply->digest));
         append_result(buf, &reply->result);
         wire_append_number(buf, (uint64_t)reply->forget_at_ms, 8);
 }
 
-int stored_reply_read(struct slice record, struct reply_change *ret_reply) {
-        struct wire_reader reader = begin_record(record, KIND_REPLY);
-        struct reply_change reply = { 0 };
+static void read_reply(struct wire_reader *reader, struct change *change) {
+        struct reply_change *reply = &change->reply;
 
-        read_fixed(&reader, &reply.digest, sizeof(reply.digest));
-        reply.result = read_result(&reader);
-        reply.forget_at_ms = (int64_t)wire_read_number(&reader, 8);
-        if (end_record(&reader) < 0)
-                return -EBADMSG;
-        *ret_reply = reply;
-        return 0;
+        reply->number = wire_read_number(reader, 8);
+        read_fixed(reader, &reply->digest, sizeof(reply->digest));
+        reply->result = read_result(reader);
+        reply->forget_at_ms = (int64_t)wire_read_number(reader, 8);
+        require_field(reader, reply->number <= REPLY_NUMBER_MAX);
 }
 
-/* 5. Execution */
+static void append_execution(struct buf *buf, const struct change *change) {
+        const struct executed_request *execution = &change->execution;
 
-void stored_execution_append(struct buf *buf, const struct execution_row *row) {
-        const struct executed_request *execution = &row->after;
-
-        buf_append_string(buf, KIND_EXECUTION);
+        wire_append_number(buf, execution->place, 4);
         wire_append_number(buf, execution->id.broker_run, 8);
         wire_append_number(buf, execution->id.number, 8);
         wire_append_number(buf, execution->order, 8);
         append_result(buf, &execution->result);
 }
 
-int stored_execution_read(struct slice record, struct execution_row *ret_row) {
-        struct wire_reader reader = begin_record(record, KIND_EXECUTION);
-        struct executed_request execution = { .id = { .broker_run = wire_read_number(&reader, 8) } };
+static void read_execution(struct wire_reader *reader, struct change *change) {
+        struct executed_request *execution = &change->execution;
 
-        execution.id.number = wire_read_number(&reader, 8);
-        execution.order = wire_read_number(&reader, 8);
-        execution.result = read_result(&reader);
-        require_field(&reader, execution.id.number > 0);
-        if (end_record(&reader) < 0)
-                return -EBADMSG;
-        *ret_row = (struct execution_row){ .after = execution };
-        return 0;
+        execution->place = (uint32_t)wire_read_number(reader, 4);
+        execution->id.broker_run = wire_read_number(reader, 8);
+        execution->id.number = wire_read_number(reader, 8);
+        execution->order = wire_read_number(reader, 8);
+        execution->result = read_result(reader);
+        require_field(reader, execution->id.number > 0 && execution->place < EXECUTIONS_PLACES);
 }
 
-/* 6. Notification */
+static void append_notification(struct buf *buf, const struct change *change) {
+        const struct pending_notification *notification = &change->notification;
 
-void stored_notification_append(struct buf *buf, const struct pending_notification *notification) {
-        buf_append_string(buf, KIND_NOTIFICATION);
+        wire_append_number(buf, notification->sequence, 8);
         append_version(buf, notification->version);
         wire_append_blob(buf, notification->key);
         wire_append_number(buf, notification->value.data != NULL, 1);
@@ -226,18 +237,42 @@ void stored_notification_append(struct buf *buf, const struct pending_notificati
         wire_append_blob(buf, notification->recipients);
 }
 
-int stored_notification_read(struct slice record, struct pending_notification *ret_notification) {
-        struct wire_reader reader = begin_record(record, KIND_NOTIFICATION);
-        struct pending_notification notification = { 0 };
+static void read_notification(struct wire_reader *reader, struct change *change) {
+        struct pending_notification *notification = &change->notification;
 
-        notification.version = read_version(&reader);
-        notification.key = wire_read_blob(&reader);
-        if (read_bool(&reader))
-                notification.value = wire_read_blob(&reader);
-        notification.recipients = wire_read_blob(&reader);
-        require_field(&reader, notification.key.length > 0);
+        notification->sequence = wire_read_number(reader, 8);
+        notification->version = read_version(reader);
+        notification->key = wire_read_blob(reader);
+        if (read_bool(reader))
+                notification->value = wire_read_blob(reader);
+        notification->recipients = wire_read_blob(reader);
+        require_field(reader, notification->key.length > 0 && notification->sequence > 0);
+}
+
+static const struct {
+        char letter;
+        void (*append)(struct buf *buf, const struct change *change);
+        void (*read)(struct wire_reader *reader, struct change *change);
+} forms[N_CHANGE_TYPES] = {
+        [CHANGE_ENTRY] = { 'K', append_entry, read_entry },
+        [CHANGE_REGISTRATION] = { 'R', append_registration, read_registration },
+        [CHANGE_REPLY] = { 'A', append_reply, read_reply },
+        [CHANGE_EXECUTION] = { 'E', append_execution, read_execution },
+        [CHANGE_NOTIFICATION] = { 'N', append_notification, read_notification },
+};
+
+void stored_change_append(struct buf *buf, const struct change *change) {
+        wire_append_number(buf, (uint8_t)forms[change->type].letter, 1);
+        forms[change->type].append(buf, change);
+}
+
+int stored_change_read(struct slice record, enum change_type type, struct change *ret_change) {
+        struct wire_reader reader = begin_record(record, forms[type].letter);
+        struct change change = { .type = type };
+
+        forms[type].read(&reader, &change);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
-        *ret_notification = notification;
+        *ret_change = change;
         return 0;
 }

@@ -8,60 +8,29 @@
 
 #include <errno.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 #include "storage/stored_form.h"
 
-/* Read a record, and append what was read. Returns the result of reading. */
-static int repeat_header(struct slice record, struct buf *buf) {
-        struct state_header stored;
-        int r = stored_header_read(record, &stored);
+#define HEADER  N_CHANGE_TYPES
+#define N_KINDS (N_CHANGE_TYPES + 1)
 
-        if (r == 0)
-                stored_header_append(buf, &stored);
+/*
+ * Read a record, and append what was read. kind: the type of a change, or HEADER. Returns the result of
+ * reading.
+ */
+static int repeat(size_t kind, struct slice record, struct buf *buf) {
+        struct state_header header;
+        struct change change;
+        int r = kind == HEADER ? stored_header_read(record, &header)
+                               : stored_change_read(record, (enum change_type)kind, &change);
+
+        if (r == 0 && kind == HEADER)
+                stored_header_append(buf, &header);
+        else if (r == 0)
+                stored_change_append(buf, &change);
         return r;
 }
-
-static int repeat_registration(struct slice record, struct buf *buf) {
-        struct registration_change stored;
-        int r = stored_registration_read(record, &stored);
-
-        if (r == 0)
-                stored_registration_append(buf, &stored);
-        return r;
-}
-
-static int repeat_reply(struct slice record, struct buf *buf) {
-        struct reply_change stored;
-        int r = stored_reply_read(record, &stored);
-
-        if (r == 0)
-                stored_reply_append(buf, &stored);
-        return r;
-}
-
-static int repeat_execution(struct slice record, struct buf *buf) {
-        struct execution_row stored;
-        int r = stored_execution_read(record, &stored);
-
-        if (r == 0)
-                stored_execution_append(buf, &stored);
-        return r;
-}
-
-static int repeat_notification(struct slice record, struct buf *buf) {
-        struct pending_notification stored;
-        int r = stored_notification_read(record, &stored);
-
-        if (r == 0)
-                stored_notification_append(buf, &stored);
-        return r;
-}
-
-static int (*const repeat[])(struct slice record, struct buf *buf) = {
-        repeat_header, repeat_registration, repeat_reply, repeat_execution, repeat_notification,
-};
 
 static struct version make_version(struct slice *input) {
         struct version version = { .wall_ms = (int64_t)input_number(input, 6) };
@@ -84,58 +53,97 @@ static void make_header(struct slice *input, struct buf *buf) {
         stored_header_append(buf, &stored);
 }
 
-static void make_registration(struct slice *input, struct buf *buf) {
-        struct registration_change stored = { .client = input_text(input), .key = input_text(input) };
+static struct change make_entry(struct slice *input) {
+        struct change change = { .type = CHANGE_ENTRY,
+                                 .entry = { .key = input_text(input), .value = input_text(input) } };
+        struct entry_change *entry = &change.entry;
 
-        if (stored.key.length == 0)
-                stored.key = SLICE_LITERAL("key");
-        stored.connection = input_number(input, 8);
-        stored.user = input_text(input);
-        stored_registration_append(buf, &stored);
+        entry->version = make_version(input);
+        entry->expires_at_ms = (int64_t)input_number(input, 8);
+        entry->has_fence = input_chance(input, 50);
+        if (entry->has_fence)
+                entry->fence = (struct hlc){ (int64_t)input_number(input, 7), input_number(input, 8),
+                                             SLICE_LITERAL("node") };
+        return change;
 }
 
-static void make_reply(struct slice *input, struct buf *buf) {
-        struct reply_change stored = { .forget_at_ms = (int64_t)input_number(input, 8) };
-        struct version version = make_version(input);
+static struct change make_registration(struct slice *input) {
+        struct change change = { .type = CHANGE_REGISTRATION,
+                                 .registration = { .client = input_text(input), .key = input_text(input) } };
+        struct registration_change *registration = &change.registration;
 
-        stored.result.outcome = input_below(input, N_OUTCOMES);
-        if (!outcome_is_in_result(stored.result.outcome))
-                stored.result.outcome = OUTCOME_DONE; /* the others are never remembered */
-        stored.result.has_version = input_chance(input, 50);
-        stored.result.version = version;
-        stored_reply_append(buf, &stored);
+        if (registration->key.length == 0)
+                registration->key = SLICE_LITERAL("key");
+        registration->connection = input_number(input, 8);
+        registration->user = input_text(input);
+        return change;
 }
 
-static void make_execution(struct slice *input, struct buf *buf) {
-        struct execution_row stored = { .after = { .id = { .broker_run = input_number(input, 8) } } };
-        struct version version = make_version(input);
+static struct change make_reply(struct slice *input) {
+        struct change change = { .type = CHANGE_REPLY,
+                                 .reply = { .number = input_number(input, 7),
+                                            .forget_at_ms = (int64_t)input_number(input, 8) } };
+        struct result *result = &change.reply.result;
 
-        stored.after.id.number = 1 + input_number(input, 7);
-        stored.after.order = input_number(input, 8);
-        stored.after.result.outcome = OUTCOME_DELETED;
-        stored.after.result.has_version = input_chance(input, 50);
-        stored.after.result.version = version;
-        stored_execution_append(buf, &stored);
+        result->version = make_version(input);
+        result->outcome = input_below(input, N_OUTCOMES);
+        if (!outcome_is_in_result(result->outcome))
+                result->outcome = OUTCOME_DONE; /* the others are never remembered */
+        result->has_version = input_chance(input, 50);
+        return change;
 }
 
-static void make_notification(struct slice *input, struct buf *buf) {
-        struct pending_notification stored = { .version = make_version(input), .key = input_text(input) };
+static struct change make_execution(struct slice *input) {
+        struct change change = { .type = CHANGE_EXECUTION,
+                                 .execution = { .id = { .broker_run = input_number(input, 8) } } };
+        struct executed_request *execution = &change.execution;
 
-        if (stored.key.length == 0)
-                stored.key = SLICE_LITERAL("key");
+        execution->id.number = 1 + input_number(input, 7);
+        execution->order = input_number(input, 8);
+        execution->place = (uint32_t)input_below(input, EXECUTIONS_PLACES);
+        execution->result.outcome = OUTCOME_DELETED;
+        execution->result.has_version = input_chance(input, 50);
+        execution->result.version = make_version(input);
+        return change;
+}
+
+static struct change make_notification(struct slice *input) {
+        struct change change = { .type = CHANGE_NOTIFICATION,
+                                 .notification = { .version = make_version(input),
+                                                   .key = input_text(input) } };
+        struct pending_notification *notification = &change.notification;
+
+        notification->sequence = 1 + input_number(input, 7);
+        if (notification->key.length == 0)
+                notification->key = SLICE_LITERAL("key");
         if (input_chance(input, 70)) {
-                stored.value = input_text(input);
-                if (!stored.value.data)
-                        stored.value = SLICE_LITERAL("");
+                notification->value = input_text(input);
+                if (!notification->value.data)
+                        notification->value = SLICE_LITERAL("");
         }
-        stored.recipients = input_text(input);
-        stored_notification_append(buf, &stored);
+        notification->recipients = input_text(input);
+        return change;
 }
 
-static void (*const make[])(struct slice *input, struct buf *buf) = {
-        make_header, make_registration, make_reply, make_execution, make_notification,
+static struct change (*const make_change[N_CHANGE_TYPES])(struct slice *input) = {
+        [CHANGE_ENTRY] = make_entry,
+        [CHANGE_REGISTRATION] = make_registration,
+        [CHANGE_REPLY] = make_reply,
+        [CHANGE_EXECUTION] = make_execution,
+        [CHANGE_NOTIFICATION] = make_notification,
 };
-#define N_KINDS ARRAY_LENGTH(make)
+
+/* Append a record of arbitrary fields. */
+static void make(size_t kind, struct slice *input, struct buf *buf) {
+        struct change change;
+
+        if (kind == HEADER) {
+                make_header(input, buf);
+                return;
+        }
+        change = make_change[kind](input);
+        stored_change_append(buf, &change);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CLEANUP(buf_deinit) struct buf made = { 0 }, repeated = { 0 };
@@ -143,21 +151,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t kind = input_below(&input, N_KINDS);
         int r;
 
-        r = repeat[kind](input, &repeated);
+        r = repeat(kind, input, &repeated);
         ASSERT(r == -EBADMSG || (r == 0 && slice_equal(buf_slice(&repeated), input)));
 
-        make[kind](&input, &made);
+        make(kind, &input, &made);
         buf_reset(&repeated);
-        ASSERT(repeat[kind](buf_slice(&made), &repeated) == 0);
+        ASSERT(repeat(kind, buf_slice(&made), &repeated) == 0);
         ASSERT(slice_equal(buf_slice(&repeated), buf_slice(&made)));
 
         buf_append(&made, "", 1);
-        ASSERT(repeat[kind](buf_slice(&made), &repeated) == -EBADMSG);
+        ASSERT(repeat(kind, buf_slice(&made), &repeated) == -EBADMSG);
         made.length--;
 
         cut = buf_slice(&made);
         cut.length -= 1 + input_below(&input, cut.length < 256 ? cut.length : 256);
-        ASSERT(repeat[kind](cut, &repeated) == -EBADMSG);
-        ASSERT(repeat[(kind + 1) % N_KINDS](buf_slice(&made), &repeated) == -EBADMSG);
+        ASSERT(repeat(kind, cut, &repeated) == -EBADMSG);
+        ASSERT(repeat((kind + 1) % N_KINDS, buf_slice(&made), &repeated) == -EBADMSG);
         return 0;
 }

@@ -20,9 +20,12 @@ void disk_commit(struct disk *disk, const struct change_set *change_set, struct 
 
         ASSERT(change_set->header.n_commits > header->n_commits);
         ASSERT(version_compare(header->clock, change_set->header.clock) <= 0);
-        for (size_t i = 0; i < change_set->n_entries; i++)
-                ASSERT(change_set->entries[i].value.data ||
-                       find_entry(disk->state->engine, change_set->entries[i].key));
+        for (size_t i = 0; i < change_set->n_changes; i++) {
+                const struct change *change = &change_set->changes[i];
+
+                ASSERT(change->type != CHANGE_ENTRY || !change->is_removed ||
+                       find_entry(disk->state->engine, change->entry.key));
+        }
         ASSERT(state_apply(disk->state, change_set, now) == 0);
         disk->stored_at = now;
 }
@@ -37,8 +40,12 @@ void disk_store_clock(struct disk *disk, struct now now) {
 
 /* 2. Loading */
 
-static int apply(const struct disk *disk, const struct storage_sink *sink, struct change_set change_set) {
-        change_set.header = disk->state->header;
+/* Apply the change, or the header alone. */
+static int apply(const struct disk *disk, const struct storage_sink *sink, const struct change *change) {
+        const struct change_set change_set = { .header = disk->state->header,
+                                               .changes = change,
+                                               .n_changes = change ? 1 : 0 };
+
         return sink->apply(sink->userdata, &change_set);
 }
 
@@ -48,10 +55,10 @@ static int load_entries(const struct disk *disk, const struct storage_sink *sink
         int r = 0;
 
         while (r == 0 && (entry = engine_each_entry(disk->state->engine, &cursor))) {
-                struct entry_change change = entry_change_of(
-                        entry, engine_deadline(disk->state->engine, entry), disk->state->timescale);
+                struct change change = entry_change_of(entry, engine_deadline(disk->state->engine, entry),
+                                                       disk->state->timescale);
 
-                r = apply(disk, sink, (struct change_set){ .entries = &change, .n_entries = 1 });
+                r = apply(disk, sink, &change);
         }
         return r;
 }
@@ -62,9 +69,9 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
-                struct registration_change change = registration_change_of(registration);
+                struct change change = registration_change_of(registration);
 
-                r = apply(disk, sink, (struct change_set){ .registrations = &change, .n_registrations = 1 });
+                r = apply(disk, sink, &change);
         }
         return r;
 }
@@ -78,9 +85,9 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
                                          .digest = reply->digest,
                                          .result = reply->result,
                                          .deadline_ns = reply->deadline_s * NS_PER_S };
-                struct reply_change change = reply_change_of(&row, disk->state->timescale);
+                struct change change = reply_change_of(&row, disk->state->timescale);
 
-                r = apply(disk, sink, (struct change_set){ .replies = &change, .n_replies = 1 });
+                r = apply(disk, sink, &change);
         }
         return r;
 }
@@ -90,10 +97,10 @@ static int load_executions(const struct disk *disk, const struct storage_sink *s
         int r = 0;
 
         for (size_t place = 0; place < EXECUTIONS_PLACES && r == 0; place++) {
-                struct execution_row row = { .place = place, .after = places[place] };
+                struct change change = { .type = CHANGE_EXECUTION, .execution = places[place] };
 
-                if (row.after.id.number > 0)
-                        r = apply(disk, sink, (struct change_set){ .executions = &row, .n_executions = 1 });
+                if (change.execution.id.number > 0)
+                        r = apply(disk, sink, &change);
         }
         return r;
 }
@@ -104,8 +111,10 @@ static int load_notifications(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (next = notification_queue_after(&disk->state->notifications, sequence))) {
+                struct change change = { .type = CHANGE_NOTIFICATION, .notification = *next };
+
                 sequence = next->sequence;
-                r = apply(disk, sink, (struct change_set){ .notifications = next, .n_notifications = 1 });
+                r = apply(disk, sink, &change);
         }
         return r;
 }
@@ -114,7 +123,7 @@ static int load(struct storage *storage, const struct storage_sink *sink) {
         const struct disk *disk = (struct disk *)storage;
         int r;
 
-        r = apply(disk, sink, (struct change_set){ 0 });
+        r = apply(disk, sink, NULL);
         if (r == 0)
                 r = load_entries(disk, sink);
         if (r == 0)

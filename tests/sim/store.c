@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "base/time_units.h"
 #include "engine/internal.h"
 #include "engine/outcome.h"
@@ -36,12 +38,6 @@ static int choose_result(struct world *world) {
         return world->disk_result;
 }
 
-static bool is_empty(const struct change_set *change_set) {
-        return change_set->n_entries == 0 && change_set->n_registrations == 0 &&
-               change_set->n_replies == 0 && change_set->n_executions == 0 &&
-               change_set->n_notifications == 0;
-}
-
 /* With the plugin, also check that the clients that know to be registered are notified. */
 static void commit_truth(struct world *world) {
         size_t n_before = world->truth.n_changes;
@@ -53,7 +49,7 @@ static void commit_truth(struct world *world) {
 }
 
 static void store_change_set(struct world *world, const struct change_set *change_set) {
-        if (is_empty(change_set) && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
+        if (change_set->n_changes == 0 && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, change_set, world->commit_started);
         commit_truth(world);
@@ -61,10 +57,21 @@ static void store_change_set(struct world *world, const struct change_set *chang
 
 /* Lose the last key. */
 static void store_without_key(struct world *world, const struct change_set *change_set) {
+        CLEANUP(cleanup_free) struct change *changes = NULL;
         struct change_set less = *change_set;
+        size_t at = change_set->n_changes;
 
-        if (less.n_entries > 0)
-                less.n_entries--;
+        while (at > 0 && change_set->changes[at - 1].type != CHANGE_ENTRY)
+                at--;
+        if (at > 0) {
+                changes = calloc(change_set->n_changes, sizeof(*changes));
+                ASSERT(changes);
+                memcpy(changes, change_set->changes, (at - 1) * sizeof(*changes));
+                memcpy(changes + at - 1, change_set->changes + at,
+                       (change_set->n_changes - at) * sizeof(*changes));
+                less.changes = changes;
+                less.n_changes--;
+        }
         disk_commit(&world->disk, &less, world->commit_started);
         commit_truth(world);
 }

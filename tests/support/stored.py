@@ -48,11 +48,21 @@ def header(data):
     return found
 
 
+def entries(data):
+    """The value and the wall clock of the version of each key."""
+    found = {}
+    for record, in select(data, "SELECT record FROM entries"):
+        fields = Fields(record, b"K")
+        key, value = fields.string(), fields.string()
+        found[key] = value, fields.number()
+    return found
+
+
 def notified_keys(data):
     """The keys of the pending notifications, in order."""
     keys = []
-    for record, in select(data, "SELECT record FROM notifications ORDER BY sequence"):
+    for record, in select(data, "SELECT record FROM notifications ORDER BY number"):
         fields = Fields(record, b"N")
-        fields.raw(8 + 4)  # the version
+        fields.raw(8 + 8 + 4)  # the sequence and the version
         keys.append(fields.string().decode())
     return keys

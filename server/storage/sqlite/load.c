@@ -6,7 +6,7 @@
  *  1. the commit watermark, which detects a database that is consistent but older than the last
  *     acknowledged commit;
  *  2. the structures of SQLite;
- *  3. the checksum of each row, the form of its record, and the hash under which it is stored;
+ *  3. the checksum of each row, the form of its record, and its place in the table;
  *  4. the limits in the header: no row has a version above the clock, and no pending notification
  *     has a sequence above notification_sequence.
  *
@@ -19,16 +19,15 @@
 #include "storage/sqlite/load.h"
 
 #include <errno.h>
+#include <stdio.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "storage/sqlite/commit_watermark.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
+#include "storage/sqlite/schema.h"
 #include "storage/stored_form.h"
-
-#define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
 
 struct database_load {
         sqlite3 *db;
@@ -86,100 +85,61 @@ static int check_structures(const struct database_load *load) {
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
-static int load_entry(struct database_load *load, sqlite3_stmt *statement) {
-        struct entry_change change;
-        uint64_t hash;
-
-        if (entry_read(statement, &hash, &change) < 0 || !is_issued(load, change.version) ||
-            hash != row_hash_of_key(&load->header.row_hash_key, change.key))
-                return -EBADMSG;
-
-        return apply_change_set(load, (struct change_set){ .entries = &change, .n_entries = 1 });
+/* Return whether the change is within the limits in the header. */
+static bool is_within_limits(const struct database_load *load, const struct change *change) {
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                return is_issued(load, change->entry.version);
+        case CHANGE_REPLY:
+                return is_result_issued(load, &change->reply.result);
+        case CHANGE_EXECUTION:
+                return is_result_issued(load, &change->execution.result);
+        case CHANGE_NOTIFICATION:
+                return is_issued(load, change->notification.version) &&
+                       change->notification.sequence <= load->header.notification_sequence;
+        default:
+                return true;
+        }
 }
 
-static int load_registration(struct database_load *load, sqlite3_stmt *statement) {
-        struct registration_change change;
+/* Apply the row. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
+static int load_row(const struct database_load *load, enum change_type type, sqlite3_stmt *statement) {
+        struct row_place place, expected;
+        struct change change;
         struct slice record;
-        uint64_t hash;
 
-        if (record_read(statement, &hash, &record) < 0 || stored_registration_read(record, &change) < 0 ||
-            hash != row_hash_of_names(&load->header.row_hash_key, change.client, change.key))
+        if (row_read(statement, &place, &record) < 0 || stored_change_read(record, type, &change) < 0)
+                return -EBADMSG;
+        expected = row_place_of(&change, &load->header.row_hash_key);
+        if (place.number != expected.number || place.tag != expected.tag || !is_within_limits(load, &change))
                 return -EBADMSG;
 
-        return apply_change_set(load, (struct change_set){ .registrations = &change, .n_registrations = 1 });
+        return apply_change_set(load, (struct change_set){ .changes = &change, .n_changes = 1 });
 }
 
-static int load_reply(struct database_load *load, sqlite3_stmt *statement) {
-        struct reply_change change;
-        struct slice record;
-        uint64_t number;
+/* Compile the statement that reads a table in the order of the numbers. Returns an SQLite code. */
+static int prepare_to_read(sqlite3 *db, size_t table, sqlite3_stmt **ret_statement) {
+        char sql[128];
 
-        if (record_read(statement, &number, &record) < 0 || number > REPLY_NUMBER_MAX ||
-            stored_reply_read(record, &change) < 0)
-                return -EBADMSG;
-        if (!is_result_issued(load, &change.result))
-                return -EBADMSG;
-
-        change.number = number;
-        return apply_change_set(load, (struct change_set){ .replies = &change, .n_replies = 1 });
+        snprintf(sql, sizeof(sql), "SELECT " SCHEMA_COLUMNS " FROM %s ORDER BY number",
+                 schema_tables[table]);
+        return database_prepare(db, sql, ret_statement);
 }
 
-static int load_execution(struct database_load *load, sqlite3_stmt *statement) {
-        struct execution_row row;
-        struct slice record;
-        uint64_t place;
-
-        if (record_read(statement, &place, &record) < 0 || stored_execution_read(record, &row) < 0 ||
-            place >= EXECUTIONS_PLACES || !is_result_issued(load, &row.after.result))
-                return -EBADMSG;
-
-        row.place = (size_t)place;
-        return apply_change_set(load, (struct change_set){ .executions = &row, .n_executions = 1 });
-}
-
-static int load_notification(struct database_load *load, sqlite3_stmt *statement) {
-        struct pending_notification change;
-        struct slice record;
-        uint64_t sequence;
-
-        if (record_read(statement, &sequence, &record) < 0 ||
-            stored_notification_read(record, &change) < 0 || !is_issued(load, change.version) ||
-            sequence < 1 || sequence > load->header.notification_sequence)
-                return -EBADMSG;
-
-        change.sequence = sequence;
-        return apply_change_set(load, (struct change_set){ .notifications = &change, .n_notifications = 1 });
-}
-
-static const struct {
-        const char *name;
-        const char *sql;
-        int name_column; /* identifies the row in messages */
-        int (*load_row)(struct database_load *load, sqlite3_stmt *statement);
-} tables[] = {
-        { "entries", "SELECT " ENTRY_COLUMNS " FROM entries", 1, load_entry },
-        { "registrations", "SELECT hash, checksum, record FROM registrations", 0, load_registration },
-        { "replies", "SELECT number, checksum, record FROM replies ORDER BY number", 0, load_reply },
-        { "executions", "SELECT place, checksum, record FROM executions", 0, load_execution },
-        { "notifications", "SELECT sequence, checksum, record FROM notifications ORDER BY sequence", 0,
-          load_notification },
-};
-
-static int load_table(struct database_load *load, size_t table) {
+static int load_table(const struct database_load *load, enum change_type type) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         int code, r;
 
-        code = database_prepare(load->db, tables[table].sql, &statement);
+        code = prepare_to_read(load->db, type, &statement);
         if (code != SQLITE_OK)
                 return fail_load(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                r = tables[table].load_row(load, statement);
+                r = load_row(load, type, statement);
                 if (r == -EBADMSG)
-                        return database_refuse(load->directory, "a row of the table %s is damaged: \"%s\"",
-                                               tables[table].name,
-                                               LOG_STRING((const char *)sqlite3_column_text(
-                                                       statement, tables[table].name_column)));
+                        return database_refuse(load->directory, "a row of the table %s is damaged: \"%lld\"",
+                                               schema_tables[type],
+                                               (long long)sqlite3_column_int64(statement, 0));
                 if (r < 0)
                         return r;
         }
@@ -212,18 +172,18 @@ static int check_commit_watermark(const struct database_load *load, struct state
 
 int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+        struct row_place place;
         struct slice record;
-        uint64_t number;
         int code;
 
-        code = database_prepare(db, "SELECT number, checksum, record FROM header WHERE number = 1",
-                                &statement);
+        code = prepare_to_read(db, SCHEMA_HEADER, &statement);
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
         if (code != SQLITE_ROW)
                 return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 
-        return record_read(statement, &number, &record) == 0 && stored_header_read(record, ret_header) == 0
+        return row_read(statement, &place, &record) == 0 && place.number == ROW_PLACE_HEADER.number &&
+                               stored_header_read(record, ret_header) == 0
                        ? SQLITE_OK
                        : SQLITE_CORRUPT;
 }
@@ -242,7 +202,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
                 r = check_structures(&load);
         if (r == 0)
                 r = apply_change_set(&load, (struct change_set){ 0 });
-        for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
-                r = load_table(&load, i);
+        for (enum change_type type = 0; type < N_CHANGE_TYPES && r == 0; type++)
+                r = load_table(&load, type);
         return r;
 }

@@ -29,11 +29,14 @@ static int count_change_set(void *userdata, const struct change_set *change_set)
         int64_t now_ms = timescale_read(
                 timescale_resume(header->reading_ms, header->shift_ms, counting->now), counting->now);
 
-        census->n_entries += change_set->n_entries;
-        census->n_registrations += change_set->n_registrations;
-        census->n_notifications += change_set->n_notifications;
-        for (size_t i = 0; i < change_set->n_replies; i++)
-                census->n_replies += change_set->replies[i].forget_at_ms > now_ms;
+        for (size_t i = 0; i < change_set->n_changes; i++) {
+                const struct change *change = &change_set->changes[i];
+
+                census->n_entries += change->type == CHANGE_ENTRY;
+                census->n_registrations += change->type == CHANGE_REGISTRATION;
+                census->n_notifications += change->type == CHANGE_NOTIFICATION;
+                census->n_replies += change->type == CHANGE_REPLY && change->reply.forget_at_ms > now_ms;
+        }
         return 0;
 }
 

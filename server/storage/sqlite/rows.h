@@ -6,33 +6,38 @@
 #include "state/change_set.h"
 
 /*
- * Rows. A row that is read is borrowed from its statement until the next step. The read functions
- * return 0 or -EBADMSG, the bind functions an SQLite code.
+ * The rows of all tables: see schema.h. A row is a record of storage/stored_form.h, the place of the
+ * record in its table, and a checksum of the record.
  */
 
 /*
- * Entries and registrations are ordered by a hash of their names: of the key, or of client and key.
- * Of two names with the same hash only one can be stored: a commit of the other fails. Among a
- * million names this has a probability of 1 to 37 million.
+ * Where a row is. The number orders the table. It is that of a reply or a notification, or the place
+ * of an execution; the tag is then 0. Entries and registrations have a digest of their names, of the
+ * key, or of client and key: its first half is the number, the other half is the tag.
  *
- * The hash key is that of the header. It is used for nothing else, and clients see nothing that is
- * derived from it: otherwise clients could choose names with the same hash.
+ * Of two names with the same number only one can be stored: a commit of the other fails, because its
+ * tag differs. Among a million names this has a probability of 1 to 37 million. Different names do
+ * not have the same number and tag.
  */
-uint64_t row_hash_of_key(const struct hash_key *hash_key, struct slice key);
-uint64_t row_hash_of_names(const struct hash_key *hash_key, struct slice client, struct slice key);
+struct row_place {
+        uint64_t number, tag;
+};
+
+/* The place of the header. */
+#define ROW_PLACE_HEADER ((struct row_place){ .number = 1 })
 
 /*
- * An entry. entry_bind() binds ?1 to ?8, entry_read() reads the columns 0 to 7. fence: the text of
- * entry->fence; absent if the entry has none.
+ * The place of what the change adds or removes. hash_key: that of the header. It is used for nothing
+ * else, and clients see nothing that is derived from it: otherwise clients could choose names with the
+ * same number.
  */
-#define ENTRY_COLUMNS "hash, key, version_wall_ms, version_counter, expires_at_ms, fence, checksum, value"
+struct row_place row_place_of(const struct change *change, const struct hash_key *hash_key);
 
-int entry_bind(sqlite3_stmt *statement, uint64_t hash, const struct entry_change *entry, struct slice fence);
-int entry_read(sqlite3_stmt *statement, uint64_t *ret_hash, struct entry_change *ret_entry);
+/* Bind ?1 to ?4: the columns in their order. The record is borrowed. Returns an SQLite code. */
+int row_bind(sqlite3_stmt *statement, struct row_place place, struct slice record);
 
 /*
- * A row of another table: a number or a hash, a checksum of both, and a record of stored_form.h.
- * record_bind() binds ?1 to ?3, record_read() reads the columns 0 to 2, in this order.
+ * Read the columns 0 to 3. The record is borrowed from the statement until the next step. Returns 0,
+ * or -EBADMSG if the checksum is wrong.
  */
-int record_bind(sqlite3_stmt *statement, uint64_t number, struct slice record);
-int record_read(sqlite3_stmt *statement, uint64_t *ret_number, struct slice *ret_record);
+int row_read(sqlite3_stmt *statement, struct row_place *ret_place, struct slice *ret_record);

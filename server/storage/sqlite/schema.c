@@ -8,29 +8,32 @@
 #include "base/log.h"
 #include "storage/sqlite/database.h"
 
-static const char tables[] =
-        "CREATE TABLE header (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT NULL);"
-        "CREATE TABLE entries (hash INTEGER PRIMARY KEY, key NOT NULL,"
-        " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
-        " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL, value NOT NULL);"
-        "CREATE TABLE registrations (hash INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT "
-        "NULL);"
-        "CREATE TABLE replies (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT NULL);"
-        "CREATE TABLE executions (place INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, record BLOB NOT "
-        "NULL);"
-        "CREATE TABLE notifications (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
-        " record BLOB NOT NULL);";
+const char *const schema_tables[N_SCHEMA_TABLES] = {
+        [CHANGE_ENTRY] = "entries",
+        [CHANGE_REGISTRATION] = "registrations",
+        [CHANGE_REPLY] = "replies",
+        [CHANGE_EXECUTION] = "executions",
+        [CHANGE_NOTIFICATION] = "notifications",
+        [SCHEMA_HEADER] = "header",
+};
 
 int schema_create(sqlite3 *db) {
-        char numbers[96];
-        int code = database_run(db, tables);
+        char sql[256];
+        int code = SQLITE_OK;
 
+        for (size_t i = 0; i < N_SCHEMA_TABLES && code == SQLITE_OK; i++) {
+                snprintf(sql, sizeof(sql),
+                         "CREATE TABLE %s (number INTEGER PRIMARY KEY, tag INTEGER NOT NULL,"
+                         " checksum INTEGER NOT NULL, record BLOB NOT NULL)",
+                         schema_tables[i]);
+                code = database_run(db, sql);
+        }
         if (code != SQLITE_OK)
                 return code;
 
-        snprintf(numbers, sizeof(numbers), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+        snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",
                  DATABASE_APPLICATION_ID, SCHEMA_VERSION);
-        return database_run(db, numbers);
+        return database_run(db, sql);
 }
 
 /* The database is not damaged: a backup would not help. Returns -EBADMSG. */

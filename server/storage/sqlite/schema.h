@@ -3,28 +3,32 @@
 
 #include <sqlite3.h>
 
+#include "state/change_set.h"
 #include "storage/sqlite/data_directory.h"
 
 /*
- * The tables. Users may read entries with the sqlite3 tool: keys and values are TEXT if they are
- * UTF-8 without NUL, else BLOB; version_wall_ms is in milliseconds since the Unix epoch;
- * expires_at_ms is in milliseconds by the clock of timescale.h, which starts at Unix time and
- * ignores steps of the wall clock. The rows of the other tables are records of stored_form.h.
+ * The tables: one for each type of change (state/change_set.h), and one for the header. All have the
+ * same columns: number and tag, where the row is (rows.h), a checksum, because SQLite has none, and a
+ * record of storage/stored_form.h.
  *
  * A comparison in a B-tree reads all of the row that it compares, with its overflow pages. So each
- * table is ordered by an integer. An entry and a registration are found by a hash of their names:
- * rows.h. The names come before the value, because SQLite reads a row only up to the last column
- * that it needs.
- *
- * Each row has a checksum, because SQLite has none.
+ * table is ordered by an integer. The record is the last column, because SQLite reads a row only up
+ * to the last column that it needs.
  */
+#define SCHEMA_HEADER   N_CHANGE_TYPES
+#define N_SCHEMA_TABLES (N_CHANGE_TYPES + 1)
+
+/* The name of the table of each type of change, and at SCHEMA_HEADER that of the header. */
+extern const char *const schema_tables[N_SCHEMA_TABLES];
+
+#define SCHEMA_COLUMNS "number, tag, checksum, record"
 
 /*
  * Raise it with each change of what is stored: a table, a column, a record of storage/stored_form.h,
  * or the name of an outcome that can be remembered. An older statestored then refuses the database
- * instead of calling it damaged. Versions 1 to 5 were never released.
+ * instead of calling it damaged. Versions 1 to 6 were never released.
  */
-#define SCHEMA_VERSION 6
+#define SCHEMA_VERSION 7
 
 /*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite

@@ -147,14 +147,15 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
         return r;
 }
 
-/* Return whether the change set adds or replaces an entry or a registration. */
-static bool adds_something(const struct change_set *change_set) {
-        for (size_t i = 0; i < change_set->n_entries; i++)
-                if (change_set->entries[i].value.data)
+/* Return whether the change set adds an entry or a registration, or removes one. */
+static bool has_change(const struct change_set *change_set, bool is_removed) {
+        for (size_t i = 0; i < change_set->n_changes; i++) {
+                const struct change *change = &change_set->changes[i];
+
+                if (change->is_removed == is_removed &&
+                    (change->type == CHANGE_ENTRY || change->type == CHANGE_REGISTRATION))
                         return true;
-        for (size_t i = 0; i < change_set->n_registrations; i++)
-                if (!change_set->registrations[i].is_removed)
-                        return true;
+        }
         return false;
 }
 
@@ -174,8 +175,7 @@ static int extend_file(struct sqlite_storage *storage, int n_pages) {
 
 /* Returns as storage_commit(). */
 static int try_commit(struct sqlite_storage *storage, const struct change_set *change_set) {
-        bool adds = adds_something(change_set);
-        bool removes = !adds && change_set->n_entries + change_set->n_registrations > 0;
+        bool adds = has_change(change_set, false), removes = !adds && has_change(change_set, true);
         bool is_full;
         int code;
 

@@ -2,48 +2,52 @@
 
 #include "storage/sqlite/write.h"
 
-#include "base/array.h"
-#include "protocol/hlc.h"
-#include "storage/sqlite/binder.h"
+#include <stdio.h>
+
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
+#include "storage/stored_form.h"
 
-static const char *const statements_sql[] = {
+static const char *const single_statements[WRITE_PUT] = {
         /*
          * IMMEDIATE takes the write lock at once: a busy database fails before any row is written.
          */
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
-        [WRITE_HEADER] = "REPLACE INTO header (number, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_UPDATE_ENTRY] = "UPDATE entries"
-                               " SET version_wall_ms = ?3, version_counter = ?4, expires_at_ms = ?5,"
-                               " fence = ?6, checksum = ?7, value = ?8 WHERE hash = ?1 AND key = ?2",
-        [WRITE_INSERT_ENTRY] =
-                "INSERT INTO entries (" ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        [WRITE_REMOVE_ENTRY] = "DELETE FROM entries WHERE hash = ?1",
-        [WRITE_INSERT_REGISTRATION] =
-                "INSERT INTO registrations (hash, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations"
-                                      " WHERE hash = ?1 AND substr(record, 1, length(?2)) = ?2",
-        [WRITE_PUT_REPLY] = "REPLACE INTO replies (number, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_REMOVE_REPLY] = "DELETE FROM replies WHERE number = ?1",
         /* The first rows, so that a commit after a long time without one is not slow. */
         [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE number <= ?1 AND"
                                    " number < (SELECT min(number) FROM replies) + ?2",
-        [WRITE_PUT_EXECUTION] = "REPLACE INTO executions (place, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_PUT_NOTIFICATION] =
-                "INSERT INTO notifications (sequence, checksum, record) VALUES (?1, ?2, ?3)",
-        [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1",
+        [WRITE_REMOVE_ACKNOWLEDGED] = "DELETE FROM notifications WHERE number <= ?1",
 };
-_Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
+
+/* The tag of other names becomes NULL, so the statement fails: they have the same number. */
+#define PUT_FORMAT                                                                                          \
+        "INSERT INTO %s (" SCHEMA_COLUMNS ") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (number)"                  \
+        " DO UPDATE SET tag = CASE tag WHEN ?2 THEN ?2 END, checksum = ?3, record = ?4"
+#define REMOVE_FORMAT "DELETE FROM %s WHERE number = ?1 AND tag = ?2"
+
+/* Compile the statement for one table. */
+static int prepare_for_table(struct sqlite_writer *writer, sqlite3 *db, const char *format, size_t which,
+                             const char *table) {
+        char sql[256];
+
+        snprintf(sql, sizeof(sql), format, table);
+        return database_prepare(db, sql, &writer->statements[which]);
+}
 
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db) {
         int code = SQLITE_OK;
 
         *writer = (struct sqlite_writer){ 0 };
-        for (size_t i = 0; i < N_WRITE_STATEMENTS && code == SQLITE_OK; i++)
-                code = database_prepare(db, statements_sql[i], &writer->statements[i]);
+        for (size_t i = 0; i < WRITE_PUT && code == SQLITE_OK; i++)
+                code = database_prepare(db, single_statements[i], &writer->statements[i]);
+        for (size_t i = 0; i < N_SCHEMA_TABLES && code == SQLITE_OK; i++) {
+                code = prepare_for_table(writer, db, PUT_FORMAT, WRITE_PUT + i, schema_tables[i]);
+                if (code == SQLITE_OK)
+                        code = prepare_for_table(writer, db, REMOVE_FORMAT, WRITE_REMOVE + i,
+                                                 schema_tables[i]);
+        }
         return code;
 }
 
@@ -61,136 +65,53 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Bind the record that is in the buffer, and execute the statement. */
-static int put_record(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
+/* Put the record that is in the buffer. */
+static int put_row(struct sqlite_writer *writer, size_t table, struct row_place place) {
+        enum write_statement which = WRITE_PUT + table;
         int code = buf_failed(&writer->record)
                            ? SQLITE_NOMEM
-                           : record_bind(writer->statements[which], number, buf_slice(&writer->record));
+                           : row_bind(writer->statements[which], place, buf_slice(&writer->record));
 
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-static int remove_registration(struct sqlite_writer *writer, uint64_t hash,
-                               const struct registration_change *change) {
-        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_REGISTRATION] };
+/* Bind these numbers, and execute the statement. */
+static int run_with_numbers(struct sqlite_writer *writer, enum write_statement which, uint64_t first,
+                            uint64_t second) {
+        sqlite3_stmt *statement = writer->statements[which];
+        int code = sqlite3_bind_int64(statement, 1, (int64_t)first);
 
-        buf_reset(&writer->record);
-        stored_registration_append_names(&writer->record, change->client, change->key);
-        if (buf_failed(&writer->record))
-                return SQLITE_NOMEM;
-        binder_add_number(&binder, (int64_t)hash);
-        binder_add_blob(&binder, buf_slice(&writer->record));
-        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_REGISTRATION) : binder.code;
-}
-
-/* An added registration replaces the one with the same names, if there is one. */
-static int write_registration(struct sqlite_writer *writer, const struct registration_change *change) {
-        uint64_t hash = row_hash_of_names(&writer->row_hash_key, change->client, change->key);
-        int code;
-
-        code = remove_registration(writer, hash, change);
-        if (code != SQLITE_OK || change->is_removed)
-                return code;
-        buf_reset(&writer->record);
-        stored_registration_append(&writer->record, change);
-        return put_record(writer, WRITE_INSERT_REGISTRATION, hash);
-}
-
-static int write_reply(struct sqlite_writer *writer, const struct reply_change *change) {
-        buf_reset(&writer->record);
-        stored_reply_append(&writer->record, change);
-        return put_record(writer, WRITE_PUT_REPLY, change->number);
-}
-
-static int write_execution(struct sqlite_writer *writer, const struct execution_row *row) {
-        buf_reset(&writer->record);
-        stored_execution_append(&writer->record, row);
-        return put_record(writer, WRITE_PUT_EXECUTION, row->place);
-}
-
-static int write_notification(struct sqlite_writer *writer, const struct pending_notification *change) {
-        buf_reset(&writer->record);
-        stored_notification_append(&writer->record, change);
-        return put_record(writer, WRITE_PUT_NOTIFICATION, change->sequence);
-}
-
-/* Remove the row with this number or hash, or the rows up to it. */
-static int remove_numbered(struct sqlite_writer *writer, enum write_statement which, uint64_t number) {
-        int code = sqlite3_bind_int64(writer->statements[which], 1, (int64_t)number);
-
+        if (code == SQLITE_OK && sqlite3_bind_parameter_count(statement) > 1)
+                code = sqlite3_bind_int64(statement, 2, (int64_t)second);
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-static int write_entry(struct sqlite_writer *writer, const struct entry_change *change) {
-        sqlite3_stmt *update = writer->statements[WRITE_UPDATE_ENTRY];
-        uint64_t hash = row_hash_of_key(&writer->row_hash_key, change->key);
-        struct slice fence = { 0 };
-        int code;
+static int write_change(struct sqlite_writer *writer, const struct change *change,
+                        const struct hash_key *hash_key) {
+        struct row_place place = row_place_of(change, hash_key);
 
-        if (!change->value.data)
-                return remove_numbered(writer, WRITE_REMOVE_ENTRY, hash);
-        if (change->has_fence) {
-                buf_reset(&writer->record);
-                hlc_append(&writer->record, change->fence, HLC_PADDED);
-                if (buf_failed(&writer->record))
-                        return SQLITE_NOMEM;
-                fence = buf_slice(&writer->record);
-        }
-        code = entry_bind(update, hash, change, fence);
-        if (code == SQLITE_OK)
-                code = sqlite_writer_run(writer, WRITE_UPDATE_ENTRY);
-        if (code != SQLITE_OK || sqlite3_changes(sqlite3_db_handle(update)) > 0)
-                return code;
+        if (change->is_removed)
+                return run_with_numbers(writer, WRITE_REMOVE + change->type, place.number, place.tag);
 
-        code = entry_bind(writer->statements[WRITE_INSERT_ENTRY], hash, change, fence);
-        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_INSERT_ENTRY) : code;
-}
-
-/* Remove more replies than the change set adds, so that their number does not grow. */
-static int remove_forgotten(struct sqlite_writer *writer, const struct change_set *change_set) {
-        struct binder binder = { .statement = writer->statements[WRITE_REMOVE_FORGOTTEN] };
-
-        binder_add_number(&binder, (int64_t)change_set->forgotten_up_to);
-        binder_add_number(&binder, 1000 + 2 * (int64_t)change_set->n_replies);
-        return binder.code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_REMOVE_FORGOTTEN) : binder.code;
-}
-
-static int write_replies(struct sqlite_writer *writer, const struct change_set *change_set) {
-        int code = remove_forgotten(writer, change_set);
-
-        for (size_t i = 0; i < change_set->n_replies && code == SQLITE_OK; i++)
-                code = write_reply(writer, &change_set->replies[i]);
-        for (size_t i = 0; i < change_set->n_forgotten && code == SQLITE_OK; i++)
-                code = remove_numbered(writer, WRITE_REMOVE_REPLY, change_set->forgotten[i].number);
-        return code;
-}
-
-static int write_notifications(struct sqlite_writer *writer, const struct change_set *change_set) {
-        int code = remove_numbered(writer, WRITE_REMOVE_NOTIFICATIONS, change_set->acknowledged);
-
-        for (size_t i = 0; i < change_set->n_notifications && code == SQLITE_OK; i++)
-                code = write_notification(writer, &change_set->notifications[i]);
-        return code;
-}
-
-static int write_header(struct sqlite_writer *writer, const struct change_set *change_set) {
         buf_reset(&writer->record);
-        stored_header_append(&writer->record, &change_set->header);
-        return put_record(writer, WRITE_HEADER, 1);
+        stored_change_append(&writer->record, change);
+        return put_row(writer, change->type, place);
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set) {
         int code;
 
-        writer->row_hash_key = change_set->header.row_hash_key;
-        code = write_notifications(writer, change_set);
+        code = run_with_numbers(writer, WRITE_REMOVE_ACKNOWLEDGED, change_set->acknowledged, 0);
+        /* Remove more replies than the change set adds, so that their number does not grow. */
         if (code == SQLITE_OK)
-                code = write_replies(writer, change_set);
-        for (size_t i = 0; i < change_set->n_executions && code == SQLITE_OK; i++)
-                code = write_execution(writer, &change_set->executions[i]);
-        for (size_t i = 0; i < change_set->n_entries && code == SQLITE_OK; i++)
-                code = write_entry(writer, &change_set->entries[i]);
-        for (size_t i = 0; i < change_set->n_registrations && code == SQLITE_OK; i++)
-                code = write_registration(writer, &change_set->registrations[i]);
-        return code == SQLITE_OK ? write_header(writer, change_set) : code;
+                code = run_with_numbers(writer, WRITE_REMOVE_FORGOTTEN, change_set->forgotten_up_to,
+                                        1000 + 2 * (uint64_t)change_set->n_changes);
+        for (size_t i = 0; i < change_set->n_changes && code == SQLITE_OK; i++)
+                code = write_change(writer, &change_set->changes[i], &change_set->header.row_hash_key);
+        if (code != SQLITE_OK)
+                return code;
+
+        buf_reset(&writer->record);
+        stored_header_append(&writer->record, &change_set->header);
+        return put_row(writer, SCHEMA_HEADER, ROW_PLACE_HEADER);
 }

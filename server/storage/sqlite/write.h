@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include "state/change_set.h"
-#include "storage/stored_form.h"
+#include "storage/sqlite/schema.h"
 
 /* Writes a change set within a transaction. The caller begins and ends the transaction. */
 
@@ -12,25 +12,16 @@ enum write_statement {
         WRITE_BEGIN,
         WRITE_COMMIT,
         WRITE_ROLLBACK,
-        WRITE_HEADER,
-        WRITE_UPDATE_ENTRY,
-        WRITE_INSERT_ENTRY,
-        WRITE_REMOVE_ENTRY,
-        WRITE_INSERT_REGISTRATION,
-        WRITE_REMOVE_REGISTRATION,
-        WRITE_PUT_REPLY,
-        WRITE_REMOVE_REPLY,
         WRITE_REMOVE_FORGOTTEN,
-        WRITE_PUT_EXECUTION,
-        WRITE_PUT_NOTIFICATION,
-        WRITE_REMOVE_NOTIFICATIONS,
-        N_WRITE_STATEMENTS,
+        WRITE_REMOVE_ACKNOWLEDGED,
+        WRITE_PUT,                                  /* a row; the first of the tables */
+        WRITE_REMOVE = WRITE_PUT + N_SCHEMA_TABLES, /* likewise */
+        N_WRITE_STATEMENTS = WRITE_REMOVE + N_SCHEMA_TABLES,
 };
 
 struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
-        struct hash_key row_hash_key; /* of the present change set */
-        struct buf record;            /* of the present row, or its fencing token */
+        struct buf record; /* of the present row */
 };
 
 /*

@@ -129,7 +129,7 @@ def test_an_import_rounds_the_clock_up_like_the_store(tmp_path):
 
     ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl({"key": "k", "value": "v"}), more=clock.environment())
 
-    (version_ms,), = stored.select(tmp_path / "data", "SELECT version_wall_ms FROM entries")
+    _, version_ms = stored.entries(tmp_path / "data")[b"k"]
     reading_ms = stored.header(tmp_path / "data")["reading_ms"]
     assert version_ms == now_ms + 1
     assert reading_ms == now_ms, "the rounded time less a millisecond"
@@ -575,7 +575,7 @@ def test_a_fault_of_a_directory_shows_no_control_characters(tmp_path):
 def test_damage_is_found(directory):
     assert ctl("check", directory).returncode == 0
     database = sqlite3.connect(directory / "statestored.db")
-    database.execute("UPDATE entries SET value = 'other' WHERE key = 'text'")
+    database.execute("UPDATE entries SET record = x'00' WHERE number = (SELECT min(number) FROM entries)")
     database.commit()
     database.close()
 

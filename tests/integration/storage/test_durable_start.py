@@ -171,18 +171,6 @@ def test_a_key_keeps_its_deadline_over_a_restart(site, data, end):
     assert time.monotonic() - begun >= 3 - RESTART_S
 
 
-def test_stored_data_can_be_read_with_sqlite(site, data):
-    site.start_store("--data-dir", data)
-    client = site.connect()
-    client.request("SET", "lock", "holder", ft="1696374425000:0:holder")
-    client.request("SET", b"\xff", b"\x00")
-
-    database = sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True)
-    rows = database.execute("SELECT key, value, fence FROM entries ORDER BY typeof(key) DESC").fetchall()
-
-    assert rows == [("lock", "holder", "001696374425000:00000:holder"), (b"\xff", b"\x00", None)]
-
-
 def test_selected_keys_survive_a_restart(site, data, tmp_path):
     """Several patterns and keys, from the file."""
     file = tmp_path / "statestored.conf"

@@ -125,8 +125,8 @@ def test_a_write_gets_no_reply_if_the_store_is_killed_during_its_commit(make_sit
 
 
 def stored_value(data):
-    [(value,)] = stored.select(data, "SELECT value FROM entries WHERE key = 'key'")
-    return value
+    value, _ = stored.entries(data)[b"key"]
+    return value.decode()
 
 
 def test_a_repeated_write_with_an_uncertain_commit_is_executed_once(make_site, data, disk):

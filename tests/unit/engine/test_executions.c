@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "base/array.h"
 #include "engine/executions.h"
 
 static struct executions executions;
@@ -91,7 +92,7 @@ Test(executions, are_equal_in_a_copy) {
                 for (uint64_t run = 1; run <= 3; run++) {
                         const struct execution_row row = add(run, number);
 
-                        cr_assert_eq(executions_put(&copy, row.place, &row.after), 0);
+                        cr_assert_eq(executions_put(&copy, &row.after), 0);
                 }
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++) {
                 cr_expect_eq(copy.places[place].id.broker_run, executions.places[place].id.broker_run);
@@ -101,13 +102,21 @@ Test(executions, are_equal_in_a_copy) {
         cr_expect_eq(copy.last_order, executions.last_order);
 }
 
-Test(executions, have_only_the_places_of_their_number) {
-        const struct executed_request execution = { .id = { 7, 1 }, .order = 1 }, none = { .order = 1 };
+static const struct {
+        uint64_t number;
+        uint32_t place;
+        int expected;
+} placements[] = {
+        { 1, 0, -EBADMSG }, { 1, 2, 0 },        { 1, 3, 0 },
+        { 1, 4, -EBADMSG }, { 0, 0, -EBADMSG }, { 1, EXECUTIONS_PLACES, -EBADMSG },
+};
 
-        cr_expect_eq(executions_put(&executions, 0, &execution), -EBADMSG);
-        cr_expect_eq(executions_put(&executions, 2, &execution), 0);
-        cr_expect_eq(executions_put(&executions, 3, &execution), 0);
-        cr_expect_eq(executions_put(&executions, 4, &execution), -EBADMSG);
-        cr_expect_eq(executions_put(&executions, EXECUTIONS_PLACES, &execution), -EBADMSG);
-        cr_expect_eq(executions_put(&executions, 0, &none), -EBADMSG);
+Test(executions, have_only_the_places_of_their_number) {
+        for (size_t i = 0; i < ARRAY_LENGTH(placements); i++) {
+                const struct executed_request execution = { .id = { 7, placements[i].number },
+                                                            .order = 1,
+                                                            .place = placements[i].place };
+
+                cr_expect_eq(executions_put(&executions, &execution), placements[i].expected, "%zu", i);
+        }
 }

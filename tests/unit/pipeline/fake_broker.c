@@ -155,13 +155,17 @@ static int commit(struct storage *storage, const struct change_set *change_set) 
         struct broker *broker = (struct broker *)storage;
 
         if (broker->result >= 0) {
-                broker->n_changes_committed += change_set->n_entries + change_set->n_registrations +
-                                               change_set->n_replies + change_set->n_executions +
-                                               change_set->n_forgotten;
-                broker->n_notifications_committed += change_set->n_notifications;
+                for (size_t i = 0; i < change_set->n_changes; i++) {
+                        const struct change *change = &change_set->changes[i];
+
+                        if (change->type == CHANGE_NOTIFICATION)
+                                broker->n_notifications_committed++;
+                        else
+                                broker->n_changes_committed++;
+                        if (change->type == CHANGE_REPLY && !change->is_removed)
+                                broker->last_reply = change->reply.number;
+                }
                 broker->published = change_set->acknowledged;
-                if (change_set->n_replies > 0)
-                        broker->last_reply = change_set->replies[change_set->n_replies - 1].number;
                 broker->header = change_set->header;
         }
         return broker->result;
@@ -233,15 +237,20 @@ static struct state_header stored_header(const struct broker *broker) {
 }
 
 static void start_store(struct broker *broker, struct pipeline_config config) {
-        struct change_set stored = { .header = stored_header(broker),
-                                     .notifications = broker->stored,
-                                     .n_notifications = broker->n_stored };
+        struct change_set stored = { .header = stored_header(broker) };
         struct state_header empty = stored.header;
         struct state *state;
 
         empty.notification_sequence = 0;
         cr_assert_eq(state_new(&state, &broker->engine, &empty, broker->now), 0);
-        cr_assert_eq(state_apply(state, &stored, broker->now), 0);
+        for (size_t i = 0; i < broker->n_stored; i++) {
+                const struct change change = { .type = CHANGE_NOTIFICATION,
+                                               .notification = broker->stored[i] };
+
+                stored.changes = &change;
+                stored.n_changes = 1;
+                cr_assert_eq(state_apply(state, &stored, broker->now), 0);
+        }
         config.callbacks = (struct pipeline_callbacks){ .clock_ns = clock_ns,
                                                         .start_commit = start_commit,
                                                         .serving = serving,

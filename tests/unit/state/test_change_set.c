@@ -75,6 +75,35 @@ static void make(void) {
         cr_assert_eq(state_change_set(state, &effects, now, &change_set), 0);
 }
 
+static size_t n_changes(enum change_type type) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < change_set.n_changes; i++)
+                n += change_set.changes[i].type == type;
+        return n;
+}
+
+/* Return the change of this type with this index among them. */
+static const struct change *change_at(enum change_type type, size_t index) {
+        for (size_t i = 0; i < change_set.n_changes; i++)
+                if (change_set.changes[i].type == type && index-- == 0)
+                        return &change_set.changes[i];
+        cr_assert_fail("there is no such change");
+        return NULL;
+}
+
+static const struct entry_change *entry_at(size_t index) {
+        return &change_at(CHANGE_ENTRY, index)->entry;
+}
+
+static const struct registration_change *registration_at(size_t index) {
+        return &change_at(CHANGE_REGISTRATION, index)->registration;
+}
+
+static const struct pending_notification *notification_at(size_t index) {
+        return &change_at(CHANGE_NOTIFICATION, index)->notification;
+}
+
 static void commit(void) {
         make();
         state_commit(state, &change_set);
@@ -86,12 +115,12 @@ Test(change_set, has_the_last_value_of_a_key) {
         set(S("stored/l"), S("2"));
         set(S("stored/k"), S("3"));
         make();
-        cr_assert_eq(change_set.n_entries, 2);
-        cr_expect(slice_equal(change_set.entries[0].key, S("stored/k")));
-        cr_expect(slice_equal(change_set.entries[0].value, S("3")));
-        cr_expect_eq(change_set.entries[0].expires_at_ms, EXPIRES_NEVER);
-        cr_expect_not(change_set.entries[0].has_fence);
-        cr_expect(slice_equal(change_set.entries[1].value, S("2")));
+        cr_assert_eq(n_changes(CHANGE_ENTRY), 2);
+        cr_expect(slice_equal(entry_at(0)->key, S("stored/k")));
+        cr_expect(slice_equal(entry_at(0)->value, S("3")));
+        cr_expect_eq(entry_at(0)->expires_at_ms, EXPIRES_NEVER);
+        cr_expect_not(entry_at(0)->has_fence);
+        cr_expect(slice_equal(entry_at(1)->value, S("2")));
 }
 
 Test(change_set, has_the_expiry_and_the_fencing_token) {
@@ -103,18 +132,18 @@ Test(change_set, has_the_expiry_and_the_fencing_token) {
                                   .has_fence = true,
                                   .fence = { now.wall_ms, 7, S("m") } });
         make();
-        cr_assert_eq(change_set.n_entries, 1);
-        cr_expect_not_null(change_set.entries[0].value.data, "an empty value is not a removal");
-        cr_expect_eq(change_set.entries[0].expires_at_ms - timescale_read(state->timescale, now), 5000);
-        cr_expect(change_set.entries[0].has_fence);
-        cr_expect_eq(change_set.entries[0].fence.counter, 7);
+        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
+        cr_expect_not(change_at(CHANGE_ENTRY, 0)->is_removed, "an empty value is not a removal");
+        cr_expect_eq(entry_at(0)->expires_at_ms - timescale_read(state->timescale, now), 5000);
+        cr_expect(entry_at(0)->has_fence);
+        cr_expect_eq(entry_at(0)->fence.counter, 7);
 }
 
 Test(change_set, has_no_key_that_was_set_and_deleted) {
         set(S("stored/k"), S("1"));
         delete (S("stored/k"));
         make();
-        cr_expect_eq(change_set.n_entries, 0);
+        cr_expect_eq(n_changes(CHANGE_ENTRY), 0);
         cr_expect_eq(change_set.header.clock.counter, engine_stats(state->engine).clock.counter);
 }
 
@@ -129,10 +158,10 @@ Test(change_set, removes_what_is_stored) {
         delete (S("stored/l"));
         set(S("stored/l"), S("2"));
         make();
-        cr_assert_eq(change_set.n_entries, 2);
-        cr_expect(slice_equal(change_set.entries[0].key, S("stored/k")));
-        cr_expect_null(change_set.entries[0].value.data);
-        cr_expect(slice_equal(change_set.entries[1].value, S("2")));
+        cr_assert_eq(n_changes(CHANGE_ENTRY), 2);
+        cr_expect(slice_equal(entry_at(0)->key, S("stored/k")));
+        cr_expect(change_at(CHANGE_ENTRY, 0)->is_removed);
+        cr_expect(slice_equal(entry_at(1)->value, S("2")));
 }
 
 Test(change_set, has_only_persistent_keys) {
@@ -140,17 +169,17 @@ Test(change_set, has_only_persistent_keys) {
         execute((struct request){
                 .verb = VERB_SET, .key = S("l"), .value = S("1"), .wants_persistence = true });
         make();
-        cr_assert_eq(change_set.n_entries, 1);
-        cr_expect(slice_equal(change_set.entries[0].key, S("l")));
+        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
+        cr_expect(slice_equal(entry_at(0)->key, S("l")));
         state_commit(state, &change_set);
         effects_reset(&effects);
 
         set(S("l"), S("2")); /* is not persistent any more */
         set(S("l"), S("3"));
         make();
-        cr_assert_eq(change_set.n_entries, 1);
-        cr_expect(slice_equal(change_set.entries[0].key, S("l")));
-        cr_expect_null(change_set.entries[0].value.data);
+        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
+        cr_expect(slice_equal(entry_at(0)->key, S("l")));
+        cr_expect(change_at(CHANGE_ENTRY, 0)->is_removed);
 }
 
 Test(change_set, has_one_change_of_a_registration) {
@@ -159,13 +188,13 @@ Test(change_set, has_one_change_of_a_registration) {
         watch(S("d"), S("k"), 2);
         unwatch(S("d"), S("k"), 2);
         make();
-        cr_assert_eq(change_set.n_registrations, 3);
-        cr_expect(slice_equal(change_set.registrations[0].client, S("c")));
-        cr_expect(slice_equal(change_set.registrations[0].key, S("k")));
-        cr_expect_eq(change_set.registrations[0].connection, 1);
-        cr_expect_not(change_set.registrations[0].is_removed);
-        cr_expect(slice_equal(change_set.registrations[1].key, S("long key")));
-        cr_expect(change_set.registrations[2].is_removed, "one was added and has ended");
+        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 3);
+        cr_expect(slice_equal(registration_at(0)->client, S("c")));
+        cr_expect(slice_equal(registration_at(0)->key, S("k")));
+        cr_expect_eq(registration_at(0)->connection, 1);
+        cr_expect_not(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_expect(slice_equal(registration_at(1)->key, S("long key")));
+        cr_expect(change_at(CHANGE_REGISTRATION, 2)->is_removed, "one was added and has ended");
 }
 
 /* The names of an ended registration are decoded from its topic. */
@@ -178,14 +207,14 @@ Test(change_set, removes_registrations_and_replaces_them) {
         unwatch(S("c\xFF"), S("key \xFF"), 2);
         watch(S("c\xFF"), S("key \xFF"), 3);
         make();
-        cr_assert_eq(change_set.n_registrations, 2);
-        cr_expect(change_set.registrations[0].is_removed);
-        cr_expect(slice_equal(change_set.registrations[0].client, S("c")));
-        cr_expect(slice_equal(change_set.registrations[0].key, S("k")));
-        cr_expect_not(change_set.registrations[1].is_removed);
-        cr_expect(slice_equal(change_set.registrations[1].client, S("c\xFF")));
-        cr_expect(slice_equal(change_set.registrations[1].key, S("key \xFF")));
-        cr_expect_eq(change_set.registrations[1].connection, 3);
+        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 2);
+        cr_expect(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_expect(slice_equal(registration_at(0)->client, S("c")));
+        cr_expect(slice_equal(registration_at(0)->key, S("k")));
+        cr_expect_not(change_at(CHANGE_REGISTRATION, 1)->is_removed);
+        cr_expect(slice_equal(registration_at(1)->client, S("c\xFF")));
+        cr_expect(slice_equal(registration_at(1)->key, S("key \xFF")));
+        cr_expect_eq(registration_at(1)->connection, 3);
 }
 
 /*
@@ -209,9 +238,9 @@ Test(change_set, removes_a_registration_that_was_made_again_while_its_client_was
         unwatch(S("c"), slice_from_string(key), 0);
         make();
         cr_expect_eq(engine_stats(state->engine).n_registrations, 0);
-        cr_assert_eq(change_set.n_registrations, 1);
-        cr_expect(change_set.registrations[0].is_removed);
-        cr_expect(slice_equal(change_set.registrations[0].key, slice_from_string(key)));
+        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 1);
+        cr_expect(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_expect(slice_equal(registration_at(0)->key, slice_from_string(key)));
 }
 
 Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
@@ -223,31 +252,32 @@ Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
         delete (S("stored/k"));
         make();
         cr_expect_eq(change_set.acknowledged, 1);
-        cr_assert_eq(change_set.n_notifications, 2, "one for each change");
-        cr_expect_eq(change_set.notifications[0].sequence, 2);
-        cr_expect(slice_equal(change_set.notifications[0].value, S("2")));
-        cr_expect_null(change_set.notifications[1].value.data);
+        cr_assert_eq(n_changes(CHANGE_NOTIFICATION), 2, "one for each change");
+        cr_expect_eq(notification_at(0)->sequence, 2);
+        cr_expect(slice_equal(notification_at(0)->value, S("2")));
+        cr_expect_null(notification_at(1)->value.data);
         cr_expect_eq(change_set.header.notification_sequence, 3);
 }
 
 Test(change_set, next_one_has_what_an_undo_does_not_revert) {
         struct version clock;
 
-        effects_forget(&effects, (struct forgotten_reply){ .number = 7 });
+        effects_forget(&effects, 7);
         set(S("stored/k"), S("1"));
         make();
-        cr_expect_eq(change_set.n_forgotten, 1);
+        cr_expect_eq(n_changes(CHANGE_REPLY), 1);
         clock = change_set.header.clock;
         cr_assert_eq(state_undo(state, &effects), 0);
         effects_reset(&effects);
 
         make();
-        cr_expect_eq(change_set.n_entries, 0);
+        cr_expect_eq(n_changes(CHANGE_ENTRY), 0);
         cr_expect_eq(change_set.header.n_commits, 1, "the number is assigned again");
         cr_expect_eq(version_compare(change_set.header.clock, clock), 0);
-        cr_assert_eq(change_set.n_forgotten, 1);
-        cr_expect_eq(change_set.forgotten[0].number, 7);
+        cr_assert_eq(n_changes(CHANGE_REPLY), 1);
+        cr_expect(change_at(CHANGE_REPLY, 0)->is_removed);
+        cr_expect_eq(change_at(CHANGE_REPLY, 0)->reply.number, 7);
         commit();
         make();
-        cr_expect_eq(change_set.n_forgotten, 0);
+        cr_expect_eq(n_changes(CHANGE_REPLY), 0);
 }

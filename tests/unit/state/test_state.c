@@ -58,40 +58,27 @@ static void content_deinit(struct content *content) {
         free(content->records);
 }
 
+static void add_change(struct content *content, const char *kind, uint64_t number, struct change change) {
+        stored_change_append(content_add(content, kind, number), &change);
+}
+
 static void add_entries(struct content *content, const struct state *state) {
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
 
-        while ((entry = engine_each_entry(state->engine, &cursor))) {
-                struct entry_change change =
-                        entry_change_of(entry, engine_deadline(state->engine, entry), state->timescale);
-                struct buf *record;
-
-                if (!entry->is_persistent)
-                        continue;
-                record = content_add(content, "entry", (uint64_t)change.expires_at_ms);
-                buf_append_slice(record, change.key);
-                buf_append_string(record, "=");
-                buf_append_slice(record, change.value);
-                buf_append_format(record, " %lld:%u", (long long)change.version.wall_ms,
-                                  change.version.counter);
-                if (change.has_fence)
-                        hlc_append(record, change.fence, HLC_PADDED);
-        }
+        while ((entry = engine_each_entry(state->engine, &cursor)))
+                if (entry->is_persistent)
+                        add_change(content, "entry", 0,
+                                   entry_change_of(entry, engine_deadline(state->engine, entry),
+                                                   state->timescale));
 }
 
 static void add_registrations(struct content *content, const struct state *state) {
         struct registration_cursor cursor = { 0 };
         const struct registration *registration;
 
-        while ((registration = registrations_each(&state->engine->registrations, &cursor))) {
-                const struct registration_change change = { .client = registration->client_name,
-                                                            .key = registration->key_name,
-                                                            .connection = registration->connection,
-                                                            .user = registration->user };
-
-                stored_registration_append(content_add(content, "registration", 0), &change);
-        }
+        while ((registration = registrations_each(&state->engine->registrations, &cursor)))
+                add_change(content, "registration", 0, registration_change_of(registration));
 }
 
 static void add_replies(struct content *content, const struct state *state, struct now now) {
@@ -100,10 +87,9 @@ static void add_replies(struct content *content, const struct state *state, stru
                 struct reply_row row = { .digest = reply->digest,
                                          .result = reply->result,
                                          .deadline_ns = reply->deadline_s * NS_PER_S };
-                struct reply_change change = reply_change_of(&row, state->timescale);
 
                 if (!dedup_is_expired(reply, now.mono_ns))
-                        stored_reply_append(content_add(content, "reply", reply->number), &change);
+                        add_change(content, "reply", reply->number, reply_change_of(&row, state->timescale));
         }
 }
 
@@ -112,8 +98,8 @@ static void add_executions(struct content *content, const struct state *state) {
 
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
                 if (places[place].id.number > 0)
-                        stored_execution_append(content_add(content, "execution", place),
-                                                &(struct execution_row){ .after = places[place] });
+                        add_change(content, "execution", place,
+                                   (struct change){ .type = CHANGE_EXECUTION, .execution = places[place] });
 }
 
 static void add_notifications(struct content *content, const struct state *state) {
@@ -122,7 +108,8 @@ static void add_notifications(struct content *content, const struct state *state
 
         while ((next = notification_queue_after(&state->notifications, sequence))) {
                 sequence = next->sequence;
-                stored_notification_append(content_add(content, "notification", sequence), next);
+                add_change(content, "notification", sequence,
+                           (struct change){ .type = CHANGE_NOTIFICATION, .notification = *next });
         }
 }
 

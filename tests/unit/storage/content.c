@@ -173,11 +173,10 @@ void content_put_reply(struct content *content, uint64_t number, const struct di
         free(digest_text);
 }
 
-void content_put_execution(struct content *content, const struct execution_row *row) {
-        const struct executed_request *execution = &row->after;
+void content_put_execution(struct content *content, const struct executed_request *execution) {
         const struct result *result = &execution->result;
 
-        content_put(content, text_of("execution %03zu", row->place),
+        content_put(content, text_of("execution %03u", execution->place),
                     text_of("run %" PRIu64 " number %" PRIu64 " order %" PRIu64
                             " outcome %u version %d %" PRId64 ":%u",
                             execution->id.broker_run, execution->id.number, execution->order,

@@ -37,7 +37,7 @@ void content_put_registration(struct content *content, struct slice client, stru
 void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
                        struct result result, int64_t deadline_ns);
 
-void content_put_execution(struct content *content, const struct execution_row *row);
+void content_put_execution(struct content *content, const struct executed_request *execution);
 
 /* Remove the replies with these numbers. */
 void content_remove_replies(struct content *content, uint64_t from, uint64_t to);

@@ -28,9 +28,7 @@ static void take_header(struct disk *disk, const struct change_set *change_set) 
                 return;
         }
 
-        cr_assert_eq(change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                             change_set->n_executions + change_set->n_notifications,
-                     0);
+        cr_assert_eq(change_set->n_changes, 0);
         disk->header = change_set->header;
         disk->timescale = timescale_resume(disk->header.reading_ms, disk->header.shift_ms, disk->now);
 }
@@ -38,7 +36,6 @@ static void take_header(struct disk *disk, const struct change_set *change_set) 
 static void take_entry(struct disk *disk, const struct entry_change *change) {
         struct setting setting = { .key = change->key, .value = change->value };
 
-        cr_assert_not_null(change->value.data);
         if (change->expires_at_ms != EXPIRES_NEVER)
                 setting.deadline_ns = timescale_to_deadline(disk->timescale, change->expires_at_ms);
         if (change->has_fence)
@@ -47,7 +44,6 @@ static void take_entry(struct disk *disk, const struct entry_change *change) {
 }
 
 static void take_registration(struct disk *disk, const struct registration_change *change) {
-        cr_assert_not(change->is_removed);
         content_put_registration(&disk->loaded, change->client, change->key, &change->user,
                                  change->connection);
 }
@@ -65,26 +61,38 @@ static void take_notification(struct disk *disk, const struct pending_notificati
         content_put_notification(&disk->loaded, change);
 }
 
+static void take_change(struct disk *disk, const struct change *change) {
+        cr_assert_not(change->is_removed);
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                take_entry(disk, &change->entry);
+                break;
+        case CHANGE_REGISTRATION:
+                take_registration(disk, &change->registration);
+                break;
+        case CHANGE_REPLY:
+                take_reply(disk, &change->reply);
+                break;
+        case CHANGE_EXECUTION:
+                content_put_execution(&disk->loaded, &change->execution);
+                break;
+        case CHANGE_NOTIFICATION:
+                take_notification(disk, &change->notification);
+                break;
+        case N_CHANGE_TYPES:
+                cr_assert_fail();
+        }
+}
+
 static int take(void *userdata, const struct change_set *change_set) {
         struct disk *disk = userdata;
         size_t n_before = disk->loaded.n_lines;
 
         take_header(disk, change_set);
-        cr_assert_eq(change_set->n_forgotten + change_set->forgotten_up_to + change_set->acknowledged, 0);
-        for (size_t i = 0; i < change_set->n_entries; i++)
-                take_entry(disk, &change_set->entries[i]);
-        for (size_t i = 0; i < change_set->n_registrations; i++)
-                take_registration(disk, &change_set->registrations[i]);
-        for (size_t i = 0; i < change_set->n_replies; i++)
-                take_reply(disk, &change_set->replies[i]);
-        for (size_t i = 0; i < change_set->n_executions; i++)
-                content_put_execution(&disk->loaded, &change_set->executions[i]);
-        for (size_t i = 0; i < change_set->n_notifications; i++)
-                take_notification(disk, &change_set->notifications[i]);
-        cr_assert_eq(disk->loaded.n_lines - n_before,
-                     change_set->n_entries + change_set->n_registrations + change_set->n_replies +
-                             change_set->n_executions + change_set->n_notifications,
-                     "a row is stored twice");
+        cr_assert_eq(change_set->forgotten_up_to + change_set->acknowledged, 0);
+        for (size_t i = 0; i < change_set->n_changes; i++)
+                take_change(disk, &change_set->changes[i]);
+        cr_assert_eq(disk->loaded.n_lines - n_before, change_set->n_changes, "a row is stored twice");
         return 0;
 }
 
@@ -219,8 +227,7 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
 static void reset_changes(struct disk *disk) {
         while (disk->n_copies > 0)
                 free(disk->copies[--disk->n_copies]);
-        disk->n_entries = disk->n_registrations = disk->n_replies = 0;
-        disk->n_executions = disk->n_forgotten = disk->n_notifications = 0;
+        disk->n_changes = disk->n_notifications = 0;
         disk->delivered = 0;
 }
 
@@ -277,30 +284,60 @@ static struct slice copy(struct disk *disk, struct slice bytes) {
         return (struct slice){ copied, bytes.length };
 }
 
-static void add_entry(struct disk *disk, struct entry_change change) {
-        cr_assert_lt(disk->n_entries, DISK_CHANGES_MAX);
-        for (size_t i = 0; i < disk->n_entries; i++)
-                cr_assert_not(slice_equal(disk->entries[i].key, change.key), "two changes of a key");
-        change.key = copy(disk, change.key);
-        change.value = copy(disk, change.value);
-        change.fence.node = copy(disk, change.fence.node);
-        disk->entries[disk->n_entries++] = change;
+/* Return the last change of this type, or NULL. */
+static const struct change *last_change(const struct disk *disk, enum change_type type) {
+        size_t n = disk->n_changes;
+
+        while (n > 0)
+                if (disk->changes[--n].type == type)
+                        return &disk->changes[n];
+        return NULL;
+}
+
+static bool have_same_names(const struct change *a, const struct change *b) {
+        return a->type == CHANGE_ENTRY ? slice_equal(a->entry.key, b->entry.key)
+                                       : slice_equal(a->registration.client, b->registration.client) &&
+                                                 slice_equal(a->registration.key, b->registration.key);
+}
+
+/* Return the change as it was added. */
+static struct change *add_change(struct disk *disk, struct change change) {
+        cr_assert_lt(disk->n_changes, DISK_CHANGES_MAX);
+        disk->changes[disk->n_changes] = change;
+        return &disk->changes[disk->n_changes++];
+}
+
+/* Of an entry or a registration. */
+static void add_named(struct disk *disk, struct change change) {
+        for (size_t i = 0; i < disk->n_changes; i++)
+                cr_assert_not(disk->changes[i].type == change.type &&
+                                      have_same_names(&disk->changes[i], &change),
+                              "two changes of a key or a registration");
+        if (change.type == CHANGE_ENTRY) {
+                change.entry.key = copy(disk, change.entry.key);
+                change.entry.value = copy(disk, change.entry.value);
+                change.entry.fence.node = copy(disk, change.entry.fence.node);
+        } else {
+                change.registration.client = copy(disk, change.registration.client);
+                change.registration.key = copy(disk, change.registration.key);
+                change.registration.user = copy(disk, change.registration.user);
+        }
+        add_change(disk, change);
 }
 
 void disk_set_as(struct disk *disk, struct setting setting) {
-        struct entry_change change = {
-                .key = setting.key,
-                .value = setting.value,
-                .expires_at_ms = EXPIRES_NEVER,
-                .has_fence = setting.fence.node.data,
-                .fence = setting.fence,
-        };
+        struct change change = { .type = CHANGE_ENTRY,
+                                 .entry = { .key = setting.key,
+                                            .value = setting.value,
+                                            .expires_at_ms = EXPIRES_NEVER,
+                                            .has_fence = setting.fence.node.data,
+                                            .fence = setting.fence } };
 
         disk->clock.counter++;
-        change.version = disk->clock;
+        change.entry.version = disk->clock;
         if (setting.deadline_ns)
-                change.expires_at_ms = timescale_from_deadline(disk->timescale, setting.deadline_ns);
-        add_entry(disk, change);
+                change.entry.expires_at_ms = timescale_from_deadline(disk->timescale, setting.deadline_ns);
+        add_named(disk, change);
 
         if (!setting.fence.node.data)
                 setting.fence = (struct hlc){ 0 };
@@ -316,74 +353,60 @@ void disk_put(struct disk *disk, const char *key, const char *value) {
 }
 
 void disk_remove(struct disk *disk, struct slice key) {
-        add_entry(disk, (struct entry_change){ .key = key });
+        add_named(disk,
+                  (struct change){ .type = CHANGE_ENTRY, .is_removed = true, .entry = { .key = key } });
         content_remove_entry(&disk->expected, key);
-}
-
-static void add_registration(struct disk *disk, struct registration_change change) {
-        cr_assert_lt(disk->n_registrations, DISK_CHANGES_MAX);
-        for (size_t i = 0; i < disk->n_registrations; i++)
-                cr_assert_not(slice_equal(disk->registrations[i].client, change.client) &&
-                                      slice_equal(disk->registrations[i].key, change.key),
-                              "two changes of a registration");
-        change.client = copy(disk, change.client);
-        change.key = copy(disk, change.key);
-        change.user = copy(disk, change.user);
-        disk->registrations[disk->n_registrations++] = change;
 }
 
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
         struct slice user = connection ? client : (struct slice){ 0 };
 
-        add_registration(disk,
-                         (struct registration_change){
-                                 .client = client, .key = key, .connection = connection, .user = user });
+        add_named(disk, (struct change){ .type = CHANGE_REGISTRATION,
+                                         .registration = { .client = client,
+                                                           .key = key,
+                                                           .connection = connection,
+                                                           .user = user } });
         content_put_registration(&disk->expected, client, key, &user, connection);
 }
 
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
-        add_registration(disk,
-                         (struct registration_change){ .client = client, .key = key, .is_removed = true });
+        add_named(disk, (struct change){ .type = CHANGE_REGISTRATION,
+                                         .is_removed = true,
+                                         .registration = { .client = client, .key = key } });
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns) {
-        struct reply_change *change = &disk->replies[disk->n_replies];
+        const struct change *last = last_change(disk, CHANGE_REPLY);
+        struct reply_change *reply = &add_change(disk, (struct change){ .type = CHANGE_REPLY })->reply;
 
-        cr_assert_lt(disk->n_replies, DISK_CHANGES_MAX);
-        cr_assert(disk->n_replies == 0 || change[-1].number < number, "not in ascending order");
-        disk->n_replies++;
-        *change = (struct reply_change){
+        cr_assert(!last || last->is_removed || last->reply.number < number, "not in ascending order");
+        *reply = (struct reply_change){
                 .number = number,
                 .result = { .version = version, .outcome = outcome, .has_version = version.wall_ms != 0 },
                 .forget_at_ms = timescale_from_deadline(disk->timescale, deadline_ns),
         };
-        memcpy(change->digest.bytes, &number, sizeof(number));
-        memcpy(change->digest.bytes + 8, &version, 8);
-        content_put_reply(&disk->expected, number, &change->digest, change->result, deadline_ns);
+        memcpy(reply->digest.bytes, &number, sizeof(number));
+        memcpy(reply->digest.bytes + 8, &version, 8);
+        content_put_reply(&disk->expected, number, &reply->digest, reply->result, deadline_ns);
 }
 
-void disk_execute(struct disk *disk, size_t place, uint64_t number, struct version version) {
-        struct execution_row *row = &disk->executions[disk->n_executions];
+void disk_execute(struct disk *disk, uint32_t place, uint64_t number, struct version version) {
+        const struct change change = { .type = CHANGE_EXECUTION,
+                                       .execution = { .id = { number << 8, number },
+                                                      .order = 2 * number,
+                                                      .place = place,
+                                                      .result = { .version = version,
+                                                                  .outcome = OUTCOME_DELETED,
+                                                                  .has_version = version.wall_ms != 0 } } };
 
-        cr_assert_lt(disk->n_executions, DISK_CHANGES_MAX);
-        disk->n_executions++;
-        *row = (struct execution_row){
-                .place = place,
-                .before = { .id = { 1, number } }, /* is not stored */
-                .after = { .id = { number << 8, number },
-                           .order = 2 * number,
-                           .result = { .version = version,
-                                       .outcome = OUTCOME_DELETED,
-                                       .has_version = version.wall_ms != 0 } },
-        };
-        content_put_execution(&disk->expected, row);
+        content_put_execution(&disk->expected, &add_change(disk, change)->execution);
 }
 
 void disk_forget_reply(struct disk *disk, uint64_t number) {
-        cr_assert_lt(disk->n_forgotten, DISK_CHANGES_MAX);
-        disk->forgotten[disk->n_forgotten++] = (struct forgotten_reply){ .number = number };
+        add_change(disk, (struct change){
+                                 .type = CHANGE_REPLY, .is_removed = true, .reply = { .number = number } });
         content_remove_replies(&disk->expected, number, number);
 }
 
@@ -393,26 +416,22 @@ void disk_forget_replies(struct disk *disk, uint64_t number) {
 }
 
 void disk_notify_as(struct disk *disk, struct pending_notification notification) {
-        struct pending_notification *change = &disk->notifications[disk->n_notifications];
-
-        cr_assert_lt(disk->n_notifications, DISK_CHANGES_MAX);
-        disk->n_notifications++;
-        *change = notification;
-        change->sequence = disk->header.notification_sequence + disk->n_notifications;
-        change->key = copy(disk, notification.key);
-        change->value = copy(disk, notification.value);
-        change->recipients = copy(disk, notification.recipients);
-        content_put_notification(&disk->expected, change);
+        notification.sequence = disk->header.notification_sequence + ++disk->n_notifications;
+        notification.key = copy(disk, notification.key);
+        notification.value = copy(disk, notification.value);
+        notification.recipients = copy(disk, notification.recipients);
+        add_change(disk, (struct change){ .type = CHANGE_NOTIFICATION, .notification = notification });
+        content_put_notification(&disk->expected, &notification);
 }
 
 void disk_notify(struct disk *disk, struct slice recipients) {
-        const struct entry_change *entry = &disk->entries[disk->n_entries - 1];
+        const struct change *change = last_change(disk, CHANGE_ENTRY);
 
-        cr_assert_gt(disk->n_entries, 0);
+        cr_assert_not_null(change);
         disk_notify_as(disk, (struct pending_notification){
-                                     .version = entry->value.data ? entry->version : disk->clock,
-                                     .key = entry->key,
-                                     .value = entry->value,
+                                     .version = change->is_removed ? disk->clock : change->entry.version,
+                                     .key = change->entry.key,
+                                     .value = change->entry.value,
                                      .recipients = recipients,
                              });
 }
@@ -436,19 +455,9 @@ static struct state_header next_header(const struct disk *disk) {
 int disk_commit(struct disk *disk) {
         struct change_set change_set = {
                 .header = next_header(disk),
-                .entries = disk->entries,
-                .n_entries = disk->n_entries,
-                .registrations = disk->registrations,
-                .n_registrations = disk->n_registrations,
-                .replies = disk->replies,
-                .n_replies = disk->n_replies,
-                .executions = disk->executions,
-                .n_executions = disk->n_executions,
-                .forgotten = disk->forgotten,
-                .n_forgotten = disk->n_forgotten,
+                .changes = disk->changes,
+                .n_changes = disk->n_changes,
                 .forgotten_up_to = disk->forgotten_up_to,
-                .notifications = disk->notifications,
-                .n_notifications = disk->n_notifications,
                 .acknowledged = disk->delivered,
         };
         int r;

@@ -17,7 +17,7 @@
 #define S SLICE_LITERAL
 
 #define DISK_WALL_MS     INT64_C(1696374425000)
-#define DISK_CHANGES_MAX 600 /* of each kind */
+#define DISK_CHANGES_MAX 2000
 
 struct disk {
         char directory[64];
@@ -31,13 +31,8 @@ struct disk {
 
         /* The change set. The bytes of its slices are copies. */
         struct version clock;
-        struct entry_change entries[DISK_CHANGES_MAX];
-        struct registration_change registrations[DISK_CHANGES_MAX];
-        struct reply_change replies[DISK_CHANGES_MAX];
-        struct execution_row executions[DISK_CHANGES_MAX];
-        struct forgotten_reply forgotten[DISK_CHANGES_MAX];
-        struct pending_notification notifications[DISK_CHANGES_MAX];
-        size_t n_entries, n_registrations, n_replies, n_executions, n_forgotten, n_notifications;
+        struct change changes[DISK_CHANGES_MAX];
+        size_t n_changes, n_notifications;
         uint64_t delivered, forgotten_up_to;
         void **copies;
         size_t n_copies, copies_capacity;
@@ -100,7 +95,7 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns);
 void disk_forget_reply(struct disk *disk, uint64_t number); /* also one of this change set */
-void disk_execute(struct disk *disk, size_t place, uint64_t number, struct version version);
+void disk_execute(struct disk *disk, uint32_t place, uint64_t number, struct version version);
 void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this number */
 
 /*

@@ -73,47 +73,60 @@ static int load_script(struct state **ret_state, struct script script, struct sl
                 .clock = { 1000, 3 }, .notification_sequence = 7, .reading_ms = READING_MS,                 \
         }
 
-static const struct entry_change entries[] = {
-        { .key = { (const uint8_t *)"k", 1 },
-          .value = { (const uint8_t *)"v", 1 },
-          .version = { 900, 1 },
-          .expires_at_ms = READING_MS + 10,
-          .has_fence = true,
-          .fence = { 50, 0, { (const uint8_t *)"m", 1 } } },
-        { .key = { (const uint8_t *)"l", 1 },
-          .value = { (const uint8_t *)"w", 1 },
-          .version = { 901, 1 },
-          .expires_at_ms = EXPIRES_NEVER },
+static const struct change entries[] = {
+        { .type = CHANGE_ENTRY,
+          .entry = { .key = { (const uint8_t *)"k", 1 },
+                     .value = { (const uint8_t *)"v", 1 },
+                     .version = { 900, 1 },
+                     .expires_at_ms = READING_MS + 10,
+                     .has_fence = true,
+                     .fence = { 50, 0, { (const uint8_t *)"m", 1 } } } },
+        { .type = CHANGE_ENTRY,
+          .entry = { .key = { (const uint8_t *)"l", 1 },
+                     .value = { (const uint8_t *)"w", 1 },
+                     .version = { 901, 1 },
+                     .expires_at_ms = EXPIRES_NEVER } },
 };
 
-static const struct registration_change registration = { .client = { (const uint8_t *)"c", 1 },
-                                                         .key = { (const uint8_t *)"k", 1 },
-                                                         .connection = 7,
-                                                         .user = { (const uint8_t *)"u", 1 } };
+static const struct change registration = { .type = CHANGE_REGISTRATION,
+                                            .registration = { .client = { (const uint8_t *)"c", 1 },
+                                                              .key = { (const uint8_t *)"k", 1 },
+                                                              .connection = 7,
+                                                              .user = { (const uint8_t *)"u", 1 } } };
 
-static const struct reply_change replies[] = {
-        { .number = 4, .digest = { { 4 } }, .result = { .outcome = 1 }, .forget_at_ms = READING_MS + 20 },
-        { .number = 6, .digest = { { 6 } }, .result = { .outcome = 2 }, .forget_at_ms = READING_MS + 30 },
+static const struct change replies[] = {
+        { .type = CHANGE_REPLY,
+          .reply = { .number = 4,
+                     .digest = { { 4 } },
+                     .result = { .outcome = 1 },
+                     .forget_at_ms = READING_MS + 20 } },
+        { .type = CHANGE_REPLY,
+          .reply = { .number = 6,
+                     .digest = { { 6 } },
+                     .result = { .outcome = 2 },
+                     .forget_at_ms = READING_MS + 30 } },
 };
 
-static const struct pending_notification notifications[] = {
-        { .sequence = 6,
-          .version = { 950, 2 },
-          .key = { (const uint8_t *)"k", 1 },
-          .value = { (const uint8_t *)"v", 1 },
-          .recipients = { (const uint8_t *)"one, two", 8 } },
-        { .sequence = 7, .version = { 960, 2 }, .key = { (const uint8_t *)"k", 1 } },
+static const struct change notifications[] = {
+        { .type = CHANGE_NOTIFICATION,
+          .notification = { .sequence = 6,
+                            .version = { 950, 2 },
+                            .key = { (const uint8_t *)"k", 1 },
+                            .value = { (const uint8_t *)"v", 1 },
+                            .recipients = { (const uint8_t *)"one, two", 8 } } },
+        { .type = CHANGE_NOTIFICATION,
+          .notification = { .sequence = 7, .version = { 960, 2 }, .key = { (const uint8_t *)"k", 1 } } },
 };
 
 static const struct change_set everything[] = {
         { .header = HEADER },
-        { .header = HEADER, .entries = entries, .n_entries = 1 },
-        { .header = HEADER, .entries = entries + 1, .n_entries = 1 },
-        { .header = HEADER, .registrations = &registration, .n_registrations = 1 },
-        { .header = HEADER, .replies = replies, .n_replies = 1 },
-        { .header = HEADER, .replies = replies + 1, .n_replies = 1 },
-        { .header = HEADER, .notifications = notifications, .n_notifications = 1 },
-        { .header = HEADER, .notifications = notifications + 1, .n_notifications = 1 },
+        { .header = HEADER, .changes = entries, .n_changes = 1 },
+        { .header = HEADER, .changes = entries + 1, .n_changes = 1 },
+        { .header = HEADER, .changes = &registration, .n_changes = 1 },
+        { .header = HEADER, .changes = replies, .n_changes = 1 },
+        { .header = HEADER, .changes = replies + 1, .n_changes = 1 },
+        { .header = HEADER, .changes = notifications, .n_changes = 1 },
+        { .header = HEADER, .changes = notifications + 1, .n_changes = 1 },
 };
 
 Test(load_state, restores_everything_stored) {
@@ -143,11 +156,12 @@ Test(load_state, restores_everything_stored) {
         cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
         cr_expect(engine_registration_of_connection(engine, 7));
         for (size_t i = 0; i < N_ROWS(replies); i++) {
-                const struct remembered_reply *remembered = dedup_find(&engine->dedup, &replies[i].digest);
+                const struct reply_change *reply = &replies[i].reply;
+                const struct remembered_reply *remembered = dedup_find(&engine->dedup, &reply->digest);
 
                 cr_assert_not_null(remembered);
-                cr_expect_eq(remembered->number, replies[i].number);
-                cr_expect_eq(remembered->result.outcome, replies[i].result.outcome);
+                cr_expect_eq(remembered->number, reply->number);
+                cr_expect_eq(remembered->result.outcome, reply->result.outcome);
         }
 }
 
@@ -171,22 +185,25 @@ Test(load_state, takes_the_header) {
 }
 
 /* Return whether the reply counts at this time after the start. */
-static bool is_remembered(const struct state *state, const struct reply_change *reply, int64_t after_ns) {
-        const struct remembered_reply *remembered = dedup_find(&state->engine->dedup, &reply->digest);
+static bool is_remembered(const struct state *state, const struct change *change, int64_t after_ns) {
+        const struct remembered_reply *remembered = dedup_find(&state->engine->dedup, &change->reply.digest);
 
         return remembered && !dedup_is_expired(remembered, now.mono_ns + after_ns);
 }
 
 /* The time of the first one has passed; the last one is later than any reply is remembered. */
 Test(load_state, replies_count_until_their_time) {
-        static const struct reply_change timed[] = {
-                { .number = 1, .digest = { { 1 } }, .forget_at_ms = READING_MS - 1000 },
-                { .number = 2, .digest = { { 2 } }, .forget_at_ms = READING_MS + 1 },
-                { .number = 3, .digest = { { 3 } }, .forget_at_ms = INT64_MAX },
+        static const struct change timed[] = {
+                { .type = CHANGE_REPLY,
+                  .reply = { .number = 1, .digest = { { 1 } }, .forget_at_ms = READING_MS - 1000 } },
+                { .type = CHANGE_REPLY,
+                  .reply = { .number = 2, .digest = { { 2 } }, .forget_at_ms = READING_MS + 1 } },
+                { .type = CHANGE_REPLY,
+                  .reply = { .number = 3, .digest = { { 3 } }, .forget_at_ms = INT64_MAX } },
         };
         static const struct change_set change_sets[] = {
                 { .header = HEADER },
-                { .header = HEADER, .replies = timed, .n_replies = N_ROWS(timed) },
+                { .header = HEADER, .changes = timed, .n_changes = N_ROWS(timed) },
         };
         CLEANUP(cleanup_state) struct state *state = NULL;
 
@@ -346,17 +363,15 @@ Test(load_state, another_order_is_refused) {
                 struct change_set change_sets[3] = { { .header = HEADER },
                                                      { .header = HEADER },
                                                      { .header = HEADER } };
-                struct reply_change reply[2] = { replies[1], replies[1] };
-                struct pending_notification notification[2] = { notifications[0], notifications[0] };
+                struct change reply[2] = { replies[1], replies[1] };
+                struct change notification[2] = { notifications[0], notifications[0] };
 
                 for (size_t j = 0; j < 2; j++) {
-                        reply[j].number = orders[i].numbers[j];
-                        reply[j].digest.bytes[0] = (uint8_t)j;
-                        notification[j].sequence = orders[i].sequences[j];
-                        change_sets[1 + j].replies = &reply[j];
-                        change_sets[1 + j].n_replies = reply[j].number > 0;
-                        change_sets[1 + j].notifications = &notification[j];
-                        change_sets[1 + j].n_notifications = notification[j].sequence > 0;
+                        reply[j].reply.number = orders[i].numbers[j];
+                        reply[j].reply.digest.bytes[0] = (uint8_t)j;
+                        notification[j].notification.sequence = orders[i].sequences[j];
+                        change_sets[1 + j].changes = orders[i].numbers[j] > 0 ? &reply[j] : &notification[j];
+                        change_sets[1 + j].n_changes = 1;
                 }
                 cr_expect_eq(LOAD(&state, change_sets), orders[i].expected, ROW(orders, i));
         }
@@ -365,7 +380,7 @@ Test(load_state, another_order_is_refused) {
 Test(load_state, logs_progress) {
         static const struct change_set change_sets[] = {
                 { .header = HEADER },
-                { .header = HEADER, .registrations = &registration, .n_registrations = 1 },
+                { .header = HEADER, .changes = &registration, .n_changes = 1 },
         };
         CLEANUP(cleanup_state) struct state *state = NULL;
         CLEANUP(cleanup_free) char *text = NULL;

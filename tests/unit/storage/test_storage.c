@@ -226,12 +226,13 @@ Test(storage, removes_forgotten_replies) {
 
 /* So a commit after a long time without one is not slow. */
 Test(storage, removes_many_forgotten_replies_in_several_commits) {
-        static struct reply_change replies[5000];
-        struct change_set change_set = { .replies = replies, .n_replies = N_ROWS(replies) };
+        static struct change replies[5000];
+        struct change_set change_set = { .changes = replies, .n_changes = N_ROWS(replies) };
         size_t n_commits = 0;
 
         for (uint64_t i = 0; i < N_ROWS(replies); i++)
-                replies[i] = (struct reply_change){ .number = i + 1, .forget_at_ms = DISK_WALL_MS };
+                replies[i] = (struct change){ .type = CHANGE_REPLY,
+                                              .reply = { .number = i + 1, .forget_at_ms = DISK_WALL_MS } };
         change_set.header = disk.header;
         cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
 
@@ -403,32 +404,34 @@ static const int64_t times_ms[] = { INT64_MIN, -1, 0, 1, INT64_MAX - 1, EXPIRES_
 static int expect_times(void *userdata, const struct change_set *change_set) {
         size_t *n_found = userdata;
 
-        for (size_t i = 0; i < change_set->n_entries; i++, ++*n_found)
-                cr_expect_eq(change_set->entries[i].expires_at_ms,
-                             times_ms[change_set->entries[i].key.data[0] - '0']);
-        for (size_t i = 0; i < change_set->n_replies; i++, ++*n_found)
-                cr_expect_eq(change_set->replies[i].forget_at_ms,
-                             times_ms[change_set->replies[i].number - 1]);
+        for (size_t i = 0; i < change_set->n_changes; i++, ++*n_found) {
+                const struct change *change = &change_set->changes[i];
+
+                if (change->type == CHANGE_ENTRY)
+                        cr_expect_eq(change->entry.expires_at_ms, times_ms[change->entry.key.data[0] - '0']);
+                else
+                        cr_expect_eq(change->reply.forget_at_ms, times_ms[change->reply.number - 1]);
+        }
         return 0;
 }
 
 /* Also times that the timescale never gives. */
 Test(storage, stores_times_unchanged) {
-        struct entry_change entries[N_ROWS(times_ms)];
-        struct reply_change replies[N_ROWS(times_ms)];
+        struct change changes[2 * N_ROWS(times_ms)];
         struct change_set change_set = { .header = disk.header,
-                                         .entries = entries,
-                                         .n_entries = N_ROWS(times_ms),
-                                         .replies = replies,
-                                         .n_replies = N_ROWS(times_ms) };
+                                         .changes = changes,
+                                         .n_changes = N_ROWS(changes) };
         size_t n_found = 0;
         struct storage_sink sink = { .apply = expect_times, .userdata = &n_found };
 
         for (size_t i = 0; i < N_ROWS(times_ms); i++) {
-                entries[i] = (struct entry_change){ .key = { (const uint8_t *)"012345" + i, 1 },
-                                                    .value = S("v"),
-                                                    .expires_at_ms = times_ms[i] };
-                replies[i] = (struct reply_change){ .number = i + 1, .forget_at_ms = times_ms[i] };
+                changes[2 * i] = (struct change){ .type = CHANGE_ENTRY,
+                                                  .entry = { .key = { (const uint8_t *)"012345" + i, 1 },
+                                                             .value = S("v"),
+                                                             .expires_at_ms = times_ms[i] } };
+                changes[2 * i + 1] =
+                        (struct change){ .type = CHANGE_REPLY,
+                                         .reply = { .number = i + 1, .forget_at_ms = times_ms[i] } };
         }
         cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
         disk_close(&disk);

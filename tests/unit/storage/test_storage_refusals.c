@@ -288,7 +288,7 @@ static const struct {
         { "the first one", "PRAGMA user_version = 1", "export with the version that wrote it" },
         { "zero", "PRAGMA user_version = 0", "an older statestored created it" },
         { "another application", "PRAGMA application_id = 1", "not a database of statestored" },
-        { "a column less", "ALTER TABLE entries DROP COLUMN fence", "no such column: fence" },
+        { "a column less", "ALTER TABLE entries DROP COLUMN tag", "no such column: tag" },
         { "a table less", "DROP TABLE registrations", "no such table: registrations" },
         { "no header", "DELETE FROM header", "the table header is damaged" },
 };
@@ -344,8 +344,8 @@ Test(storage_refusals, empty_database_is_filled) {
 
 Test(storage_refusals, additional_views_and_indices_are_accepted) {
         disk_close(&disk);
-        disk_sql(&disk, "CREATE VIEW locks AS SELECT key FROM entries WHERE fence IS NOT NULL;"
-                        "CREATE INDEX by_version ON entries (version_wall_ms);"
+        disk_sql(&disk, "CREATE VIEW large AS SELECT number FROM entries WHERE length(record) > 1000;"
+                        "CREATE INDEX by_length ON entries (length(record));"
                         "CREATE TABLE notes (note); ANALYZE");
         disk_check(&disk);
         disk_put(&disk, "still", "works");
