@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "base/assert.h"
-#include "fair_queue/client_hash.h"
+#include "hash/client_hash.h"
 
 struct fair_queue {
         struct fair_item *items; /* utlist: a list with the first item at its head */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/hash.h"
 #include "engine/result.h"
 #include "engine/uthash_table.h"
+#include "hash/hash.h"
 
 /*
  * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md

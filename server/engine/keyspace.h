@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/heap.h"
-#include "engine/hash.h"
 #include "engine/uthash_table.h"
 #include "engine/version.h"
+#include "hash/hash.h"
 #include "protocol/hlc.h"
 
 /*

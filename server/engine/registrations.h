@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/hash.h"
 #include "engine/uthash_table.h"
+#include "hash/hash.h"
 
 /*
  * The registrations of KEYNOTIFY (PROTOCOL.md "Notifications"). A registration is one client's

@@ -10,7 +10,7 @@
 #include <uthash.h>
 
 #include "base/bytes.h"
-#include "fair_queue/client_hash.h"
+#include "hash/client_hash.h"
 #include "plugin/record.h"
 
 /*

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/clock.h"
-#include "engine/hash.h"
 #include "engine/scan_token.h"
+#include "hash/hash.h"
 #include "protocol/companion.h"
 
 /* What must survive and exists once. Each change set has the complete header: see state/change_set.h. */

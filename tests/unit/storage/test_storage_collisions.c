@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "engine/hash.h"
+#include "hash/hash.h"
 #include "unit/storage/disk.h"
 
 struct digest __real_hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/hash.h"
 #include "engine/scan_token.h"
+#include "hash/hash.h"
 
 /* The n-th secret of each kind. */
 #define HASH_KEY(n)  (&(const struct hash_key){ { (n) } })

@@ -5,8 +5,7 @@
 
 /*
  * Keyed hashes: pseudorandom functions from libsodium. Without the key, a client can neither choose
- * inputs that collide nor learn anything from an output. Each purpose has a key of its own (struct
- * engine_config).
+ * inputs that collide nor learn anything from an output. Each purpose has a key of its own.
  */
 
 struct hash_key {

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "engine/hash.h"
+#include "hash/hash.h"
 #include "unit/support/secrets.h"
 #include "unit/support/table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/hash.h"
+#include "hash/hash.h"
 
 #include <sodium.h>
 
