@@ -68,6 +68,14 @@ Test(storage_collisions, the_commit_of_another_registration_fails) {
         check();
 }
 
+Test(storage_collisions, removing_other_names_is_harmless) {
+        disk_remove(&disk, S("two"));
+        disk_unwatch(&disk, S("another"), S("one"));
+        COMMIT(&disk);
+        check();
+        cr_expect_eq(disk.loaded.n_lines, 2);
+}
+
 Test(storage_collisions, the_same_names_are_replaced) {
         disk_put(&disk, "one", "a longer value");
         disk_watch(&disk, S("client"), S("one"), 2);
