@@ -67,8 +67,9 @@ int engine_import_entry(struct engine *engine, const struct entry_fields *fields
         return 0;
 }
 
-int engine_put_reply(struct engine *engine, const struct reply_row *row) {
-        return dedup_restore(&engine->dedup, row);
+int engine_put_reply(struct engine *engine, uint64_t number, const struct digest *digest,
+                     struct result result, int64_t deadline_ns) {
+        return dedup_restore(&engine->dedup, number, digest, result, deadline_ns);
 }
 
 int engine_put_execution(struct engine *engine, const struct executed_request *execution) {

@@ -72,36 +72,34 @@ void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now
         dedup_forget(dedup, reply);
 }
 
-static int dedup_insert(struct dedup *dedup, const struct reply_row *row, uint16_t group) {
-        unsigned int value = digest_value(&row->digest);
+/* Insert a copy of the new reply: of its digest, result, number, deadline and group. Returns it, or NULL. */
+static struct remembered_reply *insert_reply(struct dedup *dedup, struct remembered_reply new) {
+        unsigned int value = digest_value(&new.digest);
         struct remembered_reply **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
         struct remembered_reply *reply;
 
-        if (dedup->n_replies_max == 0)
-                return -ENOMEM;
-        reply = malloc(sizeof(*reply));
+        reply = dedup->n_replies_max > 0 ? malloc(sizeof(*reply)) : NULL;
         if (!reply)
-                return -ENOMEM;
+                return NULL;
 
-        *reply = (struct remembered_reply){
-                .digest = row->digest,
-                .result = row->result,
-                .number = row->number,
-                .deadline_s = (uint32_t)((row->deadline_ns + NS_PER_S - 1) / NS_PER_S),
-                .group = group,
-        };
+        *reply = new;
         HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, &reply->digest, sizeof(reply->digest), value, reply);
         if (!reply->hh.tbl) {
                 free(reply);
-                return -ENOMEM;
+                return NULL;
         }
 
         DL_APPEND2(dedup->oldest, reply, previous, next);
-        DL_APPEND2(dedup->groups[group].oldest, reply, older, newer);
-        dedup->groups[group].n_replies++;
+        DL_APPEND2(dedup->groups[new.group].oldest, reply, older, newer);
+        dedup->groups[new.group].n_replies++;
         dedup->n_replies++;
-        dedup->last_number = row->number;
-        return 0;
+        dedup->last_number = reply->number;
+        return reply;
+}
+
+/* Round up. */
+static uint32_t to_seconds(int64_t deadline_ns) {
+        return (uint32_t)((deadline_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
 /* Comparing all groups takes about a microsecond, so no structure orders them. */
@@ -119,27 +117,42 @@ struct remembered_reply *dedup_excess(const struct dedup *dedup) {
         return oldest;
 }
 
-bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row) {
-        row->number = dedup->last_number + 1;
-        if (dedup_insert(dedup, row, digest_value(client) % DEDUP_N_GROUPS) == 0)
-                return true;
-        dedup->n_dropped_early++;
-        return false;
+const struct remembered_reply *dedup_add(struct dedup *dedup, const struct digest *client,
+                                         const struct digest *digest, struct result result,
+                                         int64_t deadline_ns) {
+        const struct remembered_reply *reply =
+                insert_reply(dedup, (struct remembered_reply){
+                                            .digest = *digest,
+                                            .result = result,
+                                            .number = dedup->last_number + 1,
+                                            .deadline_s = to_seconds(deadline_ns),
+                                            .group = digest_value(client) % DEDUP_N_GROUPS,
+                                    });
+
+        dedup->n_dropped_early += !reply;
+        return reply;
 }
 
-int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
-        struct remembered_reply *former = dedup_find(dedup, &row->digest);
+int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *digest, struct result result,
+                  int64_t deadline_ns) {
+        struct remembered_reply *former = dedup_find(dedup, digest);
 
-        if (dedup->oldest && row->number <= dedup->oldest->previous->number)
+        if (dedup->oldest && number <= dedup->oldest->previous->number)
                 return -EBADMSG;
         if (!former)
                 former = dedup_excess(dedup);
         if (former)
                 dedup_drop(dedup, former, 0);
         if (dedup->n_replies_max > 0)
-                return dedup_insert(dedup, row, DEDUP_N_GROUPS);
+                return insert_reply(dedup, (struct remembered_reply){ .digest = *digest,
+                                                                      .result = result,
+                                                                      .number = number,
+                                                                      .deadline_s = to_seconds(deadline_ns),
+                                                                      .group = DEDUP_N_GROUPS })
+                               ? 0
+                               : -ENOMEM;
 
-        dedup->last_number = row->number;
+        dedup->last_number = number;
         dedup->n_dropped_early++;
         return 0;
 }

@@ -69,14 +69,6 @@ struct remembered_reply *dedup_find(const struct dedup *dedup, const struct dige
 /* Return whether the reply's deadline has passed. */
 bool dedup_is_expired(const struct remembered_reply *reply, int64_t now_ns);
 
-/* A remembered reply, as the storage stores it. */
-struct reply_row {
-        struct digest digest;
-        struct result result;
-        int64_t deadline_ns; /* monotonic; rounded up to whole seconds */
-        uint64_t number;
-};
-
 /*
  * Return the reply that the caller must forget before it adds another one, because the memory is
  * full; NULL if there is room, or no reply.
@@ -84,11 +76,13 @@ struct reply_row {
 struct remembered_reply *dedup_excess(const struct dedup *dedup);
 
 /*
- * Remember a reply. Its digest must not be present (dedup_find()). client: a digest of the client
- * id. Sets row->number. Returns false if the limit is 0 or memory is exhausted; this counts as
- * dropped early.
+ * Remember a reply until this deadline (monotonic; rounded up to whole seconds). digest: of the request;
+ * it must not be present (dedup_find()). client: a digest of the client id. Returns the reply, borrowed,
+ * or NULL if the limit is 0 or memory is exhausted; this counts as dropped early.
  */
-bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row);
+const struct remembered_reply *dedup_add(struct dedup *dedup, const struct digest *client,
+                                         const struct digest *digest, struct result result,
+                                         int64_t deadline_ns);
 
 /*
  * Add a reply that an earlier run or another store remembers. Its number must be above those of all
@@ -97,7 +91,8 @@ bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_ro
  *
  * Returns 0, -EBADMSG if the number is not above the others, or -ENOMEM.
  */
-int dedup_restore(struct dedup *dedup, const struct reply_row *row);
+int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *digest, struct result result,
+                  int64_t deadline_ns);
 
 /* Remove the reply and release its memory. */
 void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);

@@ -88,15 +88,11 @@ void effects_row(struct effects *effects, struct row row) {
                 effects->n_bytes += registration_bytes(row.registration.registration);
                 break;
         case ROW_REPLY:
-                effects->n_bytes += sizeof(row.reply);
+                effects->n_bytes += sizeof(row.reply) + sizeof(struct result);
+                if (effects->first_reply == 0)
+                        effects->first_reply = row.reply.number;
                 break;
         }
-}
-
-void effects_reply_row(struct effects *effects, struct row row) {
-        if (effects->first_reply == 0)
-                effects->first_reply = row.reply.number;
-        effects_row(effects, row);
 }
 
 int effects_reserve_change(struct effects *effects, const struct registration *watchers) {

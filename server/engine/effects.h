@@ -99,9 +99,6 @@ int effects_reserve_row(struct effects *effects);
 /* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
 
-/* As effects_row(), for the row of a remembered reply. */
-void effects_reply_row(struct effects *effects, struct row row);
-
 /* Make room for one execution. Returns 0 or -ENOMEM. */
 int effects_reserve_execution(struct effects *effects);
 

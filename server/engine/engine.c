@@ -175,18 +175,20 @@ static void drop_remembered(const struct request_step *step, struct remembered_r
 static void remember_by_content(struct request_step *step, const struct request_digests *digests,
                                 struct remembered_reply *expired) {
         struct dedup *dedup = &step->engine->dedup;
-        struct row row = { .type = ROW_REPLY,
-                           .reply = { .digest = digests->request,
-                                      .result = step->reply->result,
-                                      .deadline_ns = remember_until(step->request, step->now.mono_ns) } };
+        const struct remembered_reply *reply;
         struct remembered_reply *excess;
 
         if (expired)
                 drop_remembered(step, expired);
         for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
                 drop_remembered(step, excess);
-        if (effects_reserve_row(step->effects) == 0 && dedup_add(dedup, &digests->client, &row.reply))
-                effects_reply_row(step->effects, row);
+        if (effects_reserve_row(step->effects) < 0)
+                return;
+        reply = dedup_add(dedup, &digests->client, &digests->request, step->reply->result,
+                          remember_until(step->request, step->now.mono_ns));
+        if (reply)
+                effects_row(step->effects,
+                            (struct row){ .type = ROW_REPLY, .reply = { reply->number, reply->digest } });
 }
 
 /* Execute the request, whether it is a repeat or not. */
@@ -275,8 +277,8 @@ static void execute_once(struct request_step *step) {
                                   executions_add(&engine->executions, request->id, step->reply->result));
 }
 
-static void step_request(struct engine *engine, const struct event *event, struct now now,
-                         struct effects *effects) {
+static void process_request(struct engine *engine, const struct event *event, struct now now,
+                            struct effects *effects) {
         const struct request *request = event->request;
         struct request_step step = {
                 .engine = engine,
@@ -294,7 +296,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         execute_once(&step);
 }
 
-static int step_tick(struct engine *engine, struct now now, struct effects *effects) {
+static int process_tick(struct engine *engine, struct now now, struct effects *effects) {
         size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
         struct entry *entry;
         int r;
@@ -323,10 +325,10 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 
         switch (event->type) {
         case EVENT_REQUEST:
-                step_request(engine, event, now, effects);
+                process_request(engine, event, now, effects);
                 return 0;
         case EVENT_TICK:
-                return step_tick(engine, now, effects);
+                return process_tick(engine, now, effects);
         case EVENT_POLICY_CHANGED:
                 revocation_begin(engine, effects);
                 return 0;
@@ -397,6 +399,10 @@ struct registration *engine_registration_of_connection(const struct engine *engi
 
 bool engine_has_connections(const struct engine *engine) {
         return registrations_have_connections(&engine->registrations);
+}
+
+const struct remembered_reply *engine_find_reply(const struct engine *engine, const struct digest *digest) {
+        return dedup_find(&engine->dedup, digest);
 }
 
 int64_t engine_deadline(const struct engine *engine, struct entry *entry) {

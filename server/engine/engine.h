@@ -236,6 +236,9 @@ struct registration_usage engine_client_usage(const struct engine *engine, struc
 #define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
 struct registration_usage engine_client_usage_max(const struct engine *engine);
 
+/* The remembered reply with this digest of its request. Borrowed until the next step; NULL: none. */
+const struct remembered_reply *engine_find_reply(const struct engine *engine, const struct digest *digest);
+
 /* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);
 
@@ -277,7 +280,8 @@ void engine_remove_entry(struct engine *engine, struct slice key);
 int engine_put_registration(struct engine *engine, struct slice client, struct slice user, struct slice key,
                             uint64_t connection);
 void engine_remove_registration(struct engine *engine, struct slice client, struct slice key);
-int engine_put_reply(struct engine *engine, const struct reply_row *row);
+int engine_put_reply(struct engine *engine, uint64_t number, const struct digest *digest,
+                     struct result result, int64_t deadline_ns);
 int engine_put_execution(struct engine *engine, const struct executed_request *execution);
 void engine_forget_reply(struct engine *engine, uint64_t number);
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number);

@@ -13,7 +13,7 @@
 enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
-        ROW_REPLY, /* a remembered reply */
+        ROW_REPLY, /* a reply is remembered */
 };
 
 struct row {
@@ -29,6 +29,9 @@ struct row {
                         struct registration *registration;
                         bool is_added; /* false: it has ended */
                 } registration;
-                struct reply_row reply;
+                struct {
+                        uint64_t number;
+                        struct digest digest;
+                } reply;
         };
 };

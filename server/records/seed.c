@@ -41,7 +41,7 @@ void seed_deinit(struct seed *seed) {
                 fclose(seed->file);
 }
 
-static int fail(struct seed *seed, uint64_t line, const char *reason) {
+static int fail_at_line(struct seed *seed, uint64_t line, const char *reason) {
         snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s", LOG_STRING(seed->name), line,
                  reason);
         return -EBADMSG;
@@ -50,7 +50,7 @@ static int fail(struct seed *seed, uint64_t line, const char *reason) {
 int seed_reject(struct seed *seed, struct slice reason) {
         struct log_text text = log_text(reason);
 
-        return fail(seed, seed->record_line, text.text);
+        return fail_at_line(seed, seed->record_line, text.text);
 }
 
 static bool at_end(const struct seed *seed) {
@@ -119,7 +119,7 @@ static int next_line(struct seed *seed, struct key_record *record) {
         line = slice_split(rest, '\n', &rest);
         r = key_record_read(record, line, &fault);
         if (r < 0)
-                return r == -EBADMSG ? fail(seed, seed->line, fault) : r;
+                return r == -EBADMSG ? fail_at_line(seed, seed->line, fault) : r;
 
         seed->position += line.length;
         return 1;
@@ -161,7 +161,7 @@ static int read_member(struct seed *seed, struct key_record *record) {
         if (*key == '\0')
                 fault = "a non-empty key was expected";
         if (fault)
-                return fail(seed, seed->record_line, fault);
+                return fail_at_line(seed, seed->record_line, fault);
         if (buf_failed(&record->key) || buf_failed(&record->value))
                 return -ENOMEM;
 
@@ -179,10 +179,10 @@ static int read_object(struct seed *seed) {
                 seed->state = SEED_LIST_END;
         if (seed->state == SEED_LIST_END) {
                 skip_blanks(seed);
-                return at_end(seed) ? 0 : fail(seed, seed->line, "unexpected text after the list");
+                return at_end(seed) ? 0 : fail_at_line(seed, seed->line, "unexpected text after the list");
         }
         if (seed->state == SEED_LIST && !take_character(seed, ','))
-                return fail(seed, seed->line, "',' or ']' was expected");
+                return fail_at_line(seed, seed->line, "',' or ']' was expected");
         seed->state = SEED_LIST;
         skip_blanks(seed);
 
@@ -190,10 +190,10 @@ static int read_object(struct seed *seed) {
                                   seed->text.length - seed->position,
                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
         if (!seed->object)
-                return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
-                            "a JSON object without duplicate keys was expected");
+                return fail_at_line(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
+                                    "a JSON object without duplicate keys was expected");
         if (!json_is_object(seed->object))
-                return fail(seed, seed->line, "a JSON object was expected");
+                return fail_at_line(seed, seed->line, "a JSON object was expected");
 
         seed->record_line = seed->line;
         for (size_t i = 0; i < (size_t)error.position; i++)
@@ -218,7 +218,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
 
                 r = key_record_read_object(record, seed->object, &fault);
                 if (r < 0)
-                        return r == -EBADMSG ? fail(seed, seed->record_line, fault) : r;
+                        return r == -EBADMSG ? fail_at_line(seed, seed->record_line, fault) : r;
                 return 1;
         }
         return read_member(seed, record);
@@ -228,7 +228,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
  * Find out the format, and read a list from a file to its end. Returns as skip_to_text(), or
  * -ENOMEM.
  */
-static int begin(struct seed *seed) {
+static int detect_format(struct seed *seed) {
         int r = skip_to_text(seed);
 
         if (r > 0 &&
@@ -250,7 +250,7 @@ static int begin(struct seed *seed) {
 }
 
 int seed_next(struct seed *seed, struct key_record *record) {
-        int r = seed->state == SEED_UNREAD ? begin(seed) : 1;
+        int r = seed->state == SEED_UNREAD ? detect_format(seed) : 1;
 
         if (r <= 0)
                 return r;

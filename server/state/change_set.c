@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/time_units.h"
 #include "engine/uthash_table.h"
 
 /* The rows of one key, or of one registration. */
@@ -21,17 +22,6 @@ void change_list_deinit(struct change_list *list) {
         free(list->changes);
         free(list->rows);
         *list = (struct change_list){ 0 };
-}
-
-int change_list_reserve(struct change_list *list, const struct effects *effects, size_t n_more) {
-        int r;
-
-        list->n_changes = 0;
-        r = array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows));
-        return r < 0 ? r
-                     : array_reserve((void **)&list->changes, &list->capacity,
-                                     effects->n_rows + effects->n_executions + n_more,
-                                     sizeof(*list->changes));
 }
 
 void change_list_add(struct change_list *list, struct change change) {
@@ -112,13 +102,13 @@ struct change registration_change_of(const struct registration *registration) {
                                                   .user = registration->user } };
 }
 
-struct change reply_change_of(const struct reply_row *row, struct timescale timescale) {
+struct change reply_change_of(const struct remembered_reply *reply, struct timescale timescale) {
         return (struct change){ .type = CHANGE_REPLY,
-                                .reply = { .number = row->number,
-                                           .digest = row->digest,
-                                           .result = row->result,
-                                           .forget_at_ms =
-                                                   timescale_from_deadline(timescale, row->deadline_ns) } };
+                                .reply = { .number = reply->number,
+                                           .digest = reply->digest,
+                                           .result = reply->result,
+                                           .forget_at_ms = timescale_from_deadline(
+                                                   timescale, reply->deadline_s * NS_PER_S) } };
 }
 
 static void add_entry(struct change_list *list, const struct coalesced_row *row,
@@ -148,13 +138,36 @@ static void add_registration(struct change_list *list, const struct row *row) {
         change_list_add(list, change);
 }
 
-int change_list_add_effects(struct change_list *list, const struct effects *effects,
-                            const struct hash_key *hash_key, struct timescale timescale) {
-        ssize_t n_coalesced = coalesce_rows(list, effects, hash_key);
+/* Not if the reply was dropped after that. */
+static void add_reply(struct change_list *list, const struct row *row, const struct engine *engine,
+                      struct timescale timescale) {
+        const struct remembered_reply *reply = engine_find_reply(engine, &row->reply.digest);
 
+        if (reply && reply->number == row->reply.number)
+                change_list_add(list, reply_change_of(reply, timescale));
+}
+
+/* Make room for the changes of the effects and n_more others. Returns 0 or -ENOMEM. */
+static int reserve_changes(struct change_list *list, const struct effects *effects, size_t n_more) {
+        int r;
+
+        r = array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows));
+        return r < 0 ? r
+                     : array_reserve((void **)&list->changes, &list->capacity,
+                                     effects->n_rows + effects->n_executions + n_more,
+                                     sizeof(*list->changes));
+}
+
+int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
+                     struct timescale timescale, size_t n_more) {
+        ssize_t n_coalesced = reserve_changes(list, effects, n_more);
+
+        if (n_coalesced == 0)
+                n_coalesced = coalesce_rows(list, effects, &engine_config(engine)->table_key);
         if (n_coalesced < 0)
                 return (int)n_coalesced;
 
+        list->n_changes = 0;
         for (ssize_t i = 0; i < n_coalesced; i++)
                 if (list->rows[i].first->type == ROW_ENTRY)
                         add_entry(list, &list->rows[i], timescale);
@@ -162,7 +175,7 @@ int change_list_add_effects(struct change_list *list, const struct effects *effe
                         add_registration(list, list->rows[i].last);
         for (size_t i = 0; i < effects->n_rows; i++)
                 if (effects->rows[i].type == ROW_REPLY)
-                        change_list_add(list, reply_change_of(&effects->rows[i].reply, timescale));
+                        add_reply(list, &effects->rows[i], engine, timescale);
         for (size_t i = 0; i < effects->n_executions; i++)
                 change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
                                                        .execution = effects->executions[i].after });

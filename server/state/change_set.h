@@ -99,20 +99,15 @@ struct change_list {
 void change_list_deinit(struct change_list *list);
 
 /*
- * Empty the list, and make room for the changes of the effects and n_more others. Returns 0 or
- * -ENOMEM.
+ * Replace the content of the list by the changes of the effects: entries and registrations, coalesced,
+ * then replies and executions. They borrow from the effects. engine: has executed them. There is room for
+ * n_more changes afterwards. Returns 0, or -ENOMEM; then the content is undefined.
  */
-int change_list_reserve(struct change_list *list, const struct effects *effects, size_t n_more);
+int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
+                     struct timescale timescale, size_t n_more);
 
 /* Add a change. There is room. */
 void change_list_add(struct change_list *list, struct change change);
-
-/*
- * Add the changes of the effects: entries and registrations, coalesced, then replies and executions.
- * They borrow from the effects. hash_key: of hash tables. There is room. Returns 0 or -ENOMEM.
- */
-int change_list_add_effects(struct change_list *list, const struct effects *effects,
-                            const struct hash_key *hash_key, struct timescale timescale);
 
 /* The change that sets this entry. Borrows from the entry. */
 struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale);
@@ -121,4 +116,4 @@ struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, st
 struct change registration_change_of(const struct registration *registration);
 
 /* The change that adds this reply. */
-struct change reply_change_of(const struct reply_row *row, struct timescale timescale);
+struct change reply_change_of(const struct remembered_reply *reply, struct timescale timescale);

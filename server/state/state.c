@@ -88,18 +88,13 @@ static int put_entry(struct state *state, const struct entry_change *entry) {
 }
 
 static int put_reply(struct state *state, const struct reply_change *reply, struct now now) {
-        struct reply_row row = {
-                .digest = reply->digest,
-                .result = reply->result,
-                .deadline_ns = timescale_to_deadline(state->timescale, reply->forget_at_ms),
-                .number = reply->number,
-        };
+        int64_t deadline_ns = timescale_to_deadline(state->timescale, reply->forget_at_ms);
 
-        if (row.deadline_ns < 0)
-                row.deadline_ns = 0;
-        if (row.deadline_ns > now.mono_ns + REMEMBERED_MAX_NS)
-                row.deadline_ns = now.mono_ns + REMEMBERED_MAX_NS;
-        return engine_put_reply(state->engine, &row);
+        if (deadline_ns < 0)
+                deadline_ns = 0;
+        if (deadline_ns > now.mono_ns + REMEMBERED_MAX_NS)
+                deadline_ns = now.mono_ns + REMEMBERED_MAX_NS;
+        return engine_put_reply(state->engine, reply->number, &reply->digest, reply->result, deadline_ns);
 }
 
 static int put_change(struct state *state, const struct change *change, struct now now) {
@@ -193,10 +188,8 @@ int state_change_set(struct state *state, const struct effects *effects, struct 
         staged = notification_queue_staged(&state->notifications, &n_staged);
         r = gather_forgotten(state, effects);
         if (r == 0)
-                r = change_list_reserve(list, effects, state->n_forgotten + n_staged);
-        if (r == 0)
-                r = change_list_add_effects(list, effects, &engine_config(state->engine)->table_key,
-                                            state->timescale);
+                r = change_list_fill(list, effects, state->engine, state->timescale,
+                                     state->n_forgotten + n_staged);
         if (r < 0)
                 return r;
 

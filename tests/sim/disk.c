@@ -81,11 +81,7 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         int r = 0;
 
         for (; reply && r == 0; reply = reply->next) {
-                struct reply_row row = { .number = reply->number,
-                                         .digest = reply->digest,
-                                         .result = reply->result,
-                                         .deadline_ns = reply->deadline_s * NS_PER_S };
-                struct change change = reply_change_of(&row, disk->state->timescale);
+                struct change change = reply_change_of(reply, disk->state->timescale);
 
                 r = apply(disk, sink, &change);
         }

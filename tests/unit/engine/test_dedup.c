@@ -20,11 +20,10 @@ static struct digest digest_of(uint64_t number) {
 
 /* The number of the reply, or 0. */
 static uint64_t remember_for(struct dedup *dedup, uint64_t client, uint64_t number, int64_t deadline_s) {
-        struct digest client_digest = { 0 };
-        struct reply_row row = { .digest = digest_of(number),
-                                 .result = { .version = { .wall_ms = (int64_t)number } },
-                                 .deadline_ns = deadline_s * NS_PER_S };
-        struct remembered_reply *reply = dedup_find(dedup, &row.digest);
+        struct digest client_digest = { 0 }, digest = digest_of(number);
+        const struct result result = { .version = { .wall_ms = (int64_t)number } };
+        struct remembered_reply *reply = dedup_find(dedup, &digest);
+        const struct remembered_reply *added;
 
         memcpy(client_digest.bytes, &client,
                sizeof(client)); /* clients below DEDUP_N_GROUPS have groups of their own */
@@ -32,12 +31,21 @@ static uint64_t remember_for(struct dedup *dedup, uint64_t client, uint64_t numb
                 dedup_forget(dedup, reply);
         while ((reply = dedup_excess(dedup)))
                 dedup_drop(dedup, reply, 0);
-        return dedup_add(dedup, &client_digest, &row) ? row.number : 0;
+        added = dedup_add(dedup, &client_digest, &digest, result, deadline_s * NS_PER_S);
+        return added ? added->number : 0;
 }
 
 /* Each number is of another client. */
 static uint64_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
         return remember_for(dedup, number, number, deadline_s);
+}
+
+/* The reply to the request with the digest of this number. */
+static int restore(struct dedup *dedup, uint64_t number, uint64_t request, int64_t deadline_s) {
+        const struct result result = { .version = { .wall_ms = (int64_t)request } };
+        struct digest digest = digest_of(request);
+
+        return dedup_restore(dedup, number, &digest, result, deadline_s * NS_PER_S);
 }
 
 static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_s) {
@@ -53,20 +61,20 @@ static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t no
 Test(dedup, returns_all_fields_of_a_reply) {
         struct result given = { { 1696374425000, INT32_MAX - 1 }, 12, true };
         struct digest digest = digest_of(1);
-        struct reply_row row = { .digest = digest, .result = given, .deadline_ns = 10 };
-        const struct remembered_reply *reply;
+        const struct remembered_reply *reply, *added;
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
         cr_expect_null(dedup_find(&dedup, &digest));
-        cr_assert(dedup_add(&dedup, &digest, &row));
+        added = dedup_add(&dedup, &digest, &digest, given, 10);
         reply = dedup_find(&dedup, &digest);
         cr_assert_not_null(reply);
+        cr_expect_eq(reply, added);
         cr_expect_eq(reply->result.version.wall_ms, given.version.wall_ms);
         cr_expect_eq(reply->result.version.counter, given.version.counter);
         cr_expect_eq(reply->result.outcome, given.outcome);
         cr_expect(reply->result.has_version);
-        cr_expect_eq(reply->number, row.number);
+        cr_expect_eq(reply->number, 1);
         dedup_deinit(&dedup);
 }
 
@@ -186,12 +194,11 @@ Test(dedup, clients_that_fill_the_memory_in_succession_drop_no_reply_to_another)
 }
 
 Test(dedup, many_clients_with_many_replies_drop_no_restored_reply_and_no_reply_of_another) {
-        struct reply_row restored = { .digest = digest_of(0), .deadline_ns = 10 * NS_PER_S, .number = 1 };
         struct dedup dedup;
         uint64_t number = 1;
 
         dedup_init(&dedup, 50000);
-        cr_assert_eq(dedup_restore(&dedup, &restored), 0);
+        cr_assert_eq(restore(&dedup, 1, 0, 10), 0);
         remember_for(&dedup, 1, number++, 10);
         for (int i = 0; i < 1000; i++) {
                 for (uint64_t client = 2; client < 10; client++)
@@ -233,11 +240,10 @@ Test(dedup, frees_all_memory_when_empty) {
 
 Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
         struct digest digest = digest_of(1);
-        struct reply_row row = { .digest = digest, .deadline_ns = NS_PER_S + 1 };
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert(dedup_add(&dedup, &digest, &row));
+        cr_assert(dedup_add(&dedup, &digest, &digest, (struct result){ 0 }, NS_PER_S + 1));
         cr_expect_not(dedup_is_expired(dedup_find(&dedup, &digest), 2 * NS_PER_S - 1));
         cr_expect(dedup_is_expired(dedup_find(&dedup, &digest), 2 * NS_PER_S));
         dedup_deinit(&dedup);
@@ -275,23 +281,13 @@ Test(dedup, numbers_ascend) {
         dedup_deinit(&dedup);
 }
 
-static struct reply_row stored_row(uint64_t number, uint64_t digest, int64_t deadline_s) {
-        return (struct reply_row){ .digest = digest_of(digest),
-                                   .result = { .version = { .wall_ms = (int64_t)digest } },
-                                   .deadline_ns = deadline_s * NS_PER_S,
-                                   .number = number };
-}
-
 Test(dedup, numbers_ascend_beyond_the_restored_ones) {
         static const uint64_t retained[] = { 3, 4, 300, UINT32_MAX + UINT64_C(700) };
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        for (size_t i = 0; i < N_ROWS(retained); i++) {
-                struct reply_row row = stored_row(retained[i], i, 1000);
-
-                cr_assert_eq(dedup_restore(&dedup, &row), 0);
-        }
+        for (size_t i = 0; i < N_ROWS(retained); i++)
+                cr_assert_eq(restore(&dedup, retained[i], i, 1000), 0);
         for (size_t i = 0; i < N_ROWS(retained); i++)
                 cr_expect(is_remembered(&dedup, i, 0), "%lu", i);
         cr_expect_eq(dedup.n_dropped_early, 0);
@@ -300,13 +296,12 @@ Test(dedup, numbers_ascend_beyond_the_restored_ones) {
 }
 
 Test(dedup, rejects_numbers_that_do_not_ascend) {
-        struct reply_row rows[] = { stored_row(1, 1, 10), stored_row(1, 2, 10), stored_row(0, 3, 10) };
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert_eq(dedup_restore(&dedup, &rows[0]), 0);
-        cr_expect_eq(dedup_restore(&dedup, &rows[1]), -EBADMSG);
-        cr_expect_eq(dedup_restore(&dedup, &rows[2]), -EBADMSG);
+        cr_assert_eq(restore(&dedup, 1, 1, 10), 0);
+        cr_expect_eq(restore(&dedup, 1, 2, 10), -EBADMSG);
+        cr_expect_eq(restore(&dedup, 0, 3, 10), -EBADMSG);
         cr_expect_eq(dedup.n_replies, 1);
         dedup_deinit(&dedup);
 }
@@ -316,26 +311,23 @@ Test(dedup, rejects_numbers_that_do_not_ascend) {
  * removed the first.
  */
 Test(dedup, restores_the_later_one_of_two_replies_to_the_same_request) {
-        struct reply_row first = stored_row(1, 7, 10), second = stored_row(5, 7, 10);
+        struct digest digest = digest_of(7);
         const struct remembered_reply *reply;
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert_eq(dedup_restore(&dedup, &first), 0);
-        cr_assert_eq(dedup_restore(&dedup, &second), 0);
+        cr_assert_eq(restore(&dedup, 1, 7, 10), 0);
+        cr_assert_eq(restore(&dedup, 5, 7, 10), 0);
         cr_expect_eq(dedup.n_replies, 1);
-        reply = dedup_find(&dedup, &first.digest);
+        reply = dedup_find(&dedup, &digest);
         cr_assert_not_null(reply);
         cr_expect_eq(reply->number, 5);
         dedup_deinit(&dedup);
 }
 
 static void restore_many(struct dedup *dedup, uint64_t n) {
-        for (uint64_t i = 1; i <= n; i++) {
-                struct reply_row row = stored_row(i, i, 500);
-
-                cr_assert_eq(dedup_restore(dedup, &row), 0);
-        }
+        for (uint64_t i = 1; i <= n; i++)
+                cr_assert_eq(restore(dedup, i, i, 500), 0);
 }
 
 Test(dedup, restores_the_last_replies_below_its_limit) {

@@ -37,16 +37,20 @@ static void teardown(void) {
 
 TestSuite(change_set, .init = setup, .fini = teardown);
 
-static void execute(struct request request) {
+static void execute_at(struct request request, struct now then) {
         struct reply reply;
 
         if (!request.client.data)
                 request.client = S("c");
         engine_step(state->engine,
-                    &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
+                    &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, then,
                     &effects);
         cr_assert_not(outcome_is_error(reply.result.outcome));
         reply_deinit(&reply);
+}
+
+static void execute(struct request request) {
+        execute_at(request, now);
 }
 
 static void set(struct slice key, struct slice value) {
@@ -257,6 +261,24 @@ Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
         cr_expect(slice_equal(notification_at(0)->value, S("2")));
         cr_expect_null(notification_at(1)->value.data);
         cr_expect_eq(change_set.header.notification_sequence, 3);
+}
+
+/* The first reply expires before the request is repeated, still in the same batch. */
+Test(change_set, has_the_last_reply_to_a_request) {
+        const struct request request = { .verb = VERB_SET,
+                                         .key = S("stored/k"),
+                                         .value = S("1"),
+                                         .correlation_data = S("0123456789abcdef") };
+        const struct now later = { now.wall_ms, now.mono_ns + (ENGINE_REMEMBERED_MAX_S + 1) * NS_PER_S };
+
+        execute(request);
+        execute_at(request, later);
+        make();
+        cr_assert_eq(n_changes(CHANGE_REPLY), 2);
+        cr_expect_eq(change_at(CHANGE_REPLY, 0)->reply.number, 2);
+        cr_expect_not(change_at(CHANGE_REPLY, 0)->is_removed);
+        cr_expect_eq(change_at(CHANGE_REPLY, 1)->reply.number, 1);
+        cr_expect(change_at(CHANGE_REPLY, 1)->is_removed);
 }
 
 Test(change_set, next_one_has_what_an_undo_does_not_revert) {

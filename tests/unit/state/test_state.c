@@ -82,15 +82,10 @@ static void add_registrations(struct content *content, const struct state *state
 }
 
 static void add_replies(struct content *content, const struct state *state, struct now now) {
-        for (const struct remembered_reply *reply = state->engine->dedup.oldest; reply;
-             reply = reply->next) {
-                struct reply_row row = { .digest = reply->digest,
-                                         .result = reply->result,
-                                         .deadline_ns = reply->deadline_s * NS_PER_S };
-
+        for (const struct remembered_reply *reply = state->engine->dedup.oldest; reply; reply = reply->next)
                 if (!dedup_is_expired(reply, now.mono_ns))
-                        add_change(content, "reply", reply->number, reply_change_of(&row, state->timescale));
-        }
+                        add_change(content, "reply", reply->number,
+                                   reply_change_of(reply, state->timescale));
 }
 
 static void add_executions(struct content *content, const struct state *state) {
