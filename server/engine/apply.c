@@ -1,42 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/internal.h"
+#include "engine/commands.h"
 
 #include <errno.h>
 
-/*
- * Put a new entry into the keyspace. *ret_before is the replaced entry or NULL; the caller takes
- * over its reference.
- */
-static int restore_put(struct engine *engine, const struct entry_fields *fields, struct entry **ret_entry,
-                       struct entry **ret_before) {
-        uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
-        struct entry *before = keyspace_find(&engine->keyspace, hash, fields->key);
-        struct entry *entry;
+/* Make an entry that is stored. Returns 0 or -ENOMEM. */
+static int new_stored_entry(struct entry **ret_entry, const struct entry_fields *fields) {
         int r;
 
-        r = entry_new(&entry, fields->key, fields->value, fields->version, fields->fence);
-        if (r < 0)
-                return r;
-        entry->is_persistent = true;
-        r = keyspace_put(&engine->keyspace, hash, entry, fields->deadline_ns, before);
-        if (r < 0) {
-                entry_unref(entry);
-                return r;
-        }
-
-        *ret_entry = entry;
-        *ret_before = before;
-        return 0;
+        r = entry_new(ret_entry, fields->key, fields->value, fields->version, fields->fence);
+        if (r == 0)
+                (*ret_entry)->is_persistent = true;
+        return r;
 }
 
 int engine_put_entry(struct engine *engine, const struct entry_fields *fields) {
-        struct entry *entry, *before;
+        uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
+        struct entry *before = keyspace_find(&engine->keyspace, hash, fields->key), *entry;
         int r;
 
-        r = restore_put(engine, fields, &entry, &before);
-        if (r == 0)
-                entry_unref(before);
+        r = new_stored_entry(&entry, fields);
+        if (r < 0)
+                return r;
+        r = keyspace_put(&engine->keyspace, hash, entry, fields->deadline_ns, before);
+        entry_unref(r < 0 ? entry : before);
         return r;
 }
 
@@ -49,22 +36,14 @@ void engine_remove_entry(struct engine *engine, struct slice key) {
 }
 
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
-        struct registration *watchers = registrations_of_key(
-                &engine->registrations, keyspace_hash(&engine->keyspace, fields->key), fields->key);
+        uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
         struct row row = { .type = ROW_ENTRY,
-                           .entry = { .before_deadline_ns = DEADLINE_NEVER,
+                           .entry = { .before = keyspace_find(&engine->keyspace, hash, fields->key),
                                       .after_deadline_ns = fields->deadline_ns } };
         int r;
 
-        r = effects_reserve_change(effects, watchers);
-        if (r == 0)
-                r = restore_put(engine, fields, &row.entry.after, &row.entry.before);
-        if (r < 0)
-                return r;
-
-        entry_ref(row.entry.after);
-        effects_change(effects, row, watchers, fields->version);
-        return 0;
+        r = new_stored_entry(&row.entry.after, fields);
+        return r < 0 ? r : command_change(engine, hash, row, effects);
 }
 
 int engine_put_reply(struct engine *engine, uint64_t number, const struct digest *digest,

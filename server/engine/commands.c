@@ -33,23 +33,38 @@ static struct registration *watchers_of(struct engine *engine, uint64_t hash, st
         return registrations_of_key(&engine->registrations, hash, key);
 }
 
-/* Remove the entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
-static int command_remove(struct engine *engine, uint64_t hash, struct entry *entry,
-                          struct effects *effects) {
-        struct registration *watchers = watchers_of(engine, hash, entry_key(entry), effects);
-        struct row row = { .type = ROW_ENTRY,
-                           .entry = { .before = entry,
-                                      .before_deadline_ns = keyspace_deadline(&engine->keyspace, entry),
-                                      .after_deadline_ns = DEADLINE_NEVER } };
+int command_change(struct engine *engine, uint64_t hash, struct row row, struct effects *effects) {
+        struct entry *before = row.entry.before, *after = row.entry.after;
+        struct registration *watchers =
+                watchers_of(engine, hash, entry_key(after ? after : before), effects);
         int r;
 
         r = effects_reserve_change(effects, watchers);
-        if (r < 0)
+        row.entry.before_deadline_ns =
+                before ? keyspace_deadline(&engine->keyspace, before) : DEADLINE_NEVER;
+        if (r == 0 && after)
+                r = keyspace_put(&engine->keyspace, hash, after, row.entry.after_deadline_ns, before);
+        else if (r == 0)
+                keyspace_remove(&engine->keyspace, before);
+        if (r < 0) {
+                entry_unref(after);
                 return r;
+        }
 
-        keyspace_remove(&engine->keyspace, entry);
-        effects_change(effects, row, watchers, entry_version(entry));
+        if (after)
+                entry_ref(after); /* the first reference is the keyspace's */
+        effects_change(effects, row, watchers);
         return 0;
+}
+
+/* Remove the entry. Otherwise as command_change(). */
+static int command_remove(struct engine *engine, uint64_t hash, struct entry *entry,
+                          struct effects *effects) {
+        return command_change(
+                engine, hash,
+                (struct row){ .type = ROW_ENTRY,
+                              .entry = { .before = entry, .after_deadline_ns = DEADLINE_NEVER } },
+                effects);
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
@@ -181,34 +196,22 @@ static uint64_t max_payload_bytes(const struct packet_limits *limits, const stru
 static int put_value(struct request_step *step, struct entry *replaced, struct slice value,
                      int64_t deadline_ns) {
         const struct request *request = step->request;
-        struct engine *engine = step->engine;
-        struct registration *watchers = watchers_of(engine, step->key_hash, request->key, step->effects);
-        struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;
 
-        r = effects_reserve_change(step->effects, watchers);
-        if (r < 0)
-                return r;
         r = entry_new(&entry, request->key, value, step->version,
                       request->has_fence ? &request->fence : NULL);
         if (r < 0)
                 return r;
 
-        entry->is_persistent = persistence_stores(&engine->config, request->key, request->wants_persistence);
-        row.entry.before_deadline_ns =
-                replaced ? keyspace_deadline(&engine->keyspace, replaced) : DEADLINE_NEVER;
-        row.entry.after_deadline_ns = deadline_ns;
-        r = keyspace_put(&engine->keyspace, step->key_hash, entry, deadline_ns, replaced);
-        if (r < 0) {
-                entry_unref(entry);
-                return r;
-        }
-
-        row.entry.before = replaced;
-        row.entry.after = entry_ref(entry);
-        effects_change(step->effects, row, watchers, step->version);
-        return 0;
+        entry->is_persistent =
+                persistence_stores(&step->engine->config, request->key, request->wants_persistence);
+        return command_change(
+                step->engine, step->key_hash,
+                (struct row){
+                        .type = ROW_ENTRY,
+                        .entry = { .before = replaced, .after = entry, .after_deadline_ns = deadline_ns } },
+                step->effects);
 }
 
 /*

@@ -27,6 +27,13 @@ struct request_step {
 extern void (*const command_functions[N_VERBS])(struct request_step *step);
 
 /*
+ * Change a key, and notify its watchers. row: of an entry; without before_deadline_ns. `before` is the
+ * key's present entry, NULL if the key has none. Takes over the reference to `after`, also on error. hash:
+ * of the key. Returns 0 or -ENOMEM; on error nothing has changed.
+ */
+int command_change(struct engine *engine, uint64_t hash, struct row row, struct effects *effects);
+
+/*
  * Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has
  * changed.
  */

@@ -136,10 +136,11 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
         }
 }
 
-void effects_change(struct effects *effects, struct row row, struct registration *watchers,
-                    struct version version) {
+void effects_change(struct effects *effects, struct row row, struct registration *watchers) {
+        const struct entry *entry = row.entry.after ? row.entry.after : row.entry.before;
+
         effects_row(effects, row);
-        effects_notify(effects, row.entry.after, watchers, version);
+        effects_notify(effects, row.entry.after, watchers, entry_version(entry));
 }
 
 int effects_reserve_execution(struct effects *effects) {

@@ -80,11 +80,10 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
 
 /*
  * Add the row of a changed entry, and a notification for each registration of its key. Takes over
- * the row's references. version: of the new entry; if the key was deleted or has expired, of the
- * former entry.
+ * the row's references. The notification has the version of the new entry; if the key was deleted or
+ * has expired, that of the former entry.
  */
-void effects_change(struct effects *effects, struct row row, struct registration *watchers,
-                    struct version version);
+void effects_change(struct effects *effects, struct row row, struct registration *watchers);
 
 /*
  * Add a notification of a change without a row, after effects_reserve_change(). entry: the new

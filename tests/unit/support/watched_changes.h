@@ -21,8 +21,8 @@ static inline void change_key(struct effects *effects, struct registrations *tab
         struct registration *watchers = registrations_of_key(table, hash_bytes(HASH_KEY(1), key), key);
         struct row row = { .type = ROW_ENTRY };
 
-        if (value.data)
-                cr_assert_eq(entry_new(&row.entry.after, key, value, version, NULL), 0);
+        cr_assert_eq(entry_new(value.data ? &row.entry.after : &row.entry.before, key, value, version, NULL),
+                     0);
         cr_assert_eq(effects_reserve_change(effects, watchers), 0);
-        effects_change(effects, row, watchers, version);
+        effects_change(effects, row, watchers);
 }
