@@ -25,20 +25,14 @@ static void reply_version(struct request_step *step, enum outcome outcome, struc
         step->reply->result.version = version;
 }
 
-/* Return the registrations to notify of a change of this key. hash: of the key. */
-static struct registration *watchers_of(struct engine *engine, uint64_t hash, struct slice key,
-                                        struct effects *effects) {
-        if (engine->is_revoking)
-                revocation_check_key(engine, hash, key, effects);
-        return registrations_of_key(&engine->registrations, hash, key);
-}
-
 int command_change(struct engine *engine, uint64_t hash, struct row row, struct effects *effects) {
-        struct entry *before = row.entry.before, *after = row.entry.after;
-        struct registration *watchers =
-                watchers_of(engine, hash, entry_key(after ? after : before), effects);
+        struct entry *before = row.entry.before, *after = row.entry.after, *either = after ? after : before;
+        struct registration *watchers;
         int r;
 
+        if (engine->is_revoking)
+                revocation_check_key(engine, hash, entry_key(either), effects);
+        watchers = registrations_of_key(&engine->registrations, hash, entry_key(either));
         r = effects_reserve_change(effects, watchers);
         row.entry.before_deadline_ns =
                 before ? keyspace_deadline(&engine->keyspace, before) : DEADLINE_NEVER;
@@ -53,7 +47,8 @@ int command_change(struct engine *engine, uint64_t hash, struct row row, struct 
 
         if (after)
                 entry_ref(after); /* the first reference is the keyspace's */
-        effects_change(effects, row, watchers);
+        effects_row(effects, row);
+        effects_notify(effects, after, watchers, entry_version(either));
         return 0;
 }
 

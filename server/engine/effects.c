@@ -8,37 +8,6 @@
 #include "base/assert.h"
 #include "protocol/topics.h"
 
-static void release_row(struct row *row) {
-        switch (row->type) {
-        case ROW_ENTRY:
-                entry_unref(row->entry.before);
-                entry_unref(row->entry.after);
-                break;
-        case ROW_REGISTRATION:
-                registration_unref(row->registration.registration);
-                break;
-        case ROW_REPLY:
-                break;
-        }
-}
-
-static void reset_rows(struct effects *effects) {
-        for (size_t i = 0; i < effects->n_rows; i++)
-                release_row(&effects->rows[i]);
-        effects->n_rows = 0;
-}
-
-static void reset_notifications(struct effects *effects) {
-        for (size_t i = 0; i < effects->n_changes; i++)
-                entry_unref(effects->changes[i].entry);
-        for (size_t i = 0; i < effects->n_notifications; i++)
-                registration_unref(effects->notifications[i].registration);
-
-        effects->n_changes = 0;
-        effects->n_notifications = 0;
-        effects->n_lost = 0;
-}
-
 void reply_deinit(struct reply *reply) {
         entry_unref(reply->entry);
         scan_page_free(reply->page);
@@ -46,11 +15,24 @@ void reply_deinit(struct reply *reply) {
 }
 
 void effects_reset(struct effects *effects) {
-        reset_rows(effects);
-        reset_notifications(effects);
-        effects->n_executions = 0;
+        for (size_t i = 0; i < effects->n_rows; i++) {
+                const struct row *row = &effects->rows[i];
+
+                if (row->type == ROW_ENTRY) {
+                        entry_unref(row->entry.before);
+                        entry_unref(row->entry.after);
+                } else if (row->type == ROW_REGISTRATION) {
+                        registration_unref(row->registration.registration);
+                }
+        }
+        for (size_t i = 0; i < effects->n_changes; i++)
+                entry_unref(effects->changes[i].entry);
+        for (size_t i = 0; i < effects->n_notifications; i++)
+                registration_unref(effects->notifications[i].registration);
+
+        effects->n_rows = effects->n_executions = effects->n_forgotten = 0;
+        effects->n_changes = effects->n_notifications = effects->n_lost = 0;
         effects->first_reply = 0;
-        effects->n_forgotten = 0;
         effects->n_bytes = 0;
 }
 
@@ -134,13 +116,6 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
                 };
                 effects->n_bytes += registration_bytes(watchers) + entry_bytes(entry);
         }
-}
-
-void effects_change(struct effects *effects, struct row row, struct registration *watchers) {
-        const struct entry *entry = row.entry.after ? row.entry.after : row.entry.before;
-
-        effects_row(effects, row);
-        effects_notify(effects, row.entry.after, watchers, entry_version(entry));
 }
 
 int effects_reserve_execution(struct effects *effects) {

@@ -72,22 +72,16 @@ void effects_deinit(struct effects *effects);
 void reply_deinit(struct reply *reply);
 
 /*
- * Make room for the change of a key and the notifications of its registrations. watchers: from
- * registrations_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_change()
- * with these watchers cannot fail.
+ * Make room for the row of a key and the notifications of its registrations. watchers: from
+ * registrations_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_row() and
+ * effects_notify() with these watchers cannot fail.
  */
 int effects_reserve_change(struct effects *effects, const struct registration *watchers);
 
 /*
- * Add the row of a changed entry, and a notification for each registration of its key. Takes over
- * the row's references. The notification has the version of the new entry; if the key was deleted or
- * has expired, that of the former entry.
- */
-void effects_change(struct effects *effects, struct row row, struct registration *watchers);
-
-/*
- * Add a notification of a change without a row, after effects_reserve_change(). entry: the new
- * entry; NULL: the key does not exist.
+ * Add a change of the key and a notification for each of its registrations, after
+ * effects_reserve_change(). entry: the new entry; NULL: the key does not exist any more. version: of the
+ * new entry, or of the former one. Without watchers, nothing is added.
  */
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version);

@@ -77,10 +77,6 @@ static ssize_t coalesce_rows(struct change_list *list, const struct effects *eff
         return n;
 }
 
-static bool is_stored(const struct entry *entry) {
-        return entry && entry->is_persistent;
-}
-
 struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale) {
         struct change change = { .type = CHANGE_ENTRY,
                                  .entry = { .key = entry_key(entry),
@@ -115,9 +111,9 @@ static void add_entry(struct change_list *list, const struct coalesced_row *row,
                       struct timescale timescale) {
         const struct entry *before = row->first->entry.before, *after = row->last->entry.after;
 
-        if (is_stored(after))
+        if (after && after->is_persistent)
                 change_list_add(list, entry_change_of(after, row->last->entry.after_deadline_ns, timescale));
-        else if (is_stored(before))
+        else if (before && before->is_persistent)
                 change_list_add(list, (struct change){ .type = CHANGE_ENTRY,
                                                        .is_removed = true,
                                                        .entry = { .key = entry_key(before) } });
@@ -138,44 +134,33 @@ static void add_registration(struct change_list *list, const struct row *row) {
         change_list_add(list, change);
 }
 
-/* Not if the reply was dropped after that. */
-static void add_reply(struct change_list *list, const struct row *row, const struct engine *engine,
-                      struct timescale timescale) {
-        const struct remembered_reply *reply = engine_find_reply(engine, &row->reply.digest);
-
-        if (reply && reply->number == row->reply.number)
-                change_list_add(list, reply_change_of(reply, timescale));
-}
-
-/* Make room for the changes of the effects and n_more others. Returns 0 or -ENOMEM. */
-static int reserve_changes(struct change_list *list, const struct effects *effects, size_t n_more) {
-        int r;
-
-        r = array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows));
-        return r < 0 ? r
-                     : array_reserve((void **)&list->changes, &list->capacity,
-                                     effects->n_rows + effects->n_executions + n_more,
-                                     sizeof(*list->changes));
-}
-
 int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
                      struct timescale timescale, size_t n_more) {
-        ssize_t n_coalesced = reserve_changes(list, effects, n_more);
+        size_t n_max = effects->n_rows + effects->n_executions + n_more;
+        ssize_t n_coalesced;
 
-        if (n_coalesced == 0)
-                n_coalesced = coalesce_rows(list, effects, &engine_config(engine)->table_key);
+        list->n_changes = 0;
+        if (array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows)) <
+                    0 ||
+            array_reserve((void **)&list->changes, &list->capacity, n_max, sizeof(*list->changes)) < 0)
+                return -ENOMEM;
+        n_coalesced = coalesce_rows(list, effects, &engine_config(engine)->table_key);
         if (n_coalesced < 0)
                 return (int)n_coalesced;
 
-        list->n_changes = 0;
         for (ssize_t i = 0; i < n_coalesced; i++)
                 if (list->rows[i].first->type == ROW_ENTRY)
                         add_entry(list, &list->rows[i], timescale);
                 else
                         add_registration(list, list->rows[i].last);
-        for (size_t i = 0; i < effects->n_rows; i++)
-                if (effects->rows[i].type == ROW_REPLY)
-                        add_reply(list, &effects->rows[i], engine, timescale);
+        for (size_t i = 0; i < effects->n_rows; i++) {
+                const struct row *row = &effects->rows[i];
+                const struct remembered_reply *reply =
+                        row->type == ROW_REPLY ? engine_find_reply(engine, &row->reply.digest) : NULL;
+
+                if (reply && reply->number == row->reply.number) /* else it was dropped after that */
+                        change_list_add(list, reply_change_of(reply, timescale));
+        }
         for (size_t i = 0; i < effects->n_executions; i++)
                 change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
                                                        .execution = effects->executions[i].after });

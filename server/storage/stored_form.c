@@ -253,7 +253,7 @@ static const struct {
         char letter;
         void (*append)(struct buf *buf, const struct change *change);
         void (*read)(struct wire_reader *reader, struct change *change);
-} forms[N_CHANGE_TYPES] = {
+} record_forms[N_CHANGE_TYPES] = {
         [CHANGE_ENTRY] = { 'K', append_entry, read_entry },
         [CHANGE_REGISTRATION] = { 'R', append_registration, read_registration },
         [CHANGE_REPLY] = { 'A', append_reply, read_reply },
@@ -262,15 +262,15 @@ static const struct {
 };
 
 void stored_change_append(struct buf *buf, const struct change *change) {
-        wire_append_number(buf, (uint8_t)forms[change->type].letter, 1);
-        forms[change->type].append(buf, change);
+        wire_append_number(buf, (uint8_t)record_forms[change->type].letter, 1);
+        record_forms[change->type].append(buf, change);
 }
 
 int stored_change_read(struct slice record, enum change_type type, struct change *ret_change) {
-        struct wire_reader reader = begin_record(record, forms[type].letter);
+        struct wire_reader reader = begin_record(record, record_forms[type].letter);
         struct change change = { .type = type };
 
-        forms[type].read(&reader, &change);
+        record_forms[type].read(&reader, &change);
         if (end_record(&reader) < 0)
                 return -EBADMSG;
         *ret_change = change;

@@ -11,9 +11,7 @@
  *     has a sequence above notification_sequence.
  *
  * Some data looks inconsistent but is valid: a registration for a key that does not exist, because
- * clients may watch such a key; a fencing token above the clock, because a client may send one; and
- * a former MAC key without a present one, or two equal MAC keys, because the store uses each key
- * independently of the other.
+ * clients may watch such a key; and a fencing token above the clock, because a client may send one.
  */
 
 #include "storage/sqlite/load.h"

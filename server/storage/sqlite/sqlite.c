@@ -401,7 +401,7 @@ static int open_database(struct sqlite_storage *storage) {
 }
 
 /* SQLite limits a row to SQLITE_MAX_LENGTH, which is 1e9 by default: more than an MQTT packet. */
-static const struct storage_operations operations = {
+static const struct storage_operations sqlite_operations = {
         .load = sqlite_storage_load,
         .lead = sqlite_storage_lead,
         .commit = sqlite_storage_commit,
@@ -418,7 +418,7 @@ int storage_sqlite_open(struct storage **ret_storage, const char *path) {
         if (!storage)
                 return -ENOMEM;
 
-        storage->storage.operations = &operations;
+        storage->storage.operations = &sqlite_operations;
         storage->commit_watermark_fd = -1;
         r = directory_open_or_create(&storage->directory, path);
         if (r < 0)

@@ -24,5 +24,6 @@ static inline void change_key(struct effects *effects, struct registrations *tab
         cr_assert_eq(entry_new(value.data ? &row.entry.after : &row.entry.before, key, value, version, NULL),
                      0);
         cr_assert_eq(effects_reserve_change(effects, watchers), 0);
-        effects_change(effects, row, watchers);
+        effects_row(effects, row);
+        effects_notify(effects, row.entry.after, watchers, version);
 }
