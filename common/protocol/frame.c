@@ -140,7 +140,6 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         struct wire_reader reader = { .rest = bytes };
         struct frame_to_store frame = { 0 };
-        struct frame_to_store_record record;
 
         if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
@@ -152,9 +151,7 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         frame.counters.n_dropped = wire_read_number(&reader, 8);
         frame.counters.n_denied = wire_read_number(&reader, 8);
         frame.records = reader.rest;
-        while (frame_to_store_next(&reader.rest, &record))
-                frame.n_records++;
-        if (reader.has_failed || reader.rest.length > 0 || frame.n_records > UINT64_MAX - frame.first)
+        if (reader.has_failed || frame.records.length > UINT64_MAX - frame.first)
                 return -EBADMSG;
 
         *ret_frame = frame;

@@ -9,8 +9,10 @@
  * does not allocate: all slices of what is read borrow from the frame. Integers are in big endian;
  * protocol/wire.h defines blob and text. Unknown flags, kinds and versions are errors.
  *
- * Reading a frame checks all its records. So no record of a malformed frame is processed, and
- * frame_..._next() cannot fail afterwards.
+ * No record of a malformed frame is processed. The store makes an item of each record while it reads
+ * the frame, and drops the items if a record is malformed: frame_to_store_next() is the only check.
+ * The plugin publishes what it reads, and cannot take it back: frame_to_plugin_read() checks all
+ * records first, and frame_to_plugin_next() cannot fail afterwards.
  *
  * Appending to a buf: check buf_failed() for lack of memory. The caller ensures the limits of text
  * and blob.
@@ -86,7 +88,6 @@ struct frame_to_store {
         uint64_t number, first, published;
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
-        size_t n_records;
 };
 
 #define FRAME_TO_STORE_HEADER_SIZE 57
@@ -96,12 +97,15 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
 
 /*
- * Parse a frame. Returns 0, or -EBADMSG if it is malformed, `number` or `first` is 0, or the number
- * of a record would exceed UINT64_MAX.
+ * Parse the header of a frame. Returns 0, or -EBADMSG if it is malformed, `number` or `first` is 0, or
+ * the numbers of the records could exceed UINT64_MAX.
  */
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
 
-/* Remove the first record from the bytes and return true; false: there is none left. */
+/*
+ * Remove the first record from the bytes and return true. false: there is none left; or the next one
+ * is malformed, and stays in the bytes.
+ */
 bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record);
 
 /*

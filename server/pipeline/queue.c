@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "protocol/companion_box.h"
@@ -14,7 +15,7 @@
 struct queue_frame {
         struct queue_frame *later;
         struct queue_item *items;
-        size_t n_items, n_served;
+        size_t n_items, n_served, items_capacity;
         size_t n_bytes; /* of the box */
         uint8_t text[];
 };
@@ -135,27 +136,27 @@ static void read_record(const struct queue *queue, const struct frame_to_store_r
         }
 }
 
-/* Make the items of the frame. Returns 0 or -ENOMEM. */
+/* Make the items of the frame. Returns QUEUE_FRAME_ADDED, QUEUE_FRAME_MALFORMED or -ENOMEM. */
 static int read_records(const struct queue *queue, struct queue_frame *frame,
                         const struct frame_to_store *header, int64_t arrived_ns) {
         struct slice records = header->records;
         struct frame_to_store_record record;
 
-        frame->items = calloc(header->n_records, sizeof(*frame->items));
-        if (!frame->items && header->n_records > 0)
-                return -ENOMEM;
-
         for (size_t n_left = records.length; frame_to_store_next(&records, &record);
              n_left = records.length) {
-                struct queue_item *item = &frame->items[frame->n_items];
+                struct queue_item *item;
 
-                item->arrived_ns = arrived_ns;
-                item->n_bytes = n_left - records.length;
-                item->number = header->first + frame->n_items;
+                if (array_reserve((void **)&frame->items, &frame->items_capacity, frame->n_items + 1,
+                                  sizeof(*frame->items)) < 0)
+                        return -ENOMEM;
+                item = &frame->items[frame->n_items];
+                *item = (struct queue_item){ .arrived_ns = arrived_ns,
+                                             .n_bytes = n_left - records.length,
+                                             .number = header->first + frame->n_items };
                 read_record(queue, &record, item);
                 frame->n_items++;
         }
-        return 0;
+        return records.length > 0 ? QUEUE_FRAME_MALFORMED : QUEUE_FRAME_ADDED;
 }
 
 static void append_frame(struct queue *queue, struct queue_frame *frame) {
@@ -171,6 +172,7 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
         CLEANUP(free_frame) struct queue_frame *frame = malloc(sizeof(*frame) + box.length);
         struct frame_to_store header;
         size_t length;
+        int r;
 
         if (!frame)
                 return -ENOMEM;
@@ -187,11 +189,12 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
         /* After the first frame, the records of each frame follow those of the frame before. */
         if (queue->next_number > 0 && header.first != queue->next_number)
                 return QUEUE_FRAME_MALFORMED;
-        if (read_records(queue, frame, &header, arrived_ns) < 0)
-                return -ENOMEM;
+        r = read_records(queue, frame, &header, arrived_ns);
+        if (r != QUEUE_FRAME_ADDED)
+                return r;
 
         queue->n_frames++;
-        queue->next_number = header.first + header.n_records;
+        queue->next_number = header.first + frame->n_items;
         queue->published = header.published;
         queue->counters = header.counters;
         if (frame->n_items > 0)

@@ -257,6 +257,19 @@ static void make_frame(const struct world *world, struct slice *input, struct bu
                 make_record(input, frame);
 }
 
+/* Read the header of a frame with well-formed records. Returns false for any other one. */
+static bool read_frame(struct slice text, struct frame_to_store *ret_frame) {
+        struct frame_to_store_record record;
+        struct slice records;
+
+        if (frame_to_store_read(text, ret_frame) < 0)
+                return false;
+        records = ret_frame->records;
+        while (frame_to_store_next(&records, &record))
+                ;
+        return records.length == 0;
+}
+
 /* The store will take this frame. */
 static void add_records(struct world *world, const struct frame_to_store *frame) {
         struct slice records = frame->records;
@@ -281,7 +294,7 @@ static void say_new_frame(struct world *world, struct slice text) {
         bool may_fail = world->fails;
         struct frame_to_store frame;
 
-        if (frame_to_store_read(text, &frame) == 0 && frame.number == world->n_frames + 1 &&
+        if (read_frame(text, &frame) && frame.number == world->n_frames + 1 &&
             (world->n_frames == 0 || frame.first == next)) {
                 add_records(world, &frame);
                 deliver(world, COMPANION_FRAME_TO_STORE, text, world->frame_key);

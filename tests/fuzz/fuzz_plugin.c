@@ -225,8 +225,8 @@ static void take_frame(struct slice box, bool is_published) {
         uint8_t *text = malloc(box.length + 1);
         struct frame_to_store_record record;
         struct frame_to_store frame;
+        size_t length, n_records = 0;
         struct slice before;
-        size_t length;
 
         ASSERT(text && is_welcome);
         ASSERT(companion_box_open(box, frame_key, text, &length) == 0);
@@ -237,13 +237,12 @@ static void take_frame(struct slice box, bool is_published) {
                 must_skip = false;
         }
         ASSERT(frame.first <= last_number + 1);
-        ASSERT(frame.n_records <= COMPANION_FRAME_RECORDS_MAX);
-        ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || frame.n_records == 1);
-        before = frame.records;
-        for (uint64_t n = frame.first; frame_to_store_next(&frame.records, &record); n++) {
-                take_record(n, &record, (struct slice){ before.data, before.length - frame.records.length });
-                before = frame.records;
-        }
+        for (before = frame.records; frame_to_store_next(&frame.records, &record); before = frame.records)
+                take_record(frame.first + n_records++, &record,
+                            (struct slice){ before.data, before.length - frame.records.length });
+        ASSERT(frame.records.length == 0);
+        ASSERT(n_records <= COMPANION_FRAME_RECORDS_MAX);
+        ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || n_records == 1);
         ASSERT(last_number - last_ended <= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX);
         n_refused = frame.counters.n_too_many + frame.counters.n_unavailable;
         ASSERT(n_sent + n_refused <= n_taken);

@@ -177,6 +177,26 @@ Test(frames, refuses_a_malformed_frame) {
         expect_none();
 }
 
+/* The second record is cut: the first one must not wait. */
+Test(frames, takes_no_record_of_a_malformed_frame) {
+        const struct frame_to_store header = { .number = 1, .first = 1, .published = 10 };
+        const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED,
+                                                      .connection = 1,
+                                                      .client_id = S("c") };
+        struct buf text = { 0 };
+
+        frame_to_store_append(&text, &header);
+        frame_to_store_append_record(&text, &record);
+        frame_to_store_append_record(&text, &record);
+        cr_expect_eq(receive_text((struct slice){ text.data, text.length - 1 }, 0, 1),
+                     QUEUE_FRAME_MALFORMED);
+        expect_none();
+        cr_expect_eq(queue.published, 0);
+        cr_expect_eq(receive(0, 1, 1, 1), QUEUE_FRAME_ADDED);
+        expect_next(1, 1);
+        buf_deinit(&text);
+}
+
 /* Only test control and requests of a plain broker come as messages. */
 Test(frames, are_served_behind_messages) {
         const struct message message = { .topic = S(TOPIC_INVOKE) };

@@ -289,7 +289,7 @@ Test(starved, queue_takes_a_whole_frame_or_none) {
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect_null(queue_first(&queue));
         }
-        cr_expect_eq(n_failed, 2);
+        cr_expect_eq(n_failed, 4);
         for (int i = 0; i < 3; i++)
                 expect_arrival(&queue, 1);
         cr_expect_null(queue_first(&queue));
