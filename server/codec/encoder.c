@@ -110,7 +110,7 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
         return outcome_payload(encoder, reply->result.outcome);
 }
 
-static void add_details(struct encoder *encoder, const struct reply *reply, struct message *message) {
+static void add_entry_details(struct encoder *encoder, const struct reply *reply, struct message *message) {
         struct hlc fence;
         size_t length;
 
@@ -135,7 +135,7 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
         if (reply->result.has_version)
                 add_version(encoder, ret_message, reply->result.version);
         if (reply->has_details)
-                add_details(encoder, reply, ret_message);
+                add_entry_details(encoder, reply, ret_message);
         return buf_failed(&encoder->payload) || buf_failed(&encoder->fence) ? -ENOMEM : 0;
 }
 

@@ -173,120 +173,129 @@ static bool is_served_version(struct slice version) {
                major_number <= 1;
 }
 
-static enum request_fault check_properties(const struct raw_request *raw, struct slice *ret_value) {
+static enum request_fault check_properties(const struct invocation *invocation, struct slice *ret_value) {
         static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
                                                   SLICE_LITERAL("2") };
 
-        if (raw->qos != 1) {
-                *ret_value = qos_texts[raw->qos];
+        if (invocation->qos != 1) {
+                *ret_value = qos_texts[invocation->qos];
                 return REQUEST_FAULT_QOS;
         }
-        if (!raw->correlation_data.data) {
+        if (!invocation->request.correlation_data.data) {
                 *ret_value = SLICE_LITERAL("");
                 return REQUEST_FAULT_CORRELATION;
         }
-        if (!is_served_version(raw->properties[REQUEST_VERSION])) {
-                *ret_value = raw->properties[REQUEST_VERSION];
+        if (!is_served_version(invocation->version)) {
+                *ret_value = invocation->version;
                 return REQUEST_FAULT_VERSION;
         }
         return REQUEST_FAULT_NONE;
 }
 
-void invocation_decode(const struct decoder *decoder, const struct raw_request *raw,
-                       struct invocation *ret_invocation) {
-        struct invocation invocation = {
-                .result = INVOCATION_REQUEST,
-                .outcome = OUTCOME_DONE,
-                .has_expiry = raw->has_expiry,
-                .request = {
-                        .verb = VERB_UNKNOWN,
-                        .response_topic = raw->response_topic,
-                        .correlation_data = raw->correlation_data,
-                        .payload = raw->payload,
-                        .expiry_s = raw->has_expiry ? raw->expiry_s : 0,
-                        .client = raw->client_id,
-                        .connection = raw->connection,
-                        .user = raw->username,
-                        .timestamp_text = raw->properties[REQUEST_TIMESTAMP],
-                        .fence_text = raw->properties[REQUEST_FENCE],
-                        .wants_details = slice_equal_string(raw->properties[REQUEST_DETAILS], "1"),
-                        .wants_persistence = decoder->persistence_name &&
-                                             slice_equal(raw->properties[REQUEST_PERSISTENCE],
-                                                         decoder->persistence_value),
-                },
-        };
+void invocation_decode(struct invocation *invocation) {
+        struct slice response_topic = invocation->request.response_topic;
 
-        invocation.fault = check_properties(raw, &invocation.fault_value);
-        if (invocation.fault == REQUEST_FAULT_NONE)
-                invocation.outcome = decode_request(&invocation.request);
+        invocation->outcome = OUTCOME_DONE;
+        invocation->fault = check_properties(invocation, &invocation->fault_value);
+        if (invocation->fault == REQUEST_FAULT_NONE)
+                invocation->outcome = decode_request(&invocation->request);
 
-        if (!raw->response_topic.data)
-                invocation.result = INVOCATION_NO_RESPONSE_TOPIC;
-        else if (!topic_is_valid_response(raw->response_topic))
-                invocation.result = INVOCATION_BAD_RESPONSE_TOPIC;
-        else if (invocation.fault != REQUEST_FAULT_NONE)
-                invocation.result = INVOCATION_FAULTY;
-        else if (invocation.outcome != OUTCOME_DONE)
-                invocation.result = INVOCATION_REFUSED;
-        *ret_invocation = invocation;
+        if (!response_topic.data)
+                invocation->result = INVOCATION_NO_RESPONSE_TOPIC;
+        else if (!topic_is_valid_response(response_topic))
+                invocation->result = INVOCATION_BAD_RESPONSE_TOPIC;
+        else if (invocation->fault != REQUEST_FAULT_NONE)
+                invocation->result = INVOCATION_FAULTY;
+        else if (invocation->outcome != OUTCOME_DONE)
+                invocation->result = INVOCATION_REFUSED;
+        else
+                invocation->result = INVOCATION_REQUEST;
 }
 
 /* 2. Arrival */
 
+/* The user properties that the store reads, by enum request_property. */
+struct read_properties {
+        struct slice names[N_REQUEST_PROPERTIES + 1];
+        struct slice values[N_REQUEST_PROPERTIES];
+};
+
 /* Keep the property if the store reads it; the configuration may name one twice. Returns whether it does. */
-static bool add_property(struct raw_request *raw, const struct slice *names,
-                         const struct user_property *property) {
+static bool keep_property(struct read_properties *properties, const struct user_property *property) {
         bool is_read = false;
 
-        for (size_t i = 0; names[i].data; i++) {
-                if (!slice_equal(property->name, names[i]))
+        for (size_t i = 0; properties->names[i].data; i++) {
+                if (!slice_equal(property->name, properties->names[i]))
                         continue;
-                if (!raw->properties[i].data)
-                        raw->properties[i] = property->value;
+                if (!properties->values[i].data)
+                        properties->values[i] = property->value;
                 is_read = true;
         }
         return is_read;
 }
 
-void raw_request_of_message(const struct decoder *decoder, const struct message *message,
-                            struct raw_request *ret_raw) {
-        struct slice names[N_REQUEST_PROPERTIES + 1];
+static void set_properties(struct invocation *invocation, const struct decoder *decoder,
+                           const struct slice *values) {
+        struct request *request = &invocation->request;
 
-        *ret_raw = (struct raw_request){
+        invocation->version = values[REQUEST_VERSION];
+        request->timestamp_text = values[REQUEST_TIMESTAMP];
+        request->fence_text = values[REQUEST_FENCE];
+        request->wants_details = slice_equal_string(values[REQUEST_DETAILS], "1");
+        request->wants_persistence = decoder->persistence_name &&
+                                     slice_equal(values[REQUEST_PERSISTENCE], decoder->persistence_value);
+}
+
+void invocation_of_message(const struct decoder *decoder, const struct message *message,
+                           struct invocation *ret_invocation) {
+        struct read_properties properties = { 0 };
+        struct slice client;
+
+        invocation_properties(decoder, properties.names);
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                keep_property(&properties, &message->user_properties[i]);
+        client = properties.values[REQUEST_SOURCE_ID];
+        if (client.length == 0)
+                client = topic_response_client(message->response_topic);
+
+        *ret_invocation = (struct invocation){
+                .request = {
+                        .verb = VERB_UNKNOWN,
+                        .client = client,
+                        .response_topic = message->response_topic,
+                        .correlation_data = message->correlation_data,
+                        .payload = message->payload,
+                        .expiry_s = message->has_expiry ? message->expiry_s : 0,
+                },
                 .qos = message->qos,
                 .has_expiry = message->has_expiry,
-                .expiry_s = message->expiry_s,
-                .response_topic = message->response_topic,
-                .correlation_data = message->correlation_data,
-                .payload = message->payload,
         };
-        invocation_properties(decoder, names);
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                add_property(ret_raw, names, &message->user_properties[i]);
-        ret_raw->client_id = ret_raw->properties[REQUEST_SOURCE_ID];
-        if (ret_raw->client_id.length == 0)
-                ret_raw->client_id = topic_response_client(message->response_topic);
+        set_properties(ret_invocation, decoder, properties.values);
 }
 
 /* A record may have any number of properties. Read as many as a message has. */
-void raw_request_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                           struct raw_request *ret_raw) {
+void invocation_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                          struct invocation *ret_invocation) {
         const struct frame_request *request = &record->request;
-        struct slice names[N_REQUEST_PROPERTIES + 1];
-        struct slice properties = request->properties;
+        struct slice rest = request->properties;
+        struct read_properties properties = { 0 };
         struct user_property property;
         size_t n_read = 0;
 
-        *ret_raw = (struct raw_request){
-                .client_id = record->client_id,
-                .username = request->username,
-                .connection = record->connection,
+        *ret_invocation = (struct invocation){
+                .request = {
+                        .verb = VERB_UNKNOWN,
+                        .client = record->client_id,
+                        .connection = record->connection,
+                        .user = request->username,
+                        .response_topic = request->response_topic,
+                        .correlation_data = request->correlation_data,
+                        .payload = request->payload,
+                },
                 .qos = request->qos,
-                .response_topic = request->response_topic,
-                .correlation_data = request->correlation_data,
-                .payload = request->payload,
         };
-        invocation_properties(decoder, names);
-        while (n_read < MESSAGE_USER_PROPERTIES_MAX && frame_property_next(&properties, &property))
-                n_read += add_property(ret_raw, names, &property);
+        invocation_properties(decoder, properties.names);
+        while (n_read < MESSAGE_USER_PROPERTIES_MAX && frame_property_next(&rest, &property))
+                n_read += keep_property(&properties, &property);
+        set_properties(ret_invocation, decoder, properties.values);
 }

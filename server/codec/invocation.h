@@ -9,9 +9,10 @@
 
 /*
  * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"), in two
- * steps. On arrival, raw_request_of_message() or raw_request_of_record() puts what the store reads of
- * it into a struct raw_request. Before the execution, invocation_decode() decodes it, without a
- * question about its origin. No I/O, no allocation: all slices borrow from the message or the record.
+ * steps. On arrival, invocation_of_message() or invocation_of_record() sets the sender, the user
+ * properties, and the payload as sent. Before the execution, invocation_decode() decodes these, without
+ * a question about their origin. No I/O, no allocation: all slices borrow from the message or the
+ * record.
  */
 
 /*
@@ -50,12 +51,16 @@ enum invocation_result {
 };
 
 struct invocation {
+        struct request request; /* verb is VERB_UNKNOWN if the command was not decoded */
+        uint8_t qos;
+        bool has_expiry;      /* the message has a Message Expiry Interval, perhaps 0 */
+        struct slice version; /* of the protocol; absent: not sent */
+
+        /* Set by invocation_decode(). */
         enum invocation_result result;
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
         enum outcome outcome;     /* of INVOCATION_REFUSED */
-        struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
-        bool has_expiry;          /* the message has a Message Expiry Interval, perhaps 0 */
 };
 
 /* Parameters of decoding. Strings are borrowed. */
@@ -76,35 +81,25 @@ enum request_property {
         N_REQUEST_PROPERTIES,
 };
 
-/* A request that has arrived, before it is decoded. An absent slice has data NULL. */
-struct raw_request {
-        struct slice client_id; /* of the sender; absent: unknown */
-        struct slice username;  /* of the sender at the broker; absent: none, or not verified */
-        uint64_t connection;    /* of the sender, verified by the plugin; 0: not verified */
-        uint8_t qos;
-        bool has_expiry; /* a Message Expiry Interval */
-        uint32_t expiry_s;
-        struct slice response_topic, correlation_data, payload;
-        struct slice properties[N_REQUEST_PROPERTIES]; /* the first one of each name */
-};
-
-/* A message of a broker without the plugin. The message itself names its sender. */
-void raw_request_of_message(const struct decoder *decoder, const struct message *message,
-                            struct raw_request *ret_raw);
+/*
+ * A message of a broker without the plugin. The message itself names its sender. Of several user
+ * properties with one name, the first counts.
+ */
+void invocation_of_message(const struct decoder *decoder, const struct message *message,
+                           struct invocation *ret_invocation);
 
 /* A request in a frame of the plugin: its sender is that of the record, which the broker vouches for. */
-void raw_request_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                           struct raw_request *ret_raw);
+void invocation_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                          struct invocation *ret_invocation);
 
 /*
- * Sets *ret_invocation with any result: log lines and metrics use the fields of refused requests too.
- * The caller sets request.id.
+ * Decode a request that has arrived; once. Log lines and metrics use the fields of refused requests
+ * too. The caller sets request.id.
  */
-void invocation_decode(const struct decoder *decoder, const struct raw_request *raw,
-                       struct invocation *ret_invocation);
+void invocation_decode(struct invocation *invocation);
 
 /*
- * Return the names of the user properties that a raw_request has, by enum request_property. An absent
+ * Return the names of the user properties that the store reads, by enum request_property. An absent
  * name ends the array. The MQTT client can drop other user properties of received messages.
  */
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[N_REQUEST_PROPERTIES + 1]);

@@ -32,11 +32,10 @@ void pipeline_send_reply(struct pipeline *pipeline, const struct message *messag
 
 bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message) {
         struct invocation invocation;
-        struct raw_request raw;
         struct message reply;
 
-        raw_request_of_message(&pipeline->decoder, message, &raw);
-        invocation_decode(&pipeline->decoder, &raw, &invocation);
+        invocation_of_message(&pipeline->decoder, message, &invocation);
+        invocation_decode(&invocation);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;

@@ -36,7 +36,7 @@ bool queue_read_message(const struct queue *queue, const struct message *message
 
         if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
                 item.kind = QUEUE_REQUEST;
-                raw_request_of_message(queue->decoder, message, &item.request);
+                invocation_of_message(queue->decoder, message, &item.invocation);
         } else if (is_control(queue, message)) {
                 item.kind = QUEUE_CONTROL;
         } else if (queue->presence_topic &&
@@ -55,7 +55,7 @@ bool queue_read_message(const struct queue *queue, const struct message *message
 static struct slice client_of_item(const struct queue *queue, const struct queue_item *item) {
         if (queue->takes_control)
                 return (struct slice){ 0 };
-        return item->kind == QUEUE_REQUEST ? item->request.client_id : item->disconnect.client_id;
+        return item->kind == QUEUE_REQUEST ? item->invocation.request.client : item->disconnect.client_id;
 }
 
 /* Return a copy that owns a copy of the message, or NULL. */
@@ -127,7 +127,7 @@ static void read_record(const struct queue *queue, const struct frame_to_store_r
                         struct queue_item *item) {
         if (record->kind == FRAME_REQUEST) {
                 item->kind = QUEUE_REQUEST;
-                raw_request_of_record(queue->decoder, record, &item->request);
+                invocation_of_record(queue->decoder, record, &item->invocation);
         } else {
                 item->kind = QUEUE_DISCONNECT;
                 item->disconnect = (struct queued_disconnect){ .client_id = record->client_id,
@@ -216,8 +216,8 @@ static void drop_first_message(struct queue *queue) {
         free(item);
 }
 
-const struct queue_item *queue_first(const struct queue *queue) {
-        const struct queue_item *item = first_message(queue);
+struct queue_item *queue_first(const struct queue *queue) {
+        struct queue_item *item = first_message(queue);
 
         if (!item && queue->oldest)
                 item = &queue->oldest->items[queue->oldest->n_served];

@@ -45,7 +45,7 @@ struct queue_item {
         uint64_t number;               /* of a record: see companion.h; 0: a message */
         const struct message *message; /* NULL: a record. The slices below borrow from it */
         union {
-                struct raw_request request;
+                struct invocation invocation; /* not decoded yet */
                 struct queued_disconnect disconnect;
         };
 };
@@ -119,8 +119,11 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns);
 
 /* 3. Serving */
 
-/* Return the item that is served next, valid until queue_drop(); NULL if none waits. */
-const struct queue_item *queue_first(const struct queue *queue);
+/*
+ * Return the item that is served next, valid until queue_drop(); NULL if none waits. The caller decodes
+ * its invocation.
+ */
+struct queue_item *queue_first(const struct queue *queue);
 
 /* Free the item that queue_first() returns. */
 void queue_drop(struct queue *queue);

@@ -57,25 +57,25 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         batch_add_payload(batch, &pending->reply);
 }
 
-static void serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+static void serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
+        struct invocation *invocation = &item->invocation;
+        struct request *request = &invocation->request;
         const struct hooks *hooks = pipeline->hooks;
-        struct invocation invocation;
         uint64_t hook_number = 0;
 
-        invocation_decode(&pipeline->decoder, &item->request, &invocation);
-        invocation.request.id = (struct request_id){ pipeline->peer.broker_run, item->number };
+        invocation_decode(invocation);
+        request->id = (struct request_id){ pipeline->peer.broker_run, item->number };
         if (hooks)
-                hook_number = hooks->request(hooks->userdata, &invocation, now);
-        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
-            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
+                hook_number = hooks->request(hooks->userdata, invocation, now);
+        if (invocation->result == INVOCATION_NO_RESPONSE_TOPIC ||
+            invocation->result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
-                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
-                                                  &invocation.request);
-        } else if (expiry_rest_s(item->request.has_expiry, item->request.expiry_s,
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
+        } else if (expiry_rest_s(invocation->has_expiry, request->expiry_s,
                                  now.mono_ns - item->arrived_ns) == 0) {
                 pipeline->counters.n_expired++;
         } else {
-                reply_to_request(pipeline, &invocation, item->arrived_ns, hook_number, now);
+                reply_to_request(pipeline, invocation, item->arrived_ns, hook_number, now);
         }
 }
 
@@ -96,7 +96,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct queued_disc
 }
 
 /* Serve the item, and count its cost towards the limits of the batch and of the quantum. */
-static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+static void serve_item(struct pipeline *pipeline, struct queue_item *item, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
         struct batch *batch = &pipeline->batch;
         int64_t start_ns = pipeline->quantum.read_ns;
@@ -125,7 +125,7 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
 /* 3. Waiting items */
 
 void serve_waiting(struct pipeline *pipeline, struct now now) {
-        const struct queue_item *item;
+        struct queue_item *item;
         bool may_continue = true;
 
         while (may_continue && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&

@@ -95,11 +95,10 @@ static void step(struct bare_store *store, const struct event *event) {
 
 static void ask(struct bare_store *store, const struct message *request) {
         struct invocation invocation;
-        struct raw_request raw;
 
         store->correlation[0]++;
-        raw_request_of_message(&store->decoder, request, &raw);
-        invocation_decode(&store->decoder, &raw, &invocation);
+        invocation_of_message(&store->decoder, request, &invocation);
+        invocation_decode(&invocation);
         if (invocation.result != INVOCATION_REQUEST)
                 fail("the store refused a request");
         step(store, &(struct event){ .type = EVENT_REQUEST,

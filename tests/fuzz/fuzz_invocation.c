@@ -230,11 +230,10 @@ static void check(const struct message *message, const struct invocation *invoca
 static void decode(const struct message *message) {
         CLEANUP(cleanup_free) struct message *copy = message_copy(message);
         struct invocation invocation;
-        struct raw_request raw;
 
         ASSERT(copy && message_size(copy) == message_size(message));
-        raw_request_of_message(&decoder, copy, &raw);
-        invocation_decode(&decoder, &raw, &invocation);
+        invocation_of_message(&decoder, copy, &invocation);
+        invocation_decode(&invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == 0 && !invocation.request.user.data);
         ASSERT(invocation.request.expiry_s == (message->has_expiry ? message->expiry_s : 0));
@@ -269,14 +268,13 @@ static void decode_in_frame(const struct message *message) {
         struct frame_to_store_record record;
         struct invocation invocation;
         struct frame_to_store frame;
-        struct raw_request raw;
 
         append_frame(message, &bytes);
         copy = text_copy(buf_slice(&bytes));
         ASSERT(frame_to_store_read(copy, &frame) == 0);
         ASSERT(frame_to_store_next(&frame.records, &record));
-        raw_request_of_record(&decoder, &record, &raw);
-        invocation_decode(&decoder, &raw, &invocation);
+        invocation_of_record(&decoder, &record, &invocation);
+        invocation_decode(&invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == CONNECTION);
         ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));

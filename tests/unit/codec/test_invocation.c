@@ -32,10 +32,9 @@ static void add(struct message *message, struct slice name, struct slice value) 
 
 static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
         struct decoder decoder = { 0 };
-        struct raw_request raw;
 
-        raw_request_of_message(&decoder, message, &raw);
-        invocation_decode(&decoder, &raw, ret_invocation);
+        invocation_of_message(&decoder, message, ret_invocation);
+        invocation_decode(ret_invocation);
         return ret_invocation->result;
 }
 
@@ -289,12 +288,11 @@ Test(persistence, is_requested_by_a_user_property) {
                                            .persistence_value = S("true") };
                 struct message message = message_of(PAYLOAD_SET);
                 struct invocation invocation;
-                struct raw_request raw;
 
                 add(&message, S("__ts"), S("5:6:n"));
                 add(&message, persistences[i].property, persistences[i].value);
-                raw_request_of_message(&decoder, &message, &raw);
-                invocation_decode(&decoder, &raw, &invocation);
+                invocation_of_message(&decoder, &message, &invocation);
+                invocation_decode(&invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));

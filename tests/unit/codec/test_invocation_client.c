@@ -30,16 +30,14 @@ Test(client, is_the_claimed_one_without_connection_and_user) {
                                            .qos = 1 };
                 const struct decoder decoder = { 0 };
                 struct invocation invocation;
-                struct raw_request raw;
 
                 if (clients[i].source.data)
                         message.user_properties[message.n_user_properties++] =
                                 (struct user_property){ S("__srcId"), clients[i].source };
-                raw_request_of_message(&decoder, &message, &raw);
-                invocation_decode(&decoder, &raw, &invocation);
+                invocation_of_message(&decoder, &message, &invocation);
+                invocation_decode(&invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(clients, i));
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
-                cr_expect(slice_equal(raw.client_id, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, 0, ROW(clients, i));
                 cr_expect_null(invocation.request.user.data, ROW(clients, i));
         }

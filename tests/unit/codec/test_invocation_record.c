@@ -34,11 +34,10 @@ static void teardown(void) {
 TestSuite(record, .init = setup, .fini = teardown);
 
 static void decode(void) {
-        struct raw_request raw;
 
         record.request.properties = buf_slice(&properties);
-        raw_request_of_record(&decoder, &record, &raw);
-        invocation_decode(&decoder, &raw, &invocation);
+        invocation_of_record(&decoder, &record, &invocation);
+        invocation_decode(&invocation);
 }
 
 Test(record, has_the_identity_that_the_broker_vouches_for) {

@@ -25,10 +25,9 @@ static struct invocation decode(struct slice payload) {
         };
         struct decoder decoder = { 0 };
         struct invocation invocation;
-        struct raw_request raw;
 
-        raw_request_of_message(&decoder, &message, &raw);
-        invocation_decode(&decoder, &raw, &invocation);
+        invocation_of_message(&decoder, &message, &invocation);
+        invocation_decode(&invocation);
         cr_expect_eq(invocation.result,
                      invocation.outcome == OUTCOME_DONE ? INVOCATION_REQUEST : INVOCATION_REFUSED);
         return invocation;

@@ -211,9 +211,10 @@ static void expect_record(uint64_t number, uint64_t connection, const char *payl
         cr_expect_eq(item->number, number, "%lu instead of %lu", (unsigned long)item->number,
                      (unsigned long)number);
         cr_assert_eq(item->kind, payload ? QUEUE_REQUEST : QUEUE_DISCONNECT);
-        cr_expect_eq(payload ? item->request.connection : item->disconnect.connection, connection);
+        cr_expect_eq(payload ? item->invocation.request.connection : item->disconnect.connection,
+                     connection);
         if (payload)
-                cr_expect(slice_equal_string(item->request.payload, payload));
+                cr_expect(slice_equal_string(item->invocation.request.payload, payload));
         queue_drop(&queue);
 }
 
@@ -275,8 +276,8 @@ static void notify(uint64_t sequence, uint32_t index, bool is_last, size_t n, co
 Test(model_plugin, a_record_is_sent_at_once_if_nothing_is_outstanding) {
         request("a", 7, "1");
         expect_frames(1, QUEUE_FRAME_ADDED);
-        cr_expect(slice_equal(queue_first(&queue)->request.client_id, S("a")));
-        cr_expect(slice_equal(queue_first(&queue)->request.username, S("user")));
+        cr_expect(slice_equal(queue_first(&queue)->invocation.request.client, S("a")));
+        cr_expect(slice_equal(queue_first(&queue)->invocation.request.user, S("user")));
         expect_record(1, 7, "1");
         request("a", 7, "2");
         request("b", 8, "3");
@@ -351,8 +352,8 @@ Test(model_plugin, frame_is_limited_in_work) {
 
 Test(model_plugin, request_at_another_qos_has_no_content) {
         request_at("a", 7, S("1"), 2);
-        cr_expect_eq(queue_first(&queue)->request.qos, 2);
-        cr_expect(slice_equal(queue_first(&queue)->request.response_topic, S("clients/x")));
+        cr_expect_eq(queue_first(&queue)->invocation.qos, 2);
+        cr_expect(slice_equal(queue_first(&queue)->invocation.request.response_topic, S("clients/x")));
         expect_record(1, 7, "");
 }
 

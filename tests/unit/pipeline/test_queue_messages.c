@@ -53,10 +53,12 @@ static void add_to(const char *client, const char *payload) {
 
 static void expect_next(const char *payload) {
         const struct queue_item *item = queue_first(&queue);
+        struct slice found;
 
         cr_assert_not_null(item, "the queue is empty instead of having %s", payload);
-        cr_expect(slice_equal(item->request.payload, slice_from_string(payload)), "got %.*s instead of %s",
-                  (int)item->request.payload.length, (const char *)item->request.payload.data, payload);
+        found = item->invocation.request.payload;
+        cr_expect(slice_equal(found, slice_from_string(payload)), "got %.*s instead of %s",
+                  (int)found.length, (const char *)found.data, payload);
         queue_drop(&queue);
 }
 

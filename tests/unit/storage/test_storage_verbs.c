@@ -106,7 +106,6 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
                                .request = &invocation.request,
                                .reply = &store->reply };
         struct change_set change_set;
-        struct raw_request raw;
 
         resp3_append_array(&payload, 1 + verbs[verb].n_arguments_min);
         resp3_append_blob(&payload, verbs[verb].text);
@@ -115,8 +114,8 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         frame_property_append(&properties, S(PROPERTY_TIMESTAMP), S("1696374425000:0:c"));
         record.request.payload = buf_slice(&payload);
         record.request.properties = buf_slice(&properties);
-        raw_request_of_record(&decoder, &record, &raw);
-        invocation_decode(&decoder, &raw, &invocation);
+        invocation_of_record(&decoder, &record, &invocation);
+        invocation_decode(&invocation);
         cr_assert_eq(invocation.result, INVOCATION_REQUEST, "%s", verbs[verb].label);
         cr_assert_eq(invocation.request.verb, verb, "%s", verbs[verb].label);
         invocation.request.id = (struct request_id){ 1, number };
