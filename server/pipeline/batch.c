@@ -9,8 +9,10 @@
 #include "pipeline/pipeline.h"
 
 static void reset_replies(struct batch *batch) {
-        for (size_t i = 0; i < batch->n_replies; i++)
+        for (size_t i = 0; i < batch->n_replies; i++) {
                 reply_deinit(&batch->replies[i].reply);
+                free(batch->replies[i].texts);
+        }
         batch->n_replies = 0;
         batch->n_replies_published = 0;
 }
@@ -23,13 +25,11 @@ void batch_reset(struct batch *batch) {
         batch->execution_ns = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
-        buf_reset(&batch->texts);
 }
 
 void batch_deinit(struct batch *batch) {
         reset_replies(batch);
         effects_deinit(&batch->effects);
-        buf_deinit(&batch->texts);
         free(batch->replies);
         *batch = (struct batch){ 0 };
 }
@@ -62,44 +62,37 @@ bool batch_is_full(const struct batch *batch) {
                batch_n_bytes(batch) >= BATCH_BYTES_MAX;
 }
 
-/* Append a text, with a NUL. */
-static void append_text(struct batch *batch, struct slice text) {
-        buf_append_slice(&batch->texts, text);
-        buf_append(&batch->texts, "", 1);
-}
+/* Copy a text, with a NUL, to *to, and advance it. An absent text stays absent. */
+static struct slice copy_text(uint8_t **to, struct slice text) {
+        struct slice copy = { *to, text.length };
 
-/* Append the texts of a reply. Returns false if memory is short: nothing is appended. */
-static bool append_texts(struct batch *batch, const struct invocation *invocation) {
-        size_t length = batch->texts.length;
+        if (!text.data)
+                return text;
 
-        append_text(batch, invocation->request.response_topic);
-        append_text(batch, invocation->request.correlation_data);
-        append_text(batch, invocation->fault_value);
-        if (!buf_failed(&batch->texts))
-                return true;
-
-        batch->texts.length = length;
-        batch->texts.failed = false; /* a later request may have shorter texts */
-        return false;
+        memcpy(*to, text.data, text.length);
+        (*to)[text.length] = '\0';
+        *to += text.length + 1;
+        return copy;
 }
 
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns) {
         const struct request *request = &invocation->request;
-        size_t text_offset = batch->texts.length;
+        size_t n_bytes = request->response_topic.length + request->correlation_data.length +
+                         invocation->fault_value.length;
         struct pending_reply *added;
+        uint8_t *texts, *end;
 
         if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
-                          sizeof(*batch->replies)) < 0 ||
-            !append_texts(batch, invocation))
+                          sizeof(*batch->replies)) < 0)
+                return NULL;
+        texts = end = malloc(n_bytes + 3);
+        if (!texts)
                 return NULL;
 
         added = &batch->replies[batch->n_replies++];
         *added = (struct pending_reply){
-                .response_topic = request->response_topic,
-                .correlation_data = request->correlation_data,
-                .fault_value = invocation->fault_value,
-                .text_offset = text_offset,
+                .texts = texts,
                 .has_expiry = invocation->has_expiry,
                 .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
@@ -108,8 +101,10 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .connection = request->connection,
                 .fault = invocation->fault,
         };
-        batch->n_bytes += request->response_topic.length + request->correlation_data.length +
-                          invocation->fault_value.length;
+        added->response_topic = copy_text(&end, request->response_topic);
+        added->correlation_data = copy_text(&end, request->correlation_data);
+        added->fault_value = copy_text(&end, invocation->fault_value);
+        batch->n_bytes += n_bytes;
         return added;
 }
 
@@ -139,22 +134,9 @@ uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {
         return waited_s < expiry_s ? expiry_s - (uint32_t)waited_s : 0;
 }
 
-const struct pending_reply *batch_next_reply(struct batch *batch) {
-        struct pending_reply *pending;
-        const uint8_t *text;
-
-        if (batch->n_replies_published == batch->n_replies)
-                return NULL;
-
-        pending = &batch->replies[batch->n_replies_published];
-        text = batch->texts.data + pending->text_offset;
-        pending->response_topic.data = text;
-        text += pending->response_topic.length + 1;
-        if (pending->correlation_data.data)
-                pending->correlation_data.data = text;
-        text += pending->correlation_data.length + 1;
-        pending->fault_value.data = text;
-        return pending;
+const struct pending_reply *batch_next_reply(const struct batch *batch) {
+        return batch->n_replies_published < batch->n_replies ? &batch->replies[batch->n_replies_published]
+                                                             : NULL;
 }
 
 void batch_fail(struct batch *batch, enum outcome outcome) {

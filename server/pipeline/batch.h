@@ -37,13 +37,10 @@
 
 /* The reply to one request, and what is necessary to publish it. */
 struct pending_reply {
-        /*
-         * Read these texts only through batch_next_reply(): they move when the batch grows.
-         */
+        uint8_t *texts; /* owned: the memory of the next three, each with a NUL */
         struct slice response_topic;
         struct slice correlation_data; /* data NULL: the request has none */
         struct slice fault_value;      /* if `fault` is not REQUEST_FAULT_NONE */
-        size_t text_offset;            /* of the response topic in batch.texts; the other two follow */
         bool has_expiry;
         uint32_t expiry_s; /* message expiry interval on arrival */
         int64_t arrived_ns;
@@ -76,7 +73,6 @@ struct batch {
         struct effects effects;
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
-        struct buf texts; /* of each reply: response topic, correlation data, fault_value, each with NUL */
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
         uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
@@ -127,7 +123,7 @@ void batch_add_payload(struct batch *batch, const struct reply *reply);
 uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns);
 
 /* Return the first reply that is not published yet, or NULL. Valid until the batch changes. */
-const struct pending_reply *batch_next_reply(struct batch *batch);
+const struct pending_reply *batch_next_reply(const struct batch *batch);
 
 /*
  * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,

@@ -224,14 +224,8 @@ static void set_executed(const struct broker_variant *side, enum line_fate *fate
         for (size_t i = 0; i < n_lines && !side->worker.is_committing; i++)
                 if (fates[i] == LINE_QUEUED && side->has_reply[i])
                         fates[i] = LINE_EXECUTED;
-        for (size_t i = 0; i < batch->n_replies && side->worker.is_committing; i++) {
-                struct slice correlation_data = batch->replies[i].correlation_data;
-
-                if (correlation_data.data) /* behind the Response Topic */
-                        correlation_data.data = batch->texts.data + batch->replies[i].text_offset +
-                                                batch->replies[i].response_topic.length + 1;
-                fates[line_of(correlation_data)] = LINE_EXECUTED;
-        }
+        for (size_t i = 0; i < batch->n_replies && side->worker.is_committing; i++)
+                fates[line_of(batch->replies[i].correlation_data)] = LINE_EXECUTED;
 }
 
 /* Returns the number of lines up to the end of the batch. */

@@ -308,7 +308,7 @@ Test(starved, batch_adds_a_whole_reply_or_none) {
 
         for (size_t i = 0; i < 50; i++)
                 for (uint64_t n = 1;; n++) {
-                        size_t length = batch.texts.length;
+                        size_t n_bytes = batch.n_bytes;
                         const struct pending_reply *added;
 
                         memory_starve(n, 1);
@@ -320,7 +320,7 @@ Test(starved, batch_adds_a_whole_reply_or_none) {
                         n_failed++;
                         cr_assert_null(added);
                         cr_assert_eq(batch.n_replies, i);
-                        cr_assert_eq(batch.texts.length, length);
+                        cr_assert_eq(batch.n_bytes, n_bytes);
                 }
         cr_expect_gt(n_failed, 5);
         for (; (reply = batch_next_reply(&batch)); batch.n_replies_published++) {
