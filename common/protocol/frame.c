@@ -211,6 +211,29 @@ void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin
         }
 }
 
+/* Of kind and flags. */
+#define KIND_SIZE       2
+#define BLOB_SIZE(blob) (4 + (blob).length)
+
+size_t frame_to_plugin_record_size(const struct frame_to_plugin_record *record) {
+        const struct frame_notification *notification = &record->notification;
+        const struct frame_reply *reply = &record->reply;
+
+        switch (record->kind) {
+        case FRAME_REPLY:
+                return KIND_SIZE + 8 + BLOB_SIZE(reply->properties) + BLOB_SIZE(reply->payload);
+        case FRAME_NOTIFICATION:
+                return KIND_SIZE + 8 + 4 + BLOB_SIZE(notification->key) +
+                       BLOB_SIZE(notification->recipients) + BLOB_SIZE(notification->properties) +
+                       BLOB_SIZE(notification->payload);
+        case FRAME_KICK:
+                return KIND_SIZE + 8;
+        case FRAME_END:
+                return KIND_SIZE + 8 + 8;
+        }
+        return 0;
+}
+
 void frame_recipient_append(struct buf *recipients, uint64_t connection) {
         wire_append_number(recipients, connection, FRAME_RECIPIENT_SIZE);
 }

@@ -171,9 +171,14 @@ struct frame_to_plugin_record {
         };
 };
 
+#define FRAME_TO_PLUGIN_HEADER_SIZE 1
+
 /* Append what precedes the records, or a record. */
 void frame_to_plugin_append(struct buf *buf);
 void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin_record *record);
+
+/* The number of bytes that frame_to_plugin_append_record() appends. */
+size_t frame_to_plugin_record_size(const struct frame_to_plugin_record *record);
 
 /* Append a recipient to the bytes for frame_notification.recipients. */
 #define FRAME_RECIPIENT_SIZE 8

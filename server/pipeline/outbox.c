@@ -95,13 +95,22 @@ void outbox_count_notifications(struct outbox *outbox, const struct pending_noti
                 counters->n_notifications_deleted += n;
 }
 
-static void lose_notification(struct outbox *outbox, struct slice recipients) {
+void outbox_lose(struct outbox *outbox, size_t n_messages) {
+        if (!outbox->backend->is_kept) {
+                n_messages = 1; /* it is a record for all recipients */
+                outbox_fail(outbox);
+        }
+        while (n_messages-- > 0)
+                drops_out_of_memory(outbox->drops);
+}
+
+static size_t count_recipients(struct slice recipients) {
         struct recipient recipient;
         size_t n = 0;
 
         while (recipients_next(&recipients, &recipient))
                 n++;
-        outbox->backend->lose(outbox->backend_data, n);
+        return n;
 }
 
 /* Publish the notification to its remaining recipients while the transport has room. */
@@ -111,9 +120,10 @@ static void publish_notification(struct outbox *outbox, const struct pending_not
 
         if (encoder_notification(outbox->encoder, notification->version, notification->value, &message) ==
             0) {
-                outbox->backend->notification(outbox->backend_data, notification, &message, &recipients);
+                outbox->backend->publish_notification(outbox->backend_data, notification, &message,
+                                                      &recipients);
         } else {
-                lose_notification(outbox, recipients);
+                outbox_lose(outbox, count_recipients(recipients));
                 recipients.length = 0;
         }
         if (recipients.length == 0)
@@ -135,10 +145,6 @@ bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence) {
 
 /* 3. Replies */
 
-void outbox_lose_reply(struct outbox *outbox) {
-        outbox->backend->lose(outbox->backend_data, 1);
-}
-
 static void publish_reply(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
         uint32_t expiry_s =
                 expiry_rest_s(pending->has_expiry, pending->expiry_s, now.mono_ns - pending->arrived_ns);
@@ -156,7 +162,7 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         else
                 r = encoder_fault(outbox->encoder, pending->fault, pending->fault_value, &message);
         if (r < 0) {
-                outbox_lose_reply(outbox);
+                outbox_lose(outbox, 1);
                 return;
         }
 
@@ -165,7 +171,7 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         message.has_expiry = pending->has_expiry;
         message.expiry_s = pending->has_expiry ? expiry_s : 0;
         is_published = !hooks || hooks->reply(hooks->userdata, pending->hook_number, &message, now);
-        outbox->backend->reply(outbox->backend_data, pending, is_published ? &message : NULL);
+        outbox->backend->publish_reply(outbox->backend_data, pending, is_published ? &message : NULL);
 }
 
 static bool publish_replies(struct outbox *outbox, struct batch *batch, struct now now) {
@@ -201,6 +207,6 @@ void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) 
                 return;
 
         if (outbox->backend)
-                outbox->backend->end(outbox->backend_data, batch);
+                outbox->backend->end_batch(outbox->backend_data, batch);
         batch_reset(batch);
 }

@@ -30,7 +30,7 @@
  * outbox_open() chooses the backend, and nothing else asks which one it is.
  *
  *     outbox_open()    a broker is served
- *     outbox_fail()    by the backend: what it had to publish is lost; closes the outbox
+ *     outbox_fail()    what had to be published is lost; closes the outbox
  *     outbox_close()   no broker is served any more
  */
 
@@ -45,17 +45,15 @@ struct outbox_backend {
          * Publish the notification to recipients of the list while the transport has room, to one at
          * least. Remove these from the list.
          */
-        void (*notification)(void *backend, const struct pending_notification *notification,
-                             const struct message *message, struct slice *recipients);
+        void (*publish_notification)(void *backend, const struct pending_notification *notification,
+                                     const struct message *message, struct slice *recipients);
 
         /* Publish the reply. message NULL: test control publishes it. */
-        void (*reply)(void *backend, const struct pending_reply *pending, const struct message *message);
-
-        /* Memory is short for one reply, or for one notification to n_recipients. Counts and logs it. */
-        void (*lose)(void *backend, size_t n_recipients);
+        void (*publish_reply)(void *backend, const struct pending_reply *pending,
+                              const struct message *message);
 
         /* All of the batch is published. */
-        void (*end)(void *backend, const struct batch *batch);
+        void (*end_batch)(void *backend, const struct batch *batch);
 };
 
 struct outbox {
@@ -138,8 +136,12 @@ bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence);
  */
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
 
-/* Memory is short for the reply to one request, which is not executed. */
-void outbox_lose_reply(struct outbox *outbox);
+/*
+ * Memory is short for a reply, or for a notification in so many messages: count and log it. If the
+ * transport keeps nothing, close the outbox, too: the plugin must not get the records behind a lost
+ * one. After the next HELLO, it sends the request again, and gets the notification.
+ */
+void outbox_lose(struct outbox *outbox, size_t n_messages);
 
 /* 4. For backends */
 

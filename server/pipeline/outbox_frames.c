@@ -4,19 +4,13 @@
 
 #include <errno.h>
 
-#include "base/cleanup.h"
 #include "base/time_units.h"
 #include "protocol/topics.h"
-
-/* The version, before the records. */
-#define HEADER_BYTES 1
-
-/* Of a notification, without its variable parts: see protocol/frame.h. */
-#define NOTIFICATION_BYTES (2 + 8 + 4 + 4 * sizeof(uint32_t))
 
 void outbox_frames_deinit(struct outbox_frames *frames) {
         buf_deinit(&frames->frame);
         buf_deinit(&frames->properties);
+        buf_deinit(&frames->connections);
 }
 
 static void reset_frame(struct outbox_frames *frames) {
@@ -28,18 +22,13 @@ static void reset_frame(struct outbox_frames *frames) {
 void outbox_frames_start(struct outbox_frames *frames) {
         reset_frame(frames);
         buf_reset(&frames->properties);
+        buf_reset(&frames->connections);
         frames->deadline_ns = INT64_MAX;
-}
-
-/* Memory is short for a record. The plugin must not get the records behind it. */
-static void fail_frames(struct outbox_frames *frames) {
-        drops_out_of_memory(frames->outbox->drops);
-        outbox_fail(frames->outbox);
 }
 
 /* 1. Frames */
 
-static bool is_open(const struct outbox_frames *frames) {
+static bool is_open_for_frames(const struct outbox_frames *frames) {
         return frames->outbox->is_open && frames->outbox->backend == &outbox_frames_backend;
 }
 
@@ -47,24 +36,15 @@ static struct message frame_message(struct slice payload) {
         return (struct message){ .topic = SLICE_LITERAL(COMPANION_FRAME_TO_PLUGIN), .payload = payload };
 }
 
-/*
- * Publish the first bytes of the frame. After a failure publish nothing: an END must not follow a
- * lost reply.
- */
-static void publish_frame(struct outbox_frames *frames, size_t length) {
-        struct message message = frame_message((struct slice){ frames->frame.data, length });
+/* After a failure publish nothing: an END must not follow a lost reply. */
+void outbox_frames_flush(struct outbox_frames *frames) {
+        struct message message = frame_message(buf_slice(&frames->frame));
         uint16_t id;
 
-        if (!is_open(frames))
-                return;
-        message.broker_bytes = length + frames->broker_bytes;
-        if (outbox_send(frames->outbox, &message, &id) < 0)
+        message.broker_bytes = message.payload.length + frames->broker_bytes;
+        if (message.payload.length > 0 && is_open_for_frames(frames) &&
+            outbox_send(frames->outbox, &message, &id) < 0)
                 outbox_fail(frames->outbox);
-}
-
-void outbox_frames_flush(struct outbox_frames *frames) {
-        if (frames->frame.length > 0)
-                publish_frame(frames, frames->frame.length);
         reset_frame(frames);
 }
 
@@ -73,7 +53,7 @@ static void ask_plugin(struct outbox_frames *frames) {
         outbox_frames_flush(frames);
         frame_to_plugin_append(&frames->frame);
         if (buf_failed(&frames->frame))
-                fail_frames(frames);
+                outbox_lose(frames->outbox, 1);
         outbox_frames_flush(frames);
 }
 
@@ -85,61 +65,42 @@ static bool fits_in_packet(const struct outbox_frames *frames, size_t n_bytes) {
         return frames->packet_bytes_max == 0 || message_packet_size(&message) <= frames->packet_bytes_max;
 }
 
-/* What a record adds to a frame. */
-struct record_cost {
-        size_t n_bytes;
-        size_t n_recipients, broker_bytes;
-};
-
-/* Return whether the frame may take one more record. */
-static bool has_room_for(const struct outbox_frames *frames, size_t frame_bytes, struct record_cost cost) {
-        size_t n_bytes = frame_bytes + cost.n_bytes;
+/* Return whether a record with these costs can be added to the frame, which has a record. */
+static bool has_room_for(const struct outbox_frames *frames, size_t n_bytes, size_t n_recipients,
+                         size_t broker_bytes) {
+        n_bytes += frames->frame.length;
 
         return n_bytes <= OUTBOX_FRAMES_BYTES_MAX && fits_in_packet(frames, n_bytes) &&
-               frames->n_recipients + cost.n_recipients <= OUTBOX_FRAMES_RECIPIENTS_MAX &&
-               frames->broker_bytes + cost.broker_bytes <= OUTBOX_FRAMES_BROKER_BYTES_MAX;
-}
-
-/* The record is behind the first `length` bytes of the frame: publish these, and keep the record. */
-static void publish_before(struct outbox_frames *frames, size_t length, size_t record_bytes) {
-        uint8_t *data = frames->frame.data;
-
-        publish_frame(frames, length);
-        memmove(data + HEADER_BYTES, data + length, record_bytes);
-        frames->frame.length = HEADER_BYTES + record_bytes;
-        frames->n_recipients = 0;
-        frames->broker_bytes = 0;
+               frames->n_recipients + n_recipients <= OUTBOX_FRAMES_RECIPIENTS_MAX &&
+               frames->broker_bytes + broker_bytes <= OUTBOX_FRAMES_BROKER_BYTES_MAX;
 }
 
 /*
- * Add a record with these costs; n_bytes is set here. Returns 0, also if memory is short: that fails
- * the outbox. -EMSGSIZE: the record alone exceeds the largest packet, and nothing is added.
+ * Add a record. broker_bytes: the memory that the copies of a notification need in the broker. Returns
+ * 0, also if memory is short, which closes the outbox. -EMSGSIZE: the record alone exceeds the largest
+ * packet, and nothing is added.
  */
 static int add_record(struct outbox_frames *frames, const struct frame_to_plugin_record *record,
-                      struct record_cost cost) {
-        struct buf *frame = &frames->frame;
-        size_t length;
+                      size_t broker_bytes) {
+        bool is_notification = record->kind == FRAME_NOTIFICATION;
+        size_t n_recipients = is_notification ? frame_n_recipients(&record->notification) : 0;
+        size_t n_bytes = frame_to_plugin_record_size(record);
 
-        if (!is_open(frames))
+        if (!is_open_for_frames(frames))
                 return 0;
-        if (frame->length == 0)
-                frame_to_plugin_append(frame);
-        length = frame->length;
-        frame_to_plugin_append_record(frame, record);
-        if (buf_failed(frame) || buf_failed(&frames->properties)) {
-                fail_frames(frames);
-                return 0;
-        }
-
-        cost.n_bytes = frame->length - length;
-        if (!fits_in_packet(frames, HEADER_BYTES + cost.n_bytes)) {
-                frame->length = length > HEADER_BYTES ? length : 0;
+        if (!fits_in_packet(frames, FRAME_TO_PLUGIN_HEADER_SIZE + n_bytes))
                 return -EMSGSIZE;
-        }
-        if (length > HEADER_BYTES && !has_room_for(frames, length, cost))
-                publish_before(frames, length, cost.n_bytes);
-        frames->n_recipients += cost.n_recipients;
-        frames->broker_bytes += cost.broker_bytes;
+
+        if (frames->frame.length > 0 && !has_room_for(frames, n_bytes, n_recipients, broker_bytes))
+                outbox_frames_flush(frames);
+        if (frames->frame.length == 0)
+                frame_to_plugin_append(&frames->frame);
+        frame_to_plugin_append_record(&frames->frame, record);
+        frames->n_recipients += n_recipients;
+        frames->broker_bytes += broker_bytes;
+        if (buf_failed(&frames->frame) || buf_failed(&frames->properties) ||
+            buf_failed(&frames->connections))
+                outbox_lose(frames->outbox, 1);
         return 0;
 }
 
@@ -152,53 +113,10 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
         return buf_slice(&frames->properties);
 }
 
-int outbox_frames_reply(struct outbox_frames *frames, const struct frame_reply *reply,
-                        const struct message *message) {
-        struct frame_to_plugin_record record = { .kind = FRAME_REPLY, .reply = *reply };
-
-        record.reply.has_message = message;
-        if (message) {
-                record.reply.properties = encode_properties(frames, message);
-                record.reply.payload = message->payload;
-        }
-        return add_record(frames, &record, (struct record_cost){ 0 });
-}
-
-int outbox_frames_notification(struct outbox_frames *frames, const struct frame_notification *notification,
-                               const struct message *message, size_t broker_bytes) {
-        struct frame_to_plugin_record record = { .kind = FRAME_NOTIFICATION, .notification = *notification };
-
-        record.notification.properties = encode_properties(frames, message);
-        record.notification.payload = message->payload;
-        return add_record(frames, &record,
-                          (struct record_cost){ .n_recipients = frame_n_recipients(notification),
-                                                .broker_bytes = broker_bytes });
-}
-
-size_t outbox_frames_n_recipients_max(const struct outbox_frames *frames, struct slice key,
-                                      const struct message *message) {
-        size_t n_bytes = HEADER_BYTES + NOTIFICATION_BYTES + key.length + message->payload.length;
-        size_t n = OUTBOX_FRAMES_RECIPIENTS_MAX;
-
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                n_bytes += 2 * sizeof(uint16_t) + message->user_properties[i].name.length +
-                           message->user_properties[i].value.length;
-        while (n > 0 && !fits_in_packet(frames, n_bytes + n * FRAME_RECIPIENT_SIZE))
-                n--;
-        return n;
-}
-
 void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection) {
-        (void)add_record(frames,
-                         &(struct frame_to_plugin_record){ .kind = FRAME_KICK, .connection = connection },
-                         (struct record_cost){ 0 });
-}
+        const struct frame_to_plugin_record record = { .kind = FRAME_KICK, .connection = connection };
 
-void outbox_frames_end(struct outbox_frames *frames, uint64_t number, uint64_t execution_ns) {
-        (void)add_record(
-                frames,
-                &(struct frame_to_plugin_record){ .kind = FRAME_END, .end = { number, execution_ns } },
-                (struct record_cost){ 0 });
+        (void)add_record(frames, &record, 0);
 }
 
 /* 3. Notifications */
@@ -213,18 +131,31 @@ void outbox_frames_end(struct outbox_frames *frames, uint64_t number, uint64_t e
  */
 #define ACKNOWLEDGEMENT_TIMEOUT_NS NS_PER_S
 
+/* How many recipients can be added to this record, which has none; 0: it is too large. */
+static size_t n_recipients_max(const struct outbox_frames *frames,
+                               const struct frame_to_plugin_record *record) {
+        size_t n_bytes = FRAME_TO_PLUGIN_HEADER_SIZE + frame_to_plugin_record_size(record);
+        size_t n = OUTBOX_FRAMES_RECIPIENTS_MAX;
+
+        while (n > 0 && !fits_in_packet(frames, n_bytes + n * FRAME_RECIPIENT_SIZE))
+                n--;
+        return n;
+}
+
 /*
- * Remove the recipients of the next record from the list, at least one, and append their
- * connections. Returns the memory that their copies of the message need in the broker.
+ * Move the first recipients from the list into the record: as many as fit, and at least one. Returns
+ * the memory that their copies need in the broker.
  */
-static size_t take_recipients(const struct outbox_frames *frames,
-                              const struct pending_notification *notification, const struct message *message,
-                              struct slice *recipients, struct buf *connections) {
-        size_t n_max = outbox_frames_n_recipients_max(frames, notification->key, message);
+static size_t take_recipients(struct outbox_frames *frames, const struct pending_notification *notification,
+                              struct slice *recipients, struct frame_to_plugin_record *record) {
+        struct frame_notification *part = &record->notification;
         struct slice rest = *recipients;
         struct recipient recipient;
-        size_t n = 0, n_bytes = 0;
+        size_t n = 0, n_max, n_bytes = 0;
 
+        buf_reset(&frames->connections);
+        part->recipients = (struct slice){ 0 };
+        n_max = n_recipients_max(frames, record);
         while (n == 0 || n < n_max) {
                 size_t copy_bytes;
 
@@ -232,53 +163,52 @@ static size_t take_recipients(const struct outbox_frames *frames,
                         *recipients = rest;
                         break;
                 }
-                copy_bytes = message->payload.length + BROKER_BYTES_OVERHEAD +
-                             topic_notify_length(recipient.client_length, notification->key.length);
+                copy_bytes = part->payload.length + BROKER_BYTES_OVERHEAD +
+                             topic_notify_length(recipient.client_length, part->key.length);
                 if (n > 0 && n_bytes + copy_bytes > OUTBOX_FRAMES_BROKER_BYTES_MAX)
                         break;
                 for (int i = outbox_n_copies(frames->outbox, notification, &recipient); i > 0; i--, n++) {
                         n_bytes += copy_bytes;
-                        frame_recipient_append(connections, recipient.connection);
+                        frame_recipient_append(&frames->connections, recipient.connection);
                 }
                 *recipients = rest;
         }
+        part->recipients = buf_slice(&frames->connections);
         return n_bytes;
 }
 
-/* Add one record for the first recipients to the frames, and remove them from the list. */
+/* Add the record for the first recipients to the frames, and remove them from the list. */
 static void notify_some(struct outbox_frames *frames, const struct pending_notification *notification,
-                        const struct message *message, struct slice *recipients) {
-        CLEANUP(buf_deinit) struct buf connections = { 0 };
-        struct frame_notification record = {
-                .sequence = notification->sequence,
-                .index = frames->n_recipients_before,
-                .key = notification->key,
-        };
-        size_t broker_bytes = take_recipients(frames, notification, message, recipients, &connections);
+                        struct slice *recipients, struct frame_to_plugin_record *record) {
+        struct frame_notification *part = &record->notification;
+        size_t broker_bytes = take_recipients(frames, notification, recipients, record);
+        size_t n = frame_n_recipients(part);
 
-        if (buf_failed(&connections)) {
-                fail_frames(frames);
-                return;
-        }
-
-        record.is_last = recipients->length == 0;
-        record.recipients = buf_slice(&connections);
-        frames->n_recipients_before += (uint32_t)frame_n_recipients(&record);
-        if (outbox_frames_notification(frames, &record, message, broker_bytes) == 0)
-                outbox_count_notifications(frames->outbox, notification, frame_n_recipients(&record));
+        part->index = frames->n_recipients_before;
+        part->is_last = recipients->length == 0;
+        frames->n_recipients_before += (uint32_t)n;
+        if (add_record(frames, record, broker_bytes) == 0)
+                outbox_count_notifications(frames->outbox, notification, n);
         else /* it is too large: the recipients would wait for it forever */
-                for (size_t i = 0; i < frame_n_recipients(&record); i++)
-                        outbox_frames_kick(frames, frame_recipient(&record, i));
+                for (size_t i = 0; i < n; i++)
+                        outbox_frames_kick(frames, frame_recipient(part, i));
 }
 
-static void publish_notification(void *backend, const struct pending_notification *notification,
-                                 const struct message *message, struct slice *recipients) {
+static void frames_publish_notification(void *backend, const struct pending_notification *notification,
+                                        const struct message *message, struct slice *recipients) {
         struct outbox_frames *frames = backend;
+        struct frame_to_plugin_record record = {
+                .kind = FRAME_NOTIFICATION,
+                .notification = { .sequence = notification->sequence,
+                                  .key = notification->key,
+                                  .properties = encode_properties(frames, message),
+                                  .payload = message->payload },
+        };
 
         if (frames->outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
         do /* test control can omit all recipients: then one record without recipients is added */
-                notify_some(frames, notification, message, recipients);
+                notify_some(frames, notification, recipients, &record);
         while (recipients->length > 0 && outbox_has_room(frames->outbox));
         /* read_ns: the last reading of the clock */
         frames->deadline_ns = frames->outbox->quantum->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
@@ -287,7 +217,8 @@ static void publish_notification(void *backend, const struct pending_notificatio
 /* 4. Acknowledgements */
 
 static bool is_acknowledgement_awaited(const struct outbox_frames *frames) {
-        return is_open(frames) && frames->outbox->published_sequence > frames->outbox->state->acknowledged;
+        return is_open_for_frames(frames) &&
+               frames->outbox->published_sequence > frames->outbox->state->acknowledged;
 }
 
 void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence) {
@@ -321,41 +252,53 @@ static enum frame_tracking tracking_of(const struct outbox_frames *frames,
                        : FRAME_UNTRACKED;
 }
 
-/* A reply that fits in a packet with a short Response Topic may be too large for a frame. */
-static void publish_reply(void *backend, const struct pending_reply *pending,
-                          const struct message *message) {
-        static const struct reply too_large = { .result.outcome = OUTCOME_REPLY_TOO_LARGE };
-        struct outbox_frames *frames = backend;
-        struct frame_reply reply = { .number = pending->number, .tracking = tracking_of(frames, pending) };
-        struct message error;
+/* message NULL: the plugin publishes none. Returns the result of add_record(). */
+static int add_reply(struct outbox_frames *frames, const struct pending_reply *pending,
+                     const struct message *message) {
+        struct frame_to_plugin_record record = {
+                .kind = FRAME_REPLY,
+                .reply = { .number = pending->number,
+                           .tracking = tracking_of(frames, pending),
+                           .has_message = message },
+        };
 
-        if (outbox_frames_reply(frames, &reply, message) != -EMSGSIZE)
-                return;
-        if (encoder_reply(frames->outbox->encoder, &too_large, &error) < 0)
-                fail_frames(frames);
-        else
-                (void)outbox_frames_reply(frames, &reply, &error);
+        if (message) {
+                record.reply.properties = encode_properties(frames, message);
+                record.reply.payload = message->payload;
+        }
+        return add_record(frames, &record, 0);
 }
 
-/* The plugin sends the request again after the next HELLO, and gets the notification then. */
-static void lose_record(void *backend, size_t n_recipients) {
-        (void)n_recipients;
-        fail_frames(backend);
+/* A reply that fits in a packet with a short Response Topic may be too large for a frame. */
+static void frames_publish_reply(void *backend, const struct pending_reply *pending,
+                                 const struct message *message) {
+        static const struct reply too_large = { .result.outcome = OUTCOME_REPLY_TOO_LARGE };
+        struct outbox_frames *frames = backend;
+        struct message error;
+
+        if (add_reply(frames, pending, message) != -EMSGSIZE)
+                return;
+        if (encoder_reply(frames->outbox->encoder, &too_large, &error) < 0)
+                outbox_lose(frames->outbox, 1);
+        else
+                (void)add_reply(frames, pending, &error);
 }
 
 /* Report the end of the batch's records, and how long the batch has taken without its commit. */
-static void end_batch(void *backend, const struct batch *batch) {
+static void frames_end_batch(void *backend, const struct batch *batch) {
+        const struct frame_to_plugin_record record = {
+                .kind = FRAME_END, .end = { batch->last_number, (uint64_t)batch->execution_ns }
+        };
         struct outbox_frames *frames = backend;
 
         if (batch->last_number > 0)
-                outbox_frames_end(frames, batch->last_number, (uint64_t)batch->execution_ns);
+                (void)add_record(frames, &record, 0);
         outbox_frames_flush(frames);
 }
 
 const struct outbox_backend outbox_frames_backend = {
         .is_kept = false,
-        .notification = publish_notification,
-        .reply = publish_reply,
-        .lose = lose_record,
-        .end = end_batch,
+        .publish_notification = frames_publish_notification,
+        .publish_reply = frames_publish_reply,
+        .end_batch = frames_end_batch,
 };

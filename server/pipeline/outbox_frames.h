@@ -29,6 +29,7 @@ struct outbox_frames {
         size_t n_recipients;          /* of the notifications in it */
         size_t broker_bytes;          /* the memory that their copies need in the broker */
         struct buf properties;        /* of the record that is added; only to reuse its memory */
+        struct buf connections;       /* the recipients of this record; likewise */
         uint32_t n_recipients_before; /* of the present notification, in earlier records */
 };
 
@@ -49,35 +50,8 @@ void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence)
 /* If the deadline has passed, publish a frame without records: the plugin answers it with a frame. */
 void outbox_frames_tick(struct outbox_frames *frames, struct now now);
 
-/* The records. They are dropped while the outbox is not open. */
-
-/*
- * Add the reply to a request. reply: with number and flags of tracking. message: properties and
- * payload; NULL: the plugin publishes none. Returns 0, or -EMSGSIZE, with nothing added, if the
- * reply alone exceeds the largest packet.
- */
-int outbox_frames_reply(struct outbox_frames *frames, const struct frame_reply *reply,
-                        const struct message *message);
-
-/*
- * Add a notification for at most outbox_frames_n_recipients_max() recipients, or for one.
- * notification: without properties and payload, which are those of the message. broker_bytes: the
- * memory that the copies for these recipients need in the broker. Returns 0, or -EMSGSIZE, with
- * nothing added, if the notification exceeds the largest packet: then kick its recipients.
- */
-int outbox_frames_notification(struct outbox_frames *frames, const struct frame_notification *notification,
-                               const struct message *message, size_t broker_bytes);
-
-/* The maximum number of recipients of one notification with this key and message; 0: none fits. */
-size_t outbox_frames_n_recipients_max(const struct outbox_frames *frames, struct slice key,
-                                      const struct message *message);
-
-/*
- * Add a kick of this connection, or the end of all records up to this number. execution_ns: see
- * struct frame_to_plugin_record.
- */
+/* Add a kick of this connection. Does nothing while the outbox is not open with this backend. */
 void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection);
-void outbox_frames_end(struct outbox_frames *frames, uint64_t number, uint64_t execution_ns);
 
 /* Publish the frame, if it has a record. */
 void outbox_frames_flush(struct outbox_frames *frames);

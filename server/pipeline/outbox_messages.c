@@ -18,7 +18,7 @@ void outbox_messages_deinit(struct outbox_messages *messages) {
 
 /* 1. Acknowledgements */
 
-static bool is_open(const struct outbox_messages *messages) {
+static bool is_open_for_messages(const struct outbox_messages *messages) {
         return messages->outbox->is_open && messages->outbox->backend == &outbox_messages_backend;
 }
 
@@ -30,7 +30,7 @@ static void remove_acknowledged(struct outbox_messages *messages) {
         const struct outbox *outbox = messages->outbox;
         bool is_all_acknowledged = outbox->n_acknowledged == outbox->n_sent;
 
-        if (!is_open(messages) || outbox->state->notifications.n_pending == 0 ||
+        if (!is_open_for_messages(messages) || outbox->state->notifications.n_pending == 0 ||
             outbox->n_acknowledged < messages->checkpoint_n_sent)
                 return;
 
@@ -63,7 +63,7 @@ static void publish_to_client(struct outbox_messages *messages,
 
         topic_append_notify(&topic, client, notification->key);
         if (!buf_text(&topic)) { /* the transport needs the NUL */
-                drops_out_of_memory(outbox->drops);
+                outbox_lose(outbox, 1);
                 return;
         }
         message.topic = buf_slice(&topic);
@@ -77,8 +77,8 @@ static void publish_to_client(struct outbox_messages *messages,
 }
 
 /* Skip connections: they ended with the broker that had the plugin. */
-static void publish_notification(void *backend, const struct pending_notification *notification,
-                                 const struct message *message, struct slice *recipients) {
+static void messages_publish_notification(void *backend, const struct pending_notification *notification,
+                                          const struct message *message, struct slice *recipients) {
         struct outbox_messages *messages = backend;
         struct recipient recipient;
 
@@ -92,8 +92,8 @@ static void publish_notification(void *backend, const struct pending_notificatio
         }
 }
 
-static void publish_reply(void *backend, const struct pending_reply *pending,
-                          const struct message *message) {
+static void messages_publish_reply(void *backend, const struct pending_reply *pending,
+                                   const struct message *message) {
         struct outbox_messages *messages = backend;
         uint16_t id;
 
@@ -103,17 +103,10 @@ static void publish_reply(void *backend, const struct pending_reply *pending,
                 outbox_send(messages->outbox, message, &id);
 }
 
-static void lose_messages(void *backend, size_t n_messages) {
-        struct outbox_messages *messages = backend;
-
-        while (n_messages-- > 0)
-                drops_out_of_memory(messages->outbox->drops);
-}
-
 /* 3. PUBACKs and the end of a batch */
 
 /* No PUBACK follows if all recipients of the last notifications were skipped. */
-static void end_batch(void *backend, const struct batch *batch) {
+static void messages_end_batch(void *backend, const struct batch *batch) {
         (void)batch;
         remove_acknowledged(backend);
 }
@@ -129,7 +122,7 @@ struct registration *outbox_messages_acknowledged(struct outbox_messages *messag
         remove_acknowledged(messages);
         if (messages->registrations)
                 registration = take_ptr(&messages->registrations[id]);
-        if (is_open(messages))
+        if (is_open_for_messages(messages))
                 return registration;
 
         registration_unref(registration);
@@ -138,8 +131,7 @@ struct registration *outbox_messages_acknowledged(struct outbox_messages *messag
 
 const struct outbox_backend outbox_messages_backend = {
         .is_kept = true,
-        .notification = publish_notification,
-        .reply = publish_reply,
-        .lose = lose_messages,
-        .end = end_batch,
+        .publish_notification = messages_publish_notification,
+        .publish_reply = messages_publish_reply,
+        .end_batch = messages_end_batch,
 };

@@ -33,7 +33,7 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
 
         if (!pending) {
-                outbox_lose_reply(&pipeline->outbox);
+                outbox_lose(&pipeline->outbox, 1);
                 return;
         }
         pending->hook_number = hook_number;

@@ -60,6 +60,7 @@ static void check_to_plugin(struct slice input) {
         struct frame_to_plugin_record record;
         struct slice records;
         int r = frame_to_plugin_read(input, &records);
+        size_t length;
 
         if (r < 0) {
                 ASSERT(r == -EBADMSG);
@@ -71,7 +72,9 @@ static void check_to_plugin(struct slice input) {
                         check_properties(record.reply.properties);
                 else if (record.kind == FRAME_NOTIFICATION)
                         check_notification(&record.notification);
+                length = again.length;
                 frame_to_plugin_append_record(&again, &record);
+                ASSERT(again.length - length == frame_to_plugin_record_size(&record));
         }
         ASSERT(slice_equal(buf_slice(&again), input));
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The model of the plugin with the store's half: pipeline/queue.h and pipeline/outbox_frames.h. */
+/* The model of the plugin with the store's queue. The test writes the frames to the plugin. */
 
 #include "support/model_plugin.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "pipeline/outbox_frames.h"
 #include "pipeline/queue.h"
 #include "protocol/companion_box.h"
 #include "protocol/handshake.h"
@@ -23,11 +22,7 @@ static int64_t now_ns;
 
 static const struct decoder decoder;
 static struct queue queue;
-static struct counters counters;
-static struct drops drops = { .counters = &counters };
-static struct state state; /* without pending notifications */
-static struct outbox outbox;
-static struct outbox_frames frames;
+static struct buf frame; /* to the plugin; sent by send_frame() */
 
 static const char *instance_id;
 static uint64_t run, n_hellos;
@@ -99,24 +94,25 @@ static void deliver(void) {
         }
 }
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
-        (void)userdata;
-        *ret_id = 0;
-        model_plugin_receive(&plugin, message, now_ns);
+static void add_to_frame(struct frame_to_plugin_record record) {
+        if (frame.length == 0)
+                frame_to_plugin_append(&frame);
+        frame_to_plugin_append_record(&frame, &record);
+}
+
+static void send_frame(void) {
+        const struct message message = { .topic = S(COMPANION_FRAME_TO_PLUGIN),
+                                         .payload = buf_slice(&frame) };
+
+        model_plugin_receive(&plugin, &message, now_ns);
+        buf_reset(&frame);
         deliver();
-        return 0;
 }
 
 /* Send a frame without records. */
 static void ask_plugin(void) {
-        struct message message = { .topic = S(COMPANION_FRAME_TO_PLUGIN) };
-        struct buf frame = { 0 };
-        uint16_t id;
-
         frame_to_plugin_append(&frame);
-        message.payload = buf_slice(&frame);
-        publish(NULL, &message, &id);
-        buf_deinit(&frame);
+        send_frame();
 }
 
 /* Connect, and exchange HELLO and WELCOME. */
@@ -126,27 +122,21 @@ static void say_hello(void) {
                                          .instance_id = slice_from_string(instance_id) };
         struct buf payload = { 0 };
         struct message message = { .topic = S(COMPANION_HELLO), .qos = 1 };
-        uint16_t id;
 
         memset(hello_key, (int)n_hellos, sizeof(hello_key));
         memcpy(hello.key, hello_key, sizeof(hello_key));
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
         queue_expect_frames(&queue, hello_key);
-        outbox_frames_start(&frames);
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
-        publish(NULL, &message, &id);
+        model_plugin_receive(&plugin, &message, now_ns);
+        deliver();
         buf_deinit(&payload);
 }
 
 static void setup(void) {
-        static const struct transport transport = { .publish = publish };
-
         cr_assert_eq(companion_box_init(), 0);
         model_plugin_init(&plugin, 42);
         now_ns = 1000;
-        outbox = (struct outbox){ .state = &state, .transport = &transport, .drops = &drops };
-        frames = (struct outbox_frames){ .outbox = &outbox };
         queue = (struct queue){ .decoder = &decoder };
         instance_id = "instance-1";
         run = 1;
@@ -160,7 +150,7 @@ static void setup(void) {
 
 static void teardown(void) {
         queue_deinit(&queue);
-        outbox_frames_deinit(&frames);
+        buf_deinit(&frame);
         model_plugin_deinit(&plugin);
         buf_deinit(&said);
 }
@@ -223,23 +213,26 @@ static void expect_no_record(void) {
 }
 
 static void add_reply(uint64_t number, const char *payload) {
-        const struct frame_reply reply = { .number = number };
-        const struct message message = { .payload = slice_from_string(payload) };
-
-        cr_assert_eq(outbox_frames_reply(&frames, &reply, &message), 0);
+        add_to_frame((struct frame_to_plugin_record){
+                .kind = FRAME_REPLY,
+                .reply = { .number = number, .has_message = true, .payload = slice_from_string(payload) } });
 }
 
 /* The reply says whether the connection is tracked. */
 static void set_tracked(uint64_t number, bool is_tracked) {
-        const struct frame_reply reply = { .number = number,
-                                           .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED };
+        add_to_frame((struct frame_to_plugin_record){
+                .kind = FRAME_REPLY,
+                .reply = { .number = number, .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED } });
+}
 
-        cr_assert_eq(outbox_frames_reply(&frames, &reply, NULL), 0);
+/* Send the frame, with the end of the records up to this number. */
+static void end_after(uint64_t number, uint64_t execution_ns) {
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END, .end = { number, execution_ns } });
+        send_frame();
 }
 
 static void end_up_to(uint64_t number) {
-        outbox_frames_end(&frames, number, 0);
-        outbox_frames_flush(&frames);
+        end_after(number, 0);
 }
 
 static void drop_records(void) {
@@ -258,16 +251,16 @@ static void track_7(void) {
 
 static void notify(uint64_t sequence, uint32_t index, bool is_last, size_t n, const uint64_t *recipients) {
         struct frame_notification notification = {
-                .sequence = sequence, .index = index, .is_last = is_last, .key = S("k")
+                .sequence = sequence, .index = index, .is_last = is_last, .key = S("k"), .payload = S("v")
         };
-        const struct message message = { .payload = S("v") };
         struct buf numbers = { 0 };
 
         for (size_t i = 0; i < n; i++)
                 frame_recipient_append(&numbers, recipients[i]);
         notification.recipients = buf_slice(&numbers);
-        cr_assert_eq(outbox_frames_notification(&frames, &notification, &message, 0), 0);
-        outbox_frames_flush(&frames);
+        add_to_frame(
+                (struct frame_to_plugin_record){ .kind = FRAME_NOTIFICATION, .notification = notification });
+        send_frame();
         buf_deinit(&numbers);
 }
 
@@ -342,11 +335,9 @@ Test(model_plugin, frame_is_limited_in_bytes_but_takes_one_large_request) {
 Test(model_plugin, frame_is_limited_in_work) {
         for (int i = 0; i < 20; i++)
                 request("a", 7, "x");
-        outbox_frames_end(&frames, 1, COMPANION_FRAME_WORK_NS / 3);
-        outbox_frames_flush(&frames);
+        end_after(1, COMPANION_FRAME_WORK_NS / 3);
         cr_expect_eq(plugin.last_number, 1 + 2 * 3);
-        outbox_frames_end(&frames, 4, 100 * COMPANION_FRAME_WORK_NS);
-        outbox_frames_flush(&frames);
+        end_after(4, 100 * COMPANION_FRAME_WORK_NS);
         cr_expect_eq(plugin.last_number, 1 + 2 * 3 + 1);
 }
 
@@ -362,12 +353,12 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         add_reply(1, "first");
         add_reply(1, "second");
         add_reply(2, "unknown");
-        outbox_frames_flush(&frames);
+        send_frame();
         say_hello();
         add_reply(1, "repeated");
         end_up_to(1);
         add_reply(1, "ended");
-        outbox_frames_flush(&frames);
+        send_frame();
         expect_said("reply clients/x first\nwelcome 42, published 0:\n");
 }
 
@@ -565,9 +556,9 @@ Test(model_plugin, each_recipient_is_notified_once) {
 
 Test(model_plugin, kick_disconnects_an_open_connection) {
         track_7();
-        outbox_frames_kick(&frames, 8);
-        outbox_frames_kick(&frames, 7);
-        outbox_frames_flush(&frames);
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_KICK, .connection = 8 });
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_KICK, .connection = 7 });
+        send_frame();
         expect_said("kick 7\n");
 }
 

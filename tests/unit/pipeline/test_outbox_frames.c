@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The frames that the backend makes of replies, notifications and ends of batches, without a pipeline. */
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +29,13 @@ static int keep(void *userdata, const struct message *message, uint16_t *ret_id)
         return 0;
 }
 
-static const struct transport transport = { .publish = keep };
+static bool has_room(void *userdata) {
+        (void)userdata;
+        return true;
+}
+
+static const struct transport transport = { .publish = keep, .has_room = has_room };
+static struct encoder encoder = { .node_id = S("StateStore") };
 static struct counters counters;
 static struct drops drops;
 static struct quantum quantum;
@@ -37,9 +45,14 @@ static struct outbox_frames frames;
 
 static void setup(void) {
         publish_result = 0;
+        counters = (struct counters){ 0 };
         drops.counters = &counters;
         outbox = (struct outbox){
-                .state = &state, .transport = &transport, .drops = &drops, .quantum = &quantum
+                .state = &state,
+                .transport = &transport,
+                .drops = &drops,
+                .encoder = &encoder,
+                .quantum = &quantum,
         };
         frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
         outbox_open(&outbox, &outbox_frames_backend, &frames);
@@ -49,6 +62,7 @@ static void teardown(void) {
         while (n_published > 0)
                 free(published[--n_published]);
         outbox_frames_deinit(&frames);
+        encoder_deinit(&encoder);
 }
 
 TestSuite(outbox_frames, .init = setup, .fini = teardown);
@@ -73,29 +87,42 @@ static struct frame_to_plugin_record take_record(struct slice *records) {
 
 /* 2. Records */
 
-static int reply(uint64_t number, size_t n_bytes) {
-        uint8_t *payload = calloc(1, n_bytes);
-        const struct message message = { .payload = { payload, n_bytes } };
-        int r;
-
-        cr_assert_not_null(payload);
-        r = outbox_frames_reply(&frames, &(struct frame_reply){ .number = number }, &message);
-        free(payload);
-        return r;
+static void reply_with(uint64_t number, const struct message *message) {
+        outbox_frames_backend.publish_reply(&frames, &(struct pending_reply){ .number = number }, message);
 }
 
-static int notify(uint64_t sequence, size_t n_recipients, size_t broker_bytes) {
-        const struct message message = { .payload = S("changed") };
-        struct frame_notification notification = { .sequence = sequence, .key = S("key"), .is_last = true };
-        struct buf recipients = { 0 };
-        int r;
+static void reply(uint64_t number, size_t n_bytes) {
+        uint8_t *payload = calloc(1, n_bytes);
 
+        cr_assert_not_null(payload);
+        reply_with(number, &(struct message){ .payload = { payload, n_bytes } });
+        free(payload);
+}
+
+static void end_batch(uint64_t last_number) {
+        const struct batch batch = { .last_number = last_number, .execution_ns = 1000 };
+
+        outbox_frames_backend.end_batch(&frames, &batch);
+}
+
+/* A change with this sequence and a value of n_bytes; its recipients are the connections 1 to n. */
+static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
+        uint8_t *payload = calloc(1, n_bytes);
+        const struct message message = { .payload = { payload, n_bytes },
+                                         .user_properties = { { S("name"), S("value") } },
+                                         .n_user_properties = 1 };
+        struct buf recipients = { 0 };
+        struct pending_notification notification = { .sequence = sequence, .key = S("key") };
+
+        cr_assert_not_null(payload);
         for (size_t i = 1; i <= n_recipients; i++)
-                frame_recipient_append(&recipients, i);
+                recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
         notification.recipients = buf_slice(&recipients);
-        r = outbox_frames_notification(&frames, &notification, &message, broker_bytes);
+        outbox_frames_backend.publish_notification(&frames, &notification, &message,
+                                                   &notification.recipients);
+        cr_expect_eq(notification.recipients.length, 0);
         buf_deinit(&recipients);
-        return r;
+        free(payload);
 }
 
 Test(outbox_frames, has_the_records_in_their_order) {
@@ -106,15 +133,11 @@ Test(outbox_frames, has_the_records_in_their_order) {
         struct user_property property;
         struct slice records;
 
-        cr_expect_eq(notify(7, 2, 0), 0);
-        cr_expect_eq(outbox_frames_reply(&frames,
-                                         &(struct frame_reply){ .number = 3, .tracking = FRAME_TRACKED },
-                                         &message),
-                     0);
+        notify(7, 2, 10);
+        reply_with(3, &message);
         outbox_frames_kick(&frames, 9);
-        outbox_frames_end(&frames, 3, 1000);
         cr_expect_eq(n_published, 0);
-        outbox_frames_flush(&frames);
+        end_batch(3);
         outbox_frames_flush(&frames);
         cr_assert_eq(n_published, 1);
 
@@ -124,15 +147,16 @@ Test(outbox_frames, has_the_records_in_their_order) {
         cr_expect_eq(record.notification.sequence, 7);
         cr_expect(record.notification.is_last);
         cr_expect(slice_equal(record.notification.key, S("key")));
-        cr_expect(slice_equal(record.notification.payload, S("changed")));
-        cr_expect_eq(record.notification.properties.length, 0);
+        cr_expect_eq(record.notification.payload.length, 10);
+        cr_assert(frame_property_next(&record.notification.properties, &property));
+        cr_expect(slice_equal(property.name, S("name")) && slice_equal(property.value, S("value")));
         cr_expect_eq(frame_n_recipients(&record.notification), 2);
         cr_expect_eq(frame_recipient(&record.notification, 1), 2);
 
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
         cr_expect_eq(record.reply.number, 3);
-        cr_expect(record.reply.tracking == FRAME_TRACKED && record.reply.has_message);
+        cr_expect(record.reply.tracking == FRAME_TRACKING_UNCHANGED && record.reply.has_message);
         cr_expect(slice_equal(record.reply.payload, S("+OK\r\n")));
         cr_assert(frame_property_next(&record.reply.properties, &property));
         cr_expect(slice_equal(property.name, S("a")) && slice_equal(property.value, S("b")));
@@ -154,13 +178,12 @@ Test(outbox_frames, has_a_reply_without_a_message) {
         struct frame_to_plugin_record record;
         struct slice records;
 
-        outbox_frames_reply(&frames, &(struct frame_reply){ .number = 3, .tracking = FRAME_UNTRACKED },
-                            NULL);
+        reply_with(3, NULL);
         outbox_frames_flush(&frames);
         records = records_of(0);
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
-        cr_expect(record.reply.tracking == FRAME_UNTRACKED && !record.reply.has_message);
+        cr_expect_not(record.reply.has_message);
 }
 
 Test(outbox_frames, does_not_count_on_an_acknowledgement) {
@@ -205,7 +228,7 @@ static void expect_replies(uint64_t n, size_t n_bytes) {
 
 Test(outbox_frames, has_several_frames_if_the_records_exceed_its_size) {
         for (uint64_t number = 1; number <= 10; number++)
-                cr_expect_eq(reply(number, 100000), 0);
+                reply(number, 100000);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 5);
         expect_limits(UINT64_MAX);
@@ -213,8 +236,8 @@ Test(outbox_frames, has_several_frames_if_the_records_exceed_its_size) {
 }
 
 Test(outbox_frames, has_one_record_if_the_record_exceeds_its_size) {
-        cr_expect_eq(reply(1, 1 << 20), 0);
-        cr_expect_eq(reply(2, 1 << 20), 0);
+        reply(1, 1 << 20);
+        reply(2, 1 << 20);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 2);
         expect_replies(2, 1 << 20);
@@ -223,98 +246,123 @@ Test(outbox_frames, has_one_record_if_the_record_exceeds_its_size) {
 Test(outbox_frames, respects_the_largest_packet) {
         frames.packet_bytes_max = 1000;
         for (uint64_t number = 1; number <= 50; number++)
-                cr_expect_eq(reply(number, 100), 0);
+                reply(number, 100);
         outbox_frames_flush(&frames);
         cr_expect_leq(n_published, 10);
         expect_limits(1000);
         expect_replies(50, 100);
 }
 
-Test(outbox_frames, refuses_a_record_above_the_largest_packet) {
-        size_t n_fits = 0, n_before;
+/* The payload of the only record of a frame. */
+static struct slice payload_of(size_t i) {
+        struct slice records = records_of(i);
+        struct frame_to_plugin_record record = take_record(&records);
+
+        cr_assert_eq(record.kind, FRAME_REPLY);
+        cr_expect_eq(records.length, 0);
+        return record.reply.payload;
+}
+
+Test(outbox_frames, replaces_a_reply_above_the_largest_packet) {
+        size_t n_fits = 0;
 
         frames.packet_bytes_max = 1000;
-        for (size_t n_bytes = 800; n_bytes <= 1000; n_bytes++)
-                if (reply(1, n_bytes) == 0)
+        for (size_t n_bytes = 800; n_bytes <= 1000; n_bytes++) {
+                reply(1, n_bytes);
+                outbox_frames_flush(&frames);
+                if (payload_of(n_published - 1).length == n_bytes)
                         n_fits = n_bytes;
+        }
+        expect_limits(1000);
         cr_expect(n_fits > 800 && n_fits < 1000);
+        cr_expect_eq(message_packet_size(published[n_fits - 800]), 1000, "no byte is wasted");
+        cr_expect(slice_starts_with(payload_of(n_fits - 800 + 1), S("-ERR ")));
+}
+
+/* The plugin answers each frame without records. */
+Test(outbox_frames, publishes_no_frame_if_not_even_an_error_fits) {
+        frames.packet_bytes_max = 80;
+        reply(1, 1000);
         outbox_frames_flush(&frames);
-        expect_limits(1000);
-        cr_expect_eq(message_packet_size(published[n_published - 1]), 1000, "no byte is wasted");
-        n_before = n_published;
-        cr_expect_eq(reply(1, 1000), -EMSGSIZE);
+        cr_expect_eq(n_published, 0);
+        outbox_frames_kick(&frames, 9);
+        reply(2, 1000);
         outbox_frames_flush(&frames);
-        cr_expect_eq(n_published, n_before, "the plugin answers each frame without records");
-        cr_expect_eq(reply(2, 10), 0);
-        cr_expect_eq(reply(3, 1000), -EMSGSIZE);
-        outbox_frames_flush(&frames);
-        cr_expect_eq(n_published, n_before + 1);
-        expect_limits(1000);
+        cr_expect_eq(n_published, 1);
+        expect_limits(80);
 }
 
 Test(outbox_frames, limits_the_recipients_of_a_frame) {
         for (uint64_t sequence = 1; sequence <= 10; sequence++)
-                cr_expect_eq(notify(sequence, 30, 0), 0);
+                notify(sequence, 30, 10);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 4);
         expect_limits(UINT64_MAX);
 }
 
+/* Each notification needs more than half of the memory for 20 copies, but not half of a frame. */
 Test(outbox_frames, limits_the_memory_of_the_broker) {
         for (uint64_t sequence = 1; sequence <= 4; sequence++)
-                cr_expect_eq(notify(sequence, 1, OUTBOX_FRAMES_BROKER_BYTES_MAX / 2), 0);
+                notify(sequence, 20, 105000);
         outbox_frames_flush(&frames);
-        cr_expect_eq(n_published, 2);
-        cr_expect_eq(published[0]->broker_bytes,
-                     OUTBOX_FRAMES_BROKER_BYTES_MAX + published[0]->payload.length);
+        cr_expect_eq(n_published, 4);
+        for (size_t i = 0; i < n_published; i++) {
+                size_t broker_bytes = published[i]->broker_bytes - published[i]->payload.length;
+
+                cr_expect_geq(broker_bytes, 20 * (size_t)105000);
+                cr_expect_leq(broker_bytes, OUTBOX_FRAMES_BROKER_BYTES_MAX);
+        }
 }
 
-Test(outbox_frames, says_how_many_recipients_fit) {
-        const struct message message = { .payload = S("changed"),
-                                         .user_properties = { { S("name"), S("value") } },
-                                         .n_user_properties = 1 };
-        struct buf recipients = { 0 };
-        struct frame_notification notification = { .sequence = 1, .key = S("key") };
-        size_t n;
-
-        cr_expect_eq(outbox_frames_n_recipients_max(&frames, S("key"), &message),
-                     OUTBOX_FRAMES_RECIPIENTS_MAX);
+Test(outbox_frames, fills_each_packet_with_recipients) {
         frames.packet_bytes_max = 300;
-        n = outbox_frames_n_recipients_max(&frames, S("key"), &message);
-        cr_expect(n > 0 && n < OUTBOX_FRAMES_RECIPIENTS_MAX);
-        for (size_t i = 1; i <= n; i++)
-                frame_recipient_append(&recipients, i);
-        notification.recipients = buf_slice(&recipients);
-        cr_expect_eq(outbox_frames_notification(&frames, &notification, &message, 0), 0);
-        frame_recipient_append(&recipients, n + 1);
-        notification.recipients = buf_slice(&recipients);
-        cr_expect_eq(outbox_frames_notification(&frames, &notification, &message, 0), -EMSGSIZE);
-        frames.packet_bytes_max = 50;
-        cr_expect_eq(outbox_frames_n_recipients_max(&frames, S("key"), &message), 0);
-        buf_deinit(&recipients);
+        notify(1, 100, 10);
+        outbox_frames_flush(&frames);
+        cr_assert_gt(n_published, 1);
+        expect_limits(300);
+        for (size_t i = 0; i + 1 < n_published; i++)
+                cr_expect_gt(message_packet_size(published[i]), 300 - FRAME_RECIPIENT_SIZE);
+        cr_expect_eq(counters.n_notifications_deleted, 100);
+}
+
+/* They would wait for it forever. */
+Test(outbox_frames, kicks_the_recipients_of_a_notification_above_the_largest_packet) {
+        struct slice records;
+
+        frames.packet_bytes_max = 200;
+        notify(1, 2, 1000);
+        outbox_frames_flush(&frames);
+        cr_assert_eq(n_published, 1);
+        records = records_of(0);
+        for (uint64_t connection = 1; connection <= 2; connection++) {
+                struct frame_to_plugin_record record = take_record(&records);
+
+                cr_expect_eq(record.kind, FRAME_KICK);
+                cr_expect_eq(record.connection, connection);
+        }
+        cr_expect_eq(records.length, 0);
 }
 
 Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
-        cr_expect_eq(reply(1, 10), 0);
+        reply(1, 10);
         publish_result = -EAGAIN;
         outbox_frames_flush(&frames);
         cr_expect(outbox.has_failed);
         publish_result = 0;
-        outbox_frames_end(&frames, 1, 0);
-        outbox_frames_flush(&frames);
+        end_batch(1);
         cr_expect_eq(n_published, 0, "the reply is lost, so the request must not end");
 
         outbox_frames_start(&frames);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
         cr_expect_not(outbox.has_failed);
-        cr_expect_eq(reply(1, 10), 0);
+        reply(1, 10);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 1);
         expect_replies(1, 10);
 }
 
 Test(outbox_frames, drops_what_is_not_published_when_it_starts_again) {
-        cr_expect_eq(reply(1, 10), 0);
+        reply(1, 10);
         outbox_frames_start(&frames);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
         outbox_frames_flush(&frames);

@@ -176,13 +176,11 @@ Test(peer, sends_hello_with_another_key_and_number_each_time) {
 }
 
 Test(peer, drops_the_frames_of_the_former_hello_with_the_next_one) {
-        const struct message message = { .payload = S("+OK\r\n") };
-
         serve();
         receive_frame(1, 1, 2);
         cr_assert_not_null(queue_first(&pipeline->queue));
-        cr_assert_eq(outbox_frames_reply(&pipeline->frames, &(struct frame_reply){ .number = 1 }, &message),
-                     0);
+        outbox_frames_kick(&pipeline->frames, 1);
+        cr_expect_gt(pipeline->frames.frame.length, 0);
         peer_restart(pipeline);
         cr_expect_eq(take_records(), 0);
         cr_expect_not(pipeline->outbox.is_open);

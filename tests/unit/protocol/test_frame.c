@@ -262,10 +262,13 @@ Test(frame, to_the_plugin_is_written_as_specified) {
 
         frame_to_plugin_append(&buf);
         cr_expect(slice_equal(buf_slice(&buf), S("\x08")));
+        cr_expect_eq(buf.length, FRAME_TO_PLUGIN_HEADER_SIZE);
         for (size_t i = 0; i < N_ROWS(to_plugin); i++) {
                 buf_reset(&buf);
                 frame_to_plugin_append_record(&buf, &to_plugin[i].record);
                 cr_expect(slice_equal(buf_slice(&buf), to_plugin[i].bytes), ROW(to_plugin, i));
+                cr_expect_eq(frame_to_plugin_record_size(&to_plugin[i].record), buf.length,
+                             ROW(to_plugin, i));
         }
         buf_deinit(&buf);
 }
