@@ -18,10 +18,6 @@ void outbox_messages_deinit(struct outbox_messages *messages) {
 
 /* 1. Acknowledgements */
 
-static bool is_open_for_messages(const struct outbox_messages *messages) {
-        return messages->outbox->is_open && messages->outbox->backend == &outbox_messages_backend;
-}
-
 /*
  * PUBACKs have the order of the messages. So after checkpoint_n_sent PUBACKs, the broker has received
  * the messages sent before. If there are no messages without PUBACK, it has received all of them.
@@ -30,7 +26,7 @@ static void remove_acknowledged(struct outbox_messages *messages) {
         const struct outbox *outbox = messages->outbox;
         bool is_all_acknowledged = outbox->n_acknowledged == outbox->n_sent;
 
-        if (!is_open_for_messages(messages) || outbox->state->notifications.n_pending == 0 ||
+        if (outbox->backend != &outbox_messages_backend || outbox->state->notifications.n_pending == 0 ||
             outbox->n_acknowledged < messages->checkpoint_n_sent)
                 return;
 
@@ -111,18 +107,15 @@ static void messages_end_batch(void *backend, const struct batch *batch) {
         remove_acknowledged(backend);
 }
 
-void outbox_messages_opened(struct outbox_messages *messages) {
-        remove_acknowledged(messages);
-}
-
 struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id) {
         struct registration *registration = NULL;
+        struct outbox *outbox = messages->outbox;
 
-        messages->outbox->n_acknowledged++;
+        outbox->n_acknowledged++;
         remove_acknowledged(messages);
         if (messages->registrations)
                 registration = take_ptr(&messages->registrations[id]);
-        if (is_open_for_messages(messages))
+        if (outbox->is_open && outbox->backend == &outbox_messages_backend)
                 return registration;
 
         registration_unref(registration);

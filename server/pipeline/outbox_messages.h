@@ -24,9 +24,6 @@ extern const struct outbox_backend outbox_messages_backend;
 
 void outbox_messages_deinit(struct outbox_messages *messages);
 
-/* PUBACKs may have arrived before outbox_open(): remove the notifications that they acknowledge. */
-void outbox_messages_opened(struct outbox_messages *messages);
-
 /*
  * The broker has acknowledged the message with this id. Returns the registration whose notification
  * it was, if the outbox is open with this backend; else NULL. The caller owns the reference.

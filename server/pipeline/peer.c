@@ -104,7 +104,6 @@ static void serve_plain(struct pipeline *pipeline, struct now now) {
                 engine_step(pipeline->state->engine, &none_retained, now, &pipeline->batch.effects);
         enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
-        outbox_messages_opened(&pipeline->messages);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_PLAIN);
 }
 
