@@ -167,39 +167,29 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
 }
 
 /*
- * Process the records. Returns 0 or -ENOMEM. A record that the broker refuses, or that names an
- * unknown number, is logged and skipped.
- */
-static int process_records(struct plugin *plugin, struct slice records) {
-        struct frame_to_plugin_record record;
-
-        if (records.length == 0)
-                plugin->to_store.is_frame_due = true;
-        while (frame_to_plugin_next(&records, &record)) {
-                int r = process_record(plugin, &record);
-
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        mosquitto_log_printf(MOSQ_LOG_WARNING,
-                                             "statestore: record of the store ignored: kind=%d",
-                                             (int)record.kind);
-        }
-        return 0;
-}
-
-/*
- * If memory is short, skip the number of a frame to the store: the store sends HELLO, and repeats
- * what was not processed.
+ * Process the records of a frame. A record that the broker refuses, or that names an unknown number,
+ * is logged and skipped. If memory is short, skip the number of a frame to the store instead: the
+ * store sends HELLO, and repeats what was not processed.
  */
 static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+        struct frame_to_plugin_record record;
         struct slice records;
         int r;
 
         r = frame_to_plugin_read((struct slice){ message->payload, message->payloadlen }, &records);
         if (r < 0)
                 return r;
-        if (process_records(plugin, records) == -ENOMEM) {
+
+        if (records.length == 0)
+                plugin->to_store.is_frame_due = true;
+        while (r != -ENOMEM && frame_to_plugin_next(&records, &record)) {
+                r = process_record(plugin, &record);
+                if (r < 0 && r != -ENOMEM)
+                        mosquitto_log_printf(MOSQ_LOG_WARNING,
+                                             "statestore: record of the store ignored: kind=%d",
+                                             (int)record.kind);
+        }
+        if (r == -ENOMEM) {
                 plugin->has_frame_failed = true;
                 plugin->to_store.n_frames++;
                 plugin->to_store.is_frame_due = true;
