@@ -65,6 +65,18 @@ struct slice slice_skip(struct slice text, size_t n) {
         return (struct slice){ text.data + n, text.length - n };
 }
 
+struct slice slice_copy(uint8_t **at, struct slice text) {
+        struct slice copy = { *at, text.length };
+
+        if (!text.data)
+                return text;
+
+        memcpy(*at, text.data, text.length);
+        (*at)[text.length] = '\0';
+        *at += text.length + 1;
+        return copy;
+}
+
 /* Length of the multi-byte UTF-8 sequence at data; 0 if it is invalid. */
 static size_t utf8_sequence(const uint8_t *data, size_t available) {
         uint8_t lead = data[0];

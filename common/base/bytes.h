@@ -44,6 +44,12 @@ struct slice slice_split(struct slice text, char separator, struct slice *ret_re
 struct slice slice_skip(struct slice text, size_t n);
 
 /*
+ * Copy text and a NUL to *at, which has room for them, and advance *at. Returns the copy, without the
+ * NUL. An absent slice stays absent, and nothing is copied.
+ */
+struct slice slice_copy(uint8_t **at, struct slice text);
+
+/*
  * Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF
  * and truncated sequences are not.
  */

@@ -16,23 +16,6 @@ struct slice message_property(const struct message *message, const char *name) {
         return (struct slice){ 0 };
 }
 
-/*
- * Copy text to *at and advance *at. An absent slice stays absent. Add a NUL, because MQTT libraries
- * take C strings.
- */
-static struct slice copy_text(uint8_t **at, struct slice text) {
-        struct slice copied = { *at, text.length };
-
-        if (!text.data)
-                return text;
-
-        if (text.length > 0)
-                memcpy(*at, text.data, text.length);
-        *at += text.length;
-        *(*at)++ = '\0';
-        return copied;
-}
-
 size_t message_size(const struct message *message) {
         size_t size = sizeof(*message) + message->topic.length + message->payload.length +
                       message->response_topic.length + message->correlation_data.length;
@@ -81,13 +64,13 @@ struct message *message_copy(const struct message *message) {
 
         at = (uint8_t *)(copy + 1);
         *copy = *message;
-        copy->topic = copy_text(&at, message->topic);
-        copy->payload = copy_text(&at, message->payload);
-        copy->response_topic = copy_text(&at, message->response_topic);
-        copy->correlation_data = copy_text(&at, message->correlation_data);
+        copy->topic = slice_copy(&at, message->topic);
+        copy->payload = slice_copy(&at, message->payload);
+        copy->response_topic = slice_copy(&at, message->response_topic);
+        copy->correlation_data = slice_copy(&at, message->correlation_data);
         for (size_t i = 0; i < message->n_user_properties; i++) {
-                copy->user_properties[i].name = copy_text(&at, message->user_properties[i].name);
-                copy->user_properties[i].value = copy_text(&at, message->user_properties[i].value);
+                copy->user_properties[i].name = slice_copy(&at, message->user_properties[i].name);
+                copy->user_properties[i].value = slice_copy(&at, message->user_properties[i].value);
         }
         return copy;
 }

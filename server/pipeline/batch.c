@@ -62,19 +62,6 @@ bool batch_is_full(const struct batch *batch) {
                batch_n_bytes(batch) >= BATCH_BYTES_MAX;
 }
 
-/* Copy a text, with a NUL, to *to, and advance it. An absent text stays absent. */
-static struct slice copy_text(uint8_t **to, struct slice text) {
-        struct slice copy = { *to, text.length };
-
-        if (!text.data)
-                return text;
-
-        memcpy(*to, text.data, text.length);
-        (*to)[text.length] = '\0';
-        *to += text.length + 1;
-        return copy;
-}
-
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns) {
         const struct request *request = &invocation->request;
@@ -101,9 +88,9 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .connection = request->connection,
                 .fault = invocation->fault,
         };
-        added->response_topic = copy_text(&end, request->response_topic);
-        added->correlation_data = copy_text(&end, request->correlation_data);
-        added->fault_value = copy_text(&end, invocation->fault_value);
+        added->response_topic = slice_copy(&end, request->response_topic);
+        added->correlation_data = slice_copy(&end, request->correlation_data);
+        added->fault_value = slice_copy(&end, invocation->fault_value);
         batch->n_bytes += n_bytes;
         return added;
 }
@@ -132,11 +119,6 @@ uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {
         if (!has_expiry)
                 return UINT32_MAX;
         return waited_s < expiry_s ? expiry_s - (uint32_t)waited_s : 0;
-}
-
-const struct pending_reply *batch_next_reply(const struct batch *batch) {
-        return batch->n_replies_published < batch->n_replies ? &batch->replies[batch->n_replies_published]
-                                                             : NULL;
 }
 
 void batch_fail(struct batch *batch, enum outcome outcome) {

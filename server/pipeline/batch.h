@@ -122,9 +122,6 @@ void batch_add_payload(struct batch *batch, const struct reply *reply);
  */
 uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns);
 
-/* Return the first reply that is not published yet, or NULL. Valid until the batch changes. */
-const struct pending_reply *batch_next_reply(const struct batch *batch);
-
 /*
  * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,
  * and remove all effects. But the reply to a repeated request of an earlier batch stays: what this

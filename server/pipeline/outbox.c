@@ -175,15 +175,15 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
 }
 
 static bool publish_replies(struct outbox *outbox, struct batch *batch, struct now now) {
-        const struct pending_reply *pending;
+        for (; batch->n_replies_published < batch->n_replies; batch->n_replies_published++) {
+                const struct pending_reply *pending = &batch->replies[batch->n_replies_published];
+                uint64_t sequence = batch->sequence_before + pending->n_preceding_changes;
 
-        while ((pending = batch_next_reply(batch)) &&
-               outbox_publish_notifications(outbox, batch->sequence_before + pending->n_preceding_changes) &&
-               outbox_has_room(outbox)) {
-                batch->n_replies_published++;
+                if (!outbox_publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
+                        return false;
                 publish_reply(outbox, pending, now);
         }
-        return batch->n_replies_published == batch->n_replies;
+        return true;
 }
 
 /* 4. The batch */

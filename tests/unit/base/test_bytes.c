@@ -156,6 +156,20 @@ Test(slice, skip_drops_the_first_bytes) {
         cr_expect(slice_equal(slice_skip(S("abc"), 3), S("")));
 }
 
+Test(slice, copy_adds_a_nul_and_keeps_absence) {
+        uint8_t bytes[8], *at = bytes;
+        struct slice copy = slice_copy(&at, S("abc"));
+
+        cr_expect(slice_equal(copy, S("abc")) && copy.data == bytes);
+        cr_expect_eq(at, bytes + 4);
+        cr_expect_eq(bytes[3], '\0');
+        cr_expect_null(slice_copy(&at, (struct slice){ 0 }).data);
+        cr_expect_eq(at, bytes + 4);
+        copy = slice_copy(&at, S(""));
+        cr_expect(copy.length == 0 && copy.data == bytes + 4);
+        cr_expect_eq(at, bytes + 5);
+}
+
 Test(buf, concatenates_appended_bytes) {
         struct buf buf = { 0 };
 

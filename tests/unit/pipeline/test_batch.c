@@ -70,32 +70,24 @@ Test(batch, keeps_the_texts_of_each_reply_in_order) {
         for (int i = 0; i < N_MANY; i++)
                 add_from_changing_memory(i);
         for (int i = 0; i < N_MANY; i++) {
-                const struct pending_reply *next = batch_next_reply(&batch);
+                const struct pending_reply *pending = &batch.replies[i];
 
-                cr_assert_not_null(next);
                 snprintf(text, sizeof(text), "topic-%d", i);
-                expect_text(next->response_topic, text);
+                expect_text(pending->response_topic, text);
                 snprintf(text, sizeof(text), "%d", i);
-                expect_text(next->correlation_data, text);
+                expect_text(pending->correlation_data, text);
                 snprintf(text, sizeof(text), "2.%d", i);
-                expect_text(next->fault_value, text);
-                batch.n_replies_published++;
+                expect_text(pending->fault_value, text);
         }
-        cr_expect_null(batch_next_reply(&batch));
 }
 
 Test(batch, distinguishes_absent_from_empty_correlation_data) {
-        const struct pending_reply *next;
-
         add((struct replied){ .response_topic = S("t"), .fault = REQUEST_FAULT_CORRELATION });
         add((struct replied){ .response_topic = S("t"), .correlation_data = S("") });
-        next = batch_next_reply(&batch);
-        cr_expect_null(next->correlation_data.data);
-        cr_expect_eq(next->fault, REQUEST_FAULT_CORRELATION);
-        batch.n_replies_published++;
-        next = batch_next_reply(&batch);
-        cr_expect_not_null(next->correlation_data.data);
-        cr_expect_eq(next->correlation_data.length, 0);
+        cr_expect_null(batch.replies[0].correlation_data.data);
+        cr_expect_eq(batch.replies[0].fault, REQUEST_FAULT_CORRELATION);
+        cr_expect_not_null(batch.replies[1].correlation_data.data);
+        cr_expect_eq(batch.replies[1].correlation_data.length, 0);
 }
 
 /* The value of a property may be as long as a packet. */
@@ -119,8 +111,6 @@ Test(batch, costs_the_texts_of_its_replies) {
 
 /* A fault is found before the execution: the failed commit changes nothing about it. */
 Test(batch, keeps_faults_when_it_fails) {
-        const struct pending_reply *next;
-
         add((struct replied){ .response_topic = S("t"), .number = 1 })->reply.result.outcome =
                 OUTCOME_DELETED;
         add((struct replied){ .response_topic = S("t"),
@@ -128,14 +118,11 @@ Test(batch, keeps_faults_when_it_fails) {
                               .fault = REQUEST_FAULT_VERSION,
                               .fault_value = S("2.0") });
         batch_fail(&batch, OUTCOME_QUOTA_EXCEEDED);
-        next = batch_next_reply(&batch);
-        cr_expect_eq(next->reply.result.outcome, OUTCOME_QUOTA_EXCEEDED);
-        cr_expect_eq(next->fault, REQUEST_FAULT_NONE);
-        batch.n_replies_published++;
-        next = batch_next_reply(&batch);
-        cr_expect_eq(next->number, 2);
-        cr_expect_eq(next->fault, REQUEST_FAULT_VERSION);
-        cr_expect(slice_equal(next->fault_value, S("2.0")));
+        cr_expect_eq(batch.replies[0].reply.result.outcome, OUTCOME_QUOTA_EXCEEDED);
+        cr_expect_eq(batch.replies[0].fault, REQUEST_FAULT_NONE);
+        cr_expect_eq(batch.replies[1].number, 2);
+        cr_expect_eq(batch.replies[1].fault, REQUEST_FAULT_VERSION);
+        cr_expect(slice_equal(batch.replies[1].fault_value, S("2.0")));
 }
 
 Test(batch, is_empty_after_a_reset) {
@@ -146,7 +133,7 @@ Test(batch, is_empty_after_a_reset) {
         cr_expect_not(batch_is_empty(&batch));
         batch_reset(&batch);
         cr_expect(batch_is_empty(&batch));
-        cr_expect_null(batch_next_reply(&batch));
+        cr_expect_eq(batch.n_replies, 0);
         cr_expect_eq(batch_n_bytes(&batch) + batch.last_number, 0);
         cr_expect_eq(batch.execution_ns, 0);
 }
