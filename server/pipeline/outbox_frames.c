@@ -19,6 +19,25 @@ static void reset_frame(struct outbox_frames *frames) {
         frames->broker_bytes = 0;
 }
 
+static struct message frame_message(struct slice payload) {
+        return (struct message){ .topic = SLICE_LITERAL(COMPANION_FRAME_TO_PLUGIN), .payload = payload };
+}
+
+/* A longer payload has a longer length in its packet: after the first guess, at most 3 bytes too long. */
+void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_bytes_max) {
+        struct message message = frame_message((struct slice){ 0 });
+        uint64_t n_bytes = message_packet_size(&message);
+
+        frames->bytes_max = SIZE_MAX;
+        if (packet_bytes_max == 0)
+                return;
+
+        message.payload.length = packet_bytes_max > n_bytes ? (size_t)(packet_bytes_max - n_bytes) : 0;
+        while (message.payload.length > 0 && message_packet_size(&message) > packet_bytes_max)
+                message.payload.length--;
+        frames->bytes_max = message.payload.length;
+}
+
 void outbox_frames_start(struct outbox_frames *frames) {
         reset_frame(frames);
         buf_reset(&frames->properties);
@@ -30,10 +49,6 @@ void outbox_frames_start(struct outbox_frames *frames) {
 
 static bool is_open_for_frames(const struct outbox_frames *frames) {
         return frames->outbox->is_open && frames->outbox->backend == &outbox_frames_backend;
-}
-
-static struct message frame_message(struct slice payload) {
-        return (struct message){ .topic = SLICE_LITERAL(COMPANION_FRAME_TO_PLUGIN), .payload = payload };
 }
 
 /* After a failure publish nothing: an END must not follow a lost reply. */
@@ -59,18 +74,12 @@ static void ask_plugin(struct outbox_frames *frames) {
 
 /* 2. Records */
 
-static bool fits_in_packet(const struct outbox_frames *frames, size_t n_bytes) {
-        const struct message message = frame_message((struct slice){ .length = n_bytes });
-
-        return frames->packet_bytes_max == 0 || message_packet_size(&message) <= frames->packet_bytes_max;
-}
-
 /* Return whether a record with these costs can be added to the frame, which has a record. */
 static bool has_room_for(const struct outbox_frames *frames, size_t n_bytes, size_t n_recipients,
                          size_t broker_bytes) {
         n_bytes += frames->frame.length;
 
-        return n_bytes <= OUTBOX_FRAMES_BYTES_MAX && fits_in_packet(frames, n_bytes) &&
+        return n_bytes <= OUTBOX_FRAMES_BYTES_MAX && n_bytes <= frames->bytes_max &&
                frames->n_recipients + n_recipients <= OUTBOX_FRAMES_RECIPIENTS_MAX &&
                frames->broker_bytes + broker_bytes <= OUTBOX_FRAMES_BROKER_BYTES_MAX;
 }
@@ -88,7 +97,7 @@ static int add_record(struct outbox_frames *frames, const struct frame_to_plugin
 
         if (!is_open_for_frames(frames))
                 return 0;
-        if (!fits_in_packet(frames, FRAME_TO_PLUGIN_HEADER_SIZE + n_bytes))
+        if (FRAME_TO_PLUGIN_HEADER_SIZE + n_bytes > frames->bytes_max)
                 return -EMSGSIZE;
 
         if (frames->frame.length > 0 && !has_room_for(frames, n_bytes, n_recipients, broker_bytes))
@@ -135,11 +144,9 @@ void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection) {
 static size_t n_recipients_max(const struct outbox_frames *frames,
                                const struct frame_to_plugin_record *record) {
         size_t n_bytes = FRAME_TO_PLUGIN_HEADER_SIZE + frame_to_plugin_record_size(record);
-        size_t n = OUTBOX_FRAMES_RECIPIENTS_MAX;
+        size_t n = n_bytes < frames->bytes_max ? (frames->bytes_max - n_bytes) / FRAME_RECIPIENT_SIZE : 0;
 
-        while (n > 0 && !fits_in_packet(frames, n_bytes + n * FRAME_RECIPIENT_SIZE))
-                n--;
-        return n;
+        return n < OUTBOX_FRAMES_RECIPIENTS_MAX ? n : OUTBOX_FRAMES_RECIPIENTS_MAX;
 }
 
 /*

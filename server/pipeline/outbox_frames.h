@@ -23,7 +23,7 @@
  */
 struct outbox_frames {
         struct outbox *outbox;        /* borrowed */
-        uint64_t packet_bytes_max;    /* the broker's maximum packet size; 0: no limit */
+        size_t bytes_max;             /* of a frame: outbox_frames_set_max_packet() */
         int64_t deadline_ns;          /* for the next acknowledgement; INT64_MAX: none is awaited */
         struct buf frame;             /* not published yet; empty without records */
         size_t n_recipients;          /* of the notifications in it */
@@ -40,6 +40,9 @@ struct outbox_frames {
 extern const struct outbox_backend outbox_frames_backend;
 
 void outbox_frames_deinit(struct outbox_frames *frames);
+
+/* Set the broker's maximum packet size; 0: no limit. Before the first call, no record fits. */
+void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_bytes_max);
 
 /* HELLO is sent: drop the records that are not published. */
 void outbox_frames_start(struct outbox_frames *frames);

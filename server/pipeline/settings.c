@@ -25,7 +25,7 @@ void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits)
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        pipeline->frames.packet_bytes_max = n_bytes;
+        outbox_frames_set_max_packet(&pipeline->frames, n_bytes);
         engine_set_packet_limits(pipeline->state->engine,
                                  encoder_packet_limits(&pipeline->encoder, n_bytes));
 }

@@ -64,6 +64,7 @@ static void setup(void) {
                                   .quantum = &quantum };
         messages.outbox = &outbox;
         frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
+        outbox_frames_set_max_packet(&frames, 0);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
 }
 

@@ -55,6 +55,7 @@ static void setup(void) {
                 .quantum = &quantum,
         };
         frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
+        outbox_frames_set_max_packet(&frames, 0);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
 }
 
@@ -244,7 +245,7 @@ Test(outbox_frames, has_one_record_if_the_record_exceeds_its_size) {
 }
 
 Test(outbox_frames, respects_the_largest_packet) {
-        frames.packet_bytes_max = 1000;
+        outbox_frames_set_max_packet(&frames, 1000);
         for (uint64_t number = 1; number <= 50; number++)
                 reply(number, 100);
         outbox_frames_flush(&frames);
@@ -266,7 +267,7 @@ static struct slice payload_of(size_t i) {
 Test(outbox_frames, replaces_a_reply_above_the_largest_packet) {
         size_t n_fits = 0;
 
-        frames.packet_bytes_max = 1000;
+        outbox_frames_set_max_packet(&frames, 1000);
         for (size_t n_bytes = 800; n_bytes <= 1000; n_bytes++) {
                 reply(1, n_bytes);
                 outbox_frames_flush(&frames);
@@ -281,7 +282,7 @@ Test(outbox_frames, replaces_a_reply_above_the_largest_packet) {
 
 /* The plugin answers each frame without records. */
 Test(outbox_frames, publishes_no_frame_if_not_even_an_error_fits) {
-        frames.packet_bytes_max = 80;
+        outbox_frames_set_max_packet(&frames, 80);
         reply(1, 1000);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 0);
@@ -315,7 +316,7 @@ Test(outbox_frames, limits_the_memory_of_the_broker) {
 }
 
 Test(outbox_frames, fills_each_packet_with_recipients) {
-        frames.packet_bytes_max = 300;
+        outbox_frames_set_max_packet(&frames, 300);
         notify(1, 100, 10);
         outbox_frames_flush(&frames);
         cr_assert_gt(n_published, 1);
@@ -329,7 +330,7 @@ Test(outbox_frames, fills_each_packet_with_recipients) {
 Test(outbox_frames, kicks_the_recipients_of_a_notification_above_the_largest_packet) {
         struct slice records;
 
-        frames.packet_bytes_max = 200;
+        outbox_frames_set_max_packet(&frames, 200);
         notify(1, 2, 1000);
         outbox_frames_flush(&frames);
         cr_assert_eq(n_published, 1);
