@@ -38,8 +38,12 @@ static void remove_acknowledged(struct outbox_messages *messages) {
 
 /* 2. Publishing */
 
-void outbox_messages_remember(struct outbox_messages *messages, struct registration *registration,
-                              uint16_t id) {
+/*
+ * Remember the registration of a message; takes a reference. If memory is short, nothing is
+ * remembered, and the PUBACK reports nothing.
+ */
+static void remember_registration(struct outbox_messages *messages, struct registration *registration,
+                                  uint16_t id) {
         if (!messages->registrations)
                 messages->registrations = calloc(N_IDS, sizeof(*messages->registrations));
         if (!messages->registrations)
@@ -68,7 +72,7 @@ static void publish_to_client(struct outbox_messages *messages,
 
         registration = engine_find_registration(outbox->state->engine, client, notification->key);
         if (registration)
-                outbox_messages_remember(messages, registration, id);
+                remember_registration(messages, registration, id);
         outbox_count_notifications(outbox, notification, 1);
 }
 

@@ -29,10 +29,3 @@ void outbox_messages_deinit(struct outbox_messages *messages);
  * it was, if the outbox is open with this backend; else NULL. The caller owns the reference.
  */
 struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id);
-
-/*
- * Remember the registration of a message; takes a reference. If memory is short, nothing is
- * remembered, and the PUBACK reports nothing.
- */
-void outbox_messages_remember(struct outbox_messages *messages, struct registration *registration,
-                              uint16_t id);
