@@ -132,7 +132,11 @@ static void publish_notification(struct outbox *outbox, const struct pending_not
                 outbox->recipients_offset = notification->recipients.length - recipients.length;
 }
 
-bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence) {
+/*
+ * Publish the notifications up to this sequence while the transport has room. Returns false if it has
+ * none. But true if nothing can be published: outbox_open() repeats what was not kept.
+ */
+static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
         const struct pending_notification *next;
 
         while (can_publish(outbox) && (next = next_notification(outbox)) && next->sequence <= sequence) {
@@ -179,7 +183,7 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
                 const struct pending_reply *pending = &batch->replies[batch->n_replies_published];
                 uint64_t sequence = batch->sequence_before + pending->n_preceding_changes;
 
-                if (!outbox_publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
+                if (!publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
                         return false;
                 publish_reply(outbox, pending, now);
         }
@@ -200,7 +204,7 @@ static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
         size_t first = batch->n_replies_published;
         bool is_published = publish_replies(outbox, batch, now) &&
-                            (!outbox_is_waiting(outbox) || outbox_publish_notifications(outbox, UINT64_MAX));
+                            (!outbox_is_waiting(outbox) || publish_notifications(outbox, UINT64_MAX));
 
         charge_publishing(outbox, batch, first);
         if (!is_published)

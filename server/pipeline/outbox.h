@@ -125,12 +125,6 @@ bool outbox_is_full(const struct outbox *outbox);
 bool outbox_is_waiting(const struct outbox *outbox);
 
 /*
- * Publish the notifications up to this sequence while the transport has room. Returns false if it has
- * none. But true if nothing can be published: outbox_open() repeats what was not kept.
- */
-bool outbox_publish_notifications(struct outbox *outbox, uint64_t sequence);
-
-/*
  * Publish the batch until the transport has no room: then call this function again when it has. When
  * the whole batch is published, it is open and empty.
  */

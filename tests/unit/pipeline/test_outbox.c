@@ -20,6 +20,7 @@ static struct encoder encoder;
 static struct drops drops;
 static struct quantum quantum;
 static struct outbox outbox;
+static struct batch batch;
 static struct outbox_messages messages;
 static struct outbox_frames frames;
 static uint16_t n_sent;  /* messages, and records of frames */
@@ -47,7 +48,14 @@ static bool has_room(void *userdata) {
         return true;
 }
 
-static const struct transport transport = { .publish = send_message, .has_room = has_room };
+static int64_t clock_ns(void *userdata) {
+        (void)userdata;
+        return 0;
+}
+
+static const struct transport transport = { .publish = send_message,
+                                            .has_room = has_room,
+                                            .clock_ns = clock_ns };
 
 static void setup(void) {
         const struct engine_config config = { .node_id = S("StateStore") };
@@ -57,6 +65,7 @@ static void setup(void) {
         encoder.node_id = S("StateStore");
         state.engine = engine;
         drops.counters = &counters;
+        quantum.transport = &transport;
         outbox = (struct outbox){ .state = &state,
                                   .transport = &transport,
                                   .drops = &drops,
@@ -73,6 +82,7 @@ static void teardown(void) {
         outbox_frames_deinit(&frames);
         encoder_deinit(&encoder);
         notification_queue_deinit(&state.notifications);
+        batch_deinit(&batch);
         effects_deinit(&effects);
         registrations_deinit(&table);
         engine_free(engine);
@@ -92,16 +102,16 @@ static void commit_changes(size_t n) {
         commit();
 }
 
-/* Publish up to this sequence. */
-static void publish(uint64_t sequence) {
-        cr_expect(outbox_publish_notifications(&outbox, sequence));
-        outbox_frames_flush(&frames);
+/* Publish a batch without replies. */
+static void publish(void) {
+        outbox_publish(&outbox, &batch, (struct now){ 0 });
 }
 
 Test(outbox, keeps_published_changes_until_they_are_acknowledged) {
         add_watcher(&table, S("c"), S("k"), 7);
-        commit_changes(3);
-        publish(2);
+        commit_changes(2);
+        publish();
+        commit_changes(1);
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 3);
         outbox_frames_acknowledged(&frames, 1);
@@ -113,7 +123,7 @@ Test(outbox, keeps_published_changes_until_they_are_acknowledged) {
         outbox_close(&outbox);
         cr_expect_not(outbox_is_waiting(&outbox));
         outbox_open(&outbox, &outbox_frames_backend, &frames);
-        publish(UINT64_MAX);
+        publish();
         cr_expect_eq(n_sent, 4, "the second one is published again");
         cr_expect_not(outbox_is_waiting(&outbox));
         outbox_frames_acknowledged(&frames, 3);
@@ -126,11 +136,11 @@ Test(outbox, does_not_publish_again_if_no_broker_has_the_plugin) {
         outbox_open(&outbox, &outbox_messages_backend, &messages);
         add_watcher(&table, S("c"), S("k"), 0);
         commit_changes(2);
-        publish(UINT64_MAX);
+        publish();
         cr_expect_eq(n_sent, 2);
         outbox_close(&outbox);
         outbox_open(&outbox, &outbox_messages_backend, &messages);
-        publish(UINT64_MAX);
+        publish();
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 2);
 
@@ -145,13 +155,13 @@ Test(outbox, known_from_an_earlier_process_counts_and_sequences_continue_above_i
         outbox.recipients_offset = 1; /* the first one was published to some of its recipients */
         outbox_skip_to(&outbox, 1);
         cr_expect_eq(outbox.recipients_offset, 0);
-        publish(UINT64_MAX);
+        publish();
         cr_expect_eq(n_sent, 1);
         outbox_skip_to(&outbox, 40);
         cr_expect_not(outbox_is_waiting(&outbox));
         commit_changes(1);
         cr_expect(outbox_is_waiting(&outbox));
-        publish(UINT64_MAX);
+        publish();
         cr_expect_eq(outbox.published_sequence, 41);
 
         outbox_skip_to(&outbox, 3); /* an old message */
@@ -162,7 +172,7 @@ Test(outbox, known_from_an_earlier_process_counts_and_sequences_continue_above_i
 Test(outbox, requests_delivered_again_after_the_deadline) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(1);
-        publish(1);
+        publish();
         cr_expect_neq(frames.deadline_ns, INT64_MAX);
         outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns - 1 });
         cr_expect_eq(n_asked, 0);
