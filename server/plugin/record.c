@@ -8,22 +8,18 @@
 
 struct record *record_new(struct connection *connection, struct slice encoded) {
         struct record *record = malloc(sizeof(*record) + encoded.length);
+        struct frame_to_store_record decoded;
+        struct slice rest;
+        bool is_whole;
 
         if (!record)
                 return NULL;
 
-        *record = (struct record){ .connection = connection,
-                                   .is_request = true,
-                                   .encoded = { (uint8_t *)(record + 1), encoded.length } };
         memcpy(record + 1, encoded.data, encoded.length);
-        return record;
-}
-
-struct frame_request record_request(const struct record *record) {
-        struct slice rest = record->encoded;
-        struct frame_to_store_record decoded;
-        bool is_whole = frame_to_store_next(&rest, &decoded);
-
+        rest = (struct slice){ (uint8_t *)(record + 1), encoded.length };
+        *record = (struct record){ .connection = connection, .is_request = true, .encoded = rest };
+        is_whole = frame_to_store_next(&rest, &decoded);
         ASSERT(is_whole && decoded.kind == FRAME_REQUEST);
-        return decoded.request;
+        record->request = decoded.request;
+        return record;
 }

@@ -25,13 +25,14 @@ struct record {
         uint64_t number;               /* 0: it waits */
         int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
         bool is_request;
-        bool is_refused;      /* a request that exceeds its client's share */
-        size_t n_bytes;       /* of a request: what it takes in the queue */
-        struct slice encoded; /* of a request: the record in a frame, directly behind this struct */
+        bool is_refused;              /* a request that exceeds its client's share */
+        size_t n_bytes;               /* of a request: what it takes in the queue */
+        struct slice encoded;         /* of a request: the record in a frame, directly behind this struct */
+        struct frame_request request; /* the same decoded; borrows from it */
 };
 
-/* Allocate a request of the connection; free() it. encoded is copied. Returns NULL if out of memory. */
+/*
+ * Allocate a request of the connection; free() it. encoded is copied, and must be a record of a
+ * request. Returns NULL if out of memory.
+ */
 struct record *record_new(struct connection *connection, struct slice encoded);
-
-/* Decode a request that the plugin has encoded. */
-struct frame_request record_request(const struct record *record);

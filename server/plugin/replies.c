@@ -32,13 +32,13 @@ bool reply_is_allowed(const struct plugin_load *load, struct slice topic) {
 
 int reply_publish(const struct record *record, const struct frame_reply *reply) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
-        struct frame_request request = record_request(record);
+        const struct frame_request *request = &record->request;
 
-        if (!request.response_topic.data)
+        if (!request->response_topic.data)
                 return -EINVAL;
-        buf_append_slice(&topic, request.response_topic);
+        buf_append_slice(&topic, request->response_topic);
         return publish_to_clients(NULL, &topic,
-                                  &(struct publication){ .correlation_data = request.correlation_data,
+                                  &(struct publication){ .correlation_data = request->correlation_data,
                                                          .user_properties = reply->properties,
                                                          .payload = reply->payload });
 }

@@ -342,13 +342,13 @@ void requests_drop_staged(struct plugin *plugin) {
  * request, and published another message on this topic, that can have the address of the payload.
  */
 static bool is_staged(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        struct frame_request request;
+        const struct frame_request *request;
 
         if (!plugin->staged || plugin->staged_payload != check->payload)
                 return false;
-        request = record_request(plugin->staged);
-        return request.qos != 1 || plugin->staged->is_refused ||
-               slice_equal(request.payload, (struct slice){ check->payload, check->payloadlen });
+        request = &plugin->staged->request;
+        return request->qos != 1 || plugin->staged->is_refused ||
+               slice_equal(request->payload, (struct slice){ check->payload, check->payloadlen });
 }
 
 int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
