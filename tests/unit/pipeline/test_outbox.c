@@ -53,9 +53,8 @@ static int64_t clock_ns(void *userdata) {
         return 0;
 }
 
-static const struct transport transport = { .publish = send_message,
-                                            .has_room = has_room,
-                                            .clock_ns = clock_ns };
+static const struct transport transport = { .publish = send_message, .has_room = has_room };
+static const struct pipeline_callbacks callbacks = { .clock_ns = clock_ns };
 
 static void setup(void) {
         const struct engine_config config = { .node_id = S("StateStore") };
@@ -65,7 +64,7 @@ static void setup(void) {
         encoder.node_id = S("StateStore");
         state.engine = engine;
         drops.counters = &counters;
-        quantum.transport = &transport;
+        quantum.callbacks = &callbacks;
         outbox = (struct outbox){ .state = &state,
                                   .transport = &transport,
                                   .drops = &drops,
