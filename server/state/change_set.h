@@ -66,8 +66,8 @@ struct change {
         enum change_type type;
 
         /*
-         * Of an entry, a registration or a reply: only the key, the client and the key, or the
-         * number is set. What is removed may be absent.
+         * Remove an entry, a registration or a reply, which may be absent. Only its key, its client and
+         * key, or its number is set.
          */
         bool is_removed;
 
