@@ -223,11 +223,40 @@ FRAMES = numbered(
     b"\7\1\2" + ONE + wire_blob(b"") * 2, b"\7\3" + ONE * 2 + b"\1" + ONE + b"\3" + ONE, b"\7", b"",
 )
 
+
+
+def field(number, data):
+    """A field of a protobuf message, with up to 127 bytes."""
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def framed(message):
+    return struct.pack(">BI", 0, len(message)) + message
+
+
+ETCD_HEADER = field(1, b"\x08\x85\x01\x10\x07\x18\x2a\x20\x02")  # cluster, member, revision, raft term
+ETCD_KEY = field(2, field(1, b"/statestore/header") + b"\x10\x01\x18\x2a\x20\x05" + field(5, b"value"))
+ETCD_OK = b"\x01" + text(b"grpc-status: 0\r\n")
+
+# A type of response, then headers, then a body.
+ETCD = numbered(
+    b"", b"\x00" + ETCD_OK + framed(ETCD_HEADER + ETCD_KEY + ETCD_KEY + b"\x20\x02"), b"\x00" + ETCD_OK + framed(b""),
+    b"\x01" + ETCD_OK + framed(ETCD_HEADER + b"\x10\x01" + field(3, field(2, ETCD_HEADER))),
+    b"\x01" + ETCD_OK + framed(ETCD_HEADER + field(3, field(1, ETCD_HEADER + ETCD_KEY))),
+    b"\x00\x02" + text(b"grpc-status: 8") + text(b"Grpc-Message: etcdserver: mvcc: database space exceeded"),
+    b"\x00\x02" + text(b"grpc-status: 16\r\n") + text(b"grpc-message: etcdserver: invalid auth token\r\n"),
+    b"\x00\x02" + text(b"grpc-status: 18446744073709551616") + text(b"grpc-message:" + b"x" * 200),
+    b"\x00\x02" + text(b"grpc-status:") + text(b"grpc-message: "), b"\x00" + ETCD_OK + framed(field(2, b"") * 2000),
+    b"\x00" + ETCD_OK + b"\x00\xff\xff\xff\xff", b"\x00" + ETCD_OK + b"\x01\x00\x00\x00\x00",
+    b"\x02" + ETCD_OK + framed(ETCD_HEADER + field(2, b"3.4.23")), b"\x05" + ETCD_OK + framed(field(2, b"token")),
+)
+
 TARGETS = {
     "broker_messages": BROKER_MESSAGES,
     "config": CONFIG,
     "control": CONTROL,
     "endpoint": ENDPOINT,
+    "etcd": ETCD,
     "frames": FRAMES,
     "glob": GLOB,
     "hlc": HLC,

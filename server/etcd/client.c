@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Without TLS, libcurl has two ways to HTTP/2. PRIOR_KNOWLEDGE begins a connection with it, but libcurl 7.88 fails a
+ * second request on that connection (curl #10634). 2TLS reuses a connection that has HTTP/2, but begins a new one
+ * with HTTP/1.1. So the first request of a connection uses PRIOR_KNOWLEDGE, the others 2TLS. If libcurl then makes a
+ * new connection, because the old one has ended, etcd answers by HTTP/1.1 "404": the call fails, and the next one
+ * begins another connection.
+ *
+ * If a reused connection ends before a reply, libcurl sends the request again on a new one by itself. The first copy
+ * may be executed, so an error on a new connection in place of a reused one leaves the outcome open.
+ *
+ * There is no grpc-timeout: etcd would cancel a transaction without undoing it. The time-out is of this client, and
+ * ends the connection, so that a peer that has ended silently is not used again.
+ */
+
+#include "etcd/client.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "etcd/grpc.h"
+#include "etcd/response.h"
+
+static const struct {
+        const char *path;
+        const ProtobufCMessageDescriptor *response;
+} methods[N_ETCD_METHODS] = {
+        [ETCD_RANGE] = { "/etcdserverpb.KV/Range", &etcd__range_response__descriptor },
+        [ETCD_TXN] = { "/etcdserverpb.KV/Txn", &etcd__txn_response__descriptor },
+        [ETCD_STATUS] = { "/etcdserverpb.Maintenance/Status", &etcd__status_response__descriptor },
+        [ETCD_MEMBER_LIST] = { "/etcdserverpb.Cluster/MemberList", &etcd__member_list_response__descriptor },
+        [ETCD_ALARM] = { "/etcdserverpb.Maintenance/Alarm", &etcd__alarm_response__descriptor },
+        [ETCD_AUTHENTICATE] = { "/etcdserverpb.Auth/Authenticate",
+                                &etcd__authenticate_response__descriptor },
+};
+
+struct etcd_client {
+        struct etcd_config config;
+        size_t current; /* endpoint */
+        CURL *curl;     /* with its connection; NULL: none */
+        bool is_reused; /* the connection has had a request */
+        char *token;    /* NULL: none yet */
+        struct buf request, body;
+        bool is_too_large; /* the reply */
+        struct grpc_status status;
+        char curl_reason[CURL_ERROR_SIZE];
+        struct etcd_response response;
+};
+
+int etcd_client_new(struct etcd_client **ret_client, const struct etcd_config *config) {
+        struct etcd_client *client = calloc(1, sizeof(*client));
+
+        if (!client)
+                return -ENOMEM;
+        client->config = *config;
+        *ret_client = client;
+        return 0;
+}
+
+static void disconnect(struct etcd_client *client) {
+        if (client->curl)
+                curl_easy_cleanup(client->curl);
+        client->curl = NULL;
+        client->is_reused = false;
+}
+
+struct etcd_client *etcd_client_free(struct etcd_client *client) {
+        if (!client)
+                return NULL;
+
+        disconnect(client);
+        buf_deinit(&client->request);
+        buf_deinit(&client->body);
+        etcd_response_deinit(&client->response);
+        free(client->token);
+        free(client);
+        return NULL;
+}
+
+bool etcd_is_refused(int error) {
+        return error == -ENOTCONN || error == -EINVAL || error == -EACCES || error == -ERANGE;
+}
+
+const char *etcd_client_endpoint(const struct etcd_client *client) {
+        return client->config.endpoints[client->current];
+}
+
+const char *etcd_client_reason(const struct etcd_client *client) {
+        return client->curl_reason[0] ? client->curl_reason : client->status.message;
+}
+
+ProtobufCBinaryData etcd_bytes(struct slice bytes) {
+        return (ProtobufCBinaryData){ .len = bytes.length, .data = (uint8_t *)bytes.data };
+}
+
+struct slice etcd_slice(ProtobufCBinaryData bytes) {
+        return (struct slice){ bytes.data, bytes.len };
+}
+
+/* 1. One exchange */
+
+static size_t receive_header(char *line, size_t size, size_t n, void *userdata) {
+        struct etcd_client *client = userdata;
+
+        grpc_read_header(&client->status, (struct slice){ (const uint8_t *)line, size * n });
+        return size * n;
+}
+
+static size_t receive_body(char *bytes, size_t size, size_t n, void *userdata) {
+        struct etcd_client *client = userdata;
+        size_t length = size * n;
+
+        client->is_too_large = length > client->config.max_reply_bytes ||
+                               client->body.length > client->config.max_reply_bytes - length;
+        if (client->is_too_large)
+                return 0;
+        buf_append(&client->body, bytes, length);
+        return buf_failed(&client->body) ? 0 : length;
+}
+
+static int connect_to_endpoint(struct etcd_client *client) {
+        const struct etcd_config *config = &client->config;
+        CURL *curl = curl_easy_init();
+
+        if (!curl)
+                return -ENOMEM;
+
+        client->curl = curl;
+        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
+        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_reason);
+        curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, receive_header);
+        curl_easy_setopt(curl, CURLOPT_HEADERDATA, client);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive_body);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
+        if (config->ca_file)
+                curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+        if (config->certificate_file) {
+                curl_easy_setopt(curl, CURLOPT_SSLCERT, config->certificate_file);
+                curl_easy_setopt(curl, CURLOPT_SSLKEY, config->key_file);
+        }
+        return 0;
+}
+
+CLEANUP_FUNCTION(cleanup_headers, struct curl_slist *, curl_slist_free_all)
+
+/* Returns 0, or -ENOMEM with a part of the headers. */
+static int add_header(struct curl_slist **headers, const char *name, const char *value) {
+        CLEANUP(cleanup_free) char *line = NULL;
+        struct curl_slist *longer;
+
+        if (asprintf(&line, "%s: %s", name, value) < 0)
+                return -ENOMEM;
+        longer = curl_slist_append(*headers, line);
+        if (!longer)
+                return -ENOMEM;
+        *headers = longer;
+        return 0;
+}
+
+/* "hasleader": a member without a leader refuses at once, instead of waiting for one. */
+static int make_headers(const struct etcd_client *client, struct curl_slist **ret_headers) {
+        int r;
+
+        r = add_header(ret_headers, "content-type", "application/grpc");
+        if (r == 0)
+                r = add_header(ret_headers, "te", "trailers");
+        if (r == 0)
+                r = add_header(ret_headers, "hasleader", "true");
+        if (r == 0 && client->token)
+                r = add_header(ret_headers, "token", client->token);
+        return r;
+}
+
+/* Return the error of a request that failed with this code. */
+static int error_of_request(const struct etcd_client *client, CURLcode code) {
+        switch (code) {
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_URL_MALFORMAT:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+                return -ENOTCONN;
+        case CURLE_WRITE_ERROR:
+                return client->is_too_large ? -EMSGSIZE : -ENOMEM;
+        case CURLE_OUT_OF_MEMORY:
+                return -ENOMEM;
+        default:
+                return -ETIMEDOUT;
+        }
+}
+
+/* Send the framed request, and receive the reply. Returns as etcd_call(). */
+static int transfer(struct etcd_client *client, const char *url, const struct curl_slist *headers) {
+        bool is_tls = strncmp(url, "https:", strlen("https:")) == 0;
+        long n_connects = 0;
+        CURLcode code;
+        int r;
+
+        curl_easy_setopt(client->curl, CURLOPT_URL, url);
+        curl_easy_setopt(client->curl, CURLOPT_HTTP_VERSION,
+                         is_tls || client->is_reused ? CURL_HTTP_VERSION_2TLS
+                                                     : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+        curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, client->request.data);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)client->request.length);
+
+        code = curl_easy_perform(client->curl);
+        curl_easy_getinfo(client->curl, CURLINFO_NUM_CONNECTS, &n_connects);
+        r = code == CURLE_OK ? grpc_status_error(&client->status) : error_of_request(client, code);
+        if (r < 0 && client->is_reused && n_connects > 0)
+                r = -ETIMEDOUT; /* libcurl may have sent the request twice */
+        client->is_reused = true;
+        return r;
+}
+
+struct request_buffer {
+        ProtobufCBuffer base;
+        struct buf *buf;
+};
+
+static void append_packed(ProtobufCBuffer *base, size_t length, const uint8_t *bytes) {
+        buf_append(((struct request_buffer *)base)->buf, bytes, length);
+}
+
+static int pack(struct buf *buf, const ProtobufCMessage *request) {
+        struct request_buffer buffer = { .base = { .append = append_packed }, .buf = buf };
+
+        buf_reset(buf);
+        grpc_append_prefix(buf, protobuf_c_message_get_packed_size(request));
+        protobuf_c_message_pack_to_buffer(request, &buffer.base);
+        return buf_failed(buf) ? -ENOMEM : 0;
+}
+
+/* Call the method at the present endpoint, over the present connection if there is one. */
+static int exchange(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                    const ProtobufCMessage **ret_response) {
+        CLEANUP(cleanup_headers) struct curl_slist *headers = NULL;
+        CLEANUP(cleanup_free) char *url = NULL;
+        int r;
+
+        buf_reset(&client->body);
+        client->status = (struct grpc_status){ 0 };
+        client->curl_reason[0] = '\0';
+        r = pack(&client->request, request);
+        if (r == 0 && asprintf(&url, "%s%s", etcd_client_endpoint(client), methods[method].path) < 0)
+                r = -ENOMEM;
+        if (r == 0)
+                r = make_headers(client, &headers);
+        if (r == 0 && !client->curl)
+                r = connect_to_endpoint(client);
+        if (r == 0)
+                r = transfer(client, url, headers);
+        if (r == 0)
+                r = etcd_response_unpack(&client->response, buf_slice(&client->body),
+                                         methods[method].response);
+        if (r == 0)
+                *ret_response = client->response.message;
+        return r;
+}
+
+/* 2. Tokens and endpoints */
+
+/* Get a token for the user. Returns as etcd_call(); an open outcome is none, as nothing is stored. */
+static int authenticate(struct etcd_client *client) {
+        const struct etcd_config *config = &client->config;
+        Etcd__AuthenticateRequest request = ETCD__AUTHENTICATE_REQUEST__INIT;
+        const ProtobufCMessage *response;
+        int r;
+
+        free(client->token);
+        client->token = NULL;
+        request.name = (char *)config->user;
+        request.password = config->password ? (char *)config->password : "";
+        r = exchange(client, ETCD_AUTHENTICATE, &request.base, &response);
+        if (r < 0)
+                return etcd_is_refused(r) || r == -ENOMEM ? r : -ENOTCONN;
+
+        client->token = strdup(((const Etcd__AuthenticateResponse *)response)->token);
+        return client->token ? 0 : -ENOMEM;
+}
+
+/* Call the method at the present endpoint. After a failure without a reply, the next endpoint is the present one. */
+static int call_endpoint(struct etcd_client *client, enum etcd_method method,
+                         const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
+        const char *user = client->config.user;
+        int r = 0;
+
+        if (user && !client->token)
+                r = authenticate(client);
+        if (r == 0)
+                r = exchange(client, method, request, ret_response);
+        if (r < 0 && user && grpc_status_refuses_token(&client->status)) {
+                r = authenticate(client);
+                if (r == 0)
+                        r = exchange(client, method, request, ret_response);
+        }
+
+        if (r < 0 && !client->status.is_known)
+                disconnect(client);
+        if (r == -ENOTCONN || r == -ETIMEDOUT || r == -EBADMSG) {
+                disconnect(client);
+                client->current = (client->current + 1) % client->config.n_endpoints;
+        }
+        return r;
+}
+
+int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+              const ProtobufCMessage **ret_response) {
+        int r = -ENOTCONN;
+
+        for (size_t i = 0; i < client->config.n_endpoints && r == -ENOTCONN; i++)
+                r = call_endpoint(client, method, request, ret_response);
+        return r;
+}

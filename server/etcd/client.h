@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/bytes.h"
+#include "etcd.pb-c.h"
+
+/*
+ * A client of etcd's API (gRPC). A call blocks, on one connection. Not thread-safe.
+ *
+ * etcd.proto has the messages. protoc-c generates a struct Etcd__NAME of each, and ETCD__NAME__INIT.
+ */
+struct etcd_client;
+
+/* Strings are borrowed until etcd_client_free(). NULL: not used. */
+struct etcd_config {
+        /* As "https://gateway-a:2379": at least one. Begin with the etcd of this machine. */
+        const char *const *endpoints;
+        size_t n_endpoints;
+        const char *ca_file;                     /* PEM; NULL: the certificate authorities of the system */
+        const char *certificate_file, *key_file; /* PEM; of this client */
+        const char *user, *password;
+        int64_t timeout_ms;     /* of a call at one endpoint */
+        size_t max_reply_bytes; /* a larger reply is not read: -EMSGSIZE */
+};
+
+/* Does not connect. Returns 0 or -ENOMEM. The caller owns *ret_client. */
+int etcd_client_new(struct etcd_client **ret_client, const struct etcd_config *config);
+
+/* Accepts NULL, returns NULL. */
+struct etcd_client *etcd_client_free(struct etcd_client *client);
+
+/* The request and the response of each are the messages with its name, as Etcd__RangeRequest. */
+enum etcd_method {
+        ETCD_RANGE,
+        ETCD_TXN,
+        ETCD_STATUS, /* of the endpoint */
+        ETCD_MEMBER_LIST,
+        ETCD_ALARM,
+        ETCD_AUTHENTICATE, /* etcd_call() does it by itself if there is a user */
+        N_ETCD_METHODS,
+};
+
+/*
+ * Call a method. request: the `base` of its request. *ret_response is the `base` of its response, valid until the
+ * next call.
+ *
+ * The client uses one endpoint until a call fails there, then the next one in turn. A call that certainly was not
+ * executed is repeated at the other endpoints at once. Another failed call is not repeated: the caller decides.
+ *
+ * Returns 0, or an error. etcd has not executed the call, and will not:
+ *
+ *     -ENOTCONN   no endpoint accepted a connection and knew a leader; a later call may succeed
+ *     -EINVAL     etcd refused the request: malformed, or above a limit of etcd
+ *     -EACCES     etcd refused the user, the password, or what the user may do
+ *     -ERANGE     the revision is compacted, or this member has not applied it yet
+ *
+ * The outcome is open: etcd may have executed the call, or may still do so, even after later calls:
+ *
+ *     -ETIMEDOUT  no reply in time, or the connection or the leader was lost
+ *     -ENOSPC     the database exceeds its quota. etcd reports this for a transaction that it has executed, too, if
+ *                 it was the first above the quota (etcd-io/etcd: server/etcdserver/apply/quota.go). This reply is
+ *                 the end of the call: it is not executed later
+ *     -EMSGSIZE   the reply is larger than max_reply_bytes
+ *     -EBADMSG    the reply is malformed
+ *     -ENOMEM     out of memory
+ */
+int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+              const ProtobufCMessage **ret_response);
+
+/* Return whether this error of etcd_call() means that etcd has not executed the call, and will not. */
+bool etcd_is_refused(int error);
+
+/* For log messages: the endpoint that the next call uses, and what the last call failed with; "" if it did not. */
+const char *etcd_client_endpoint(const struct etcd_client *client);
+const char *etcd_client_reason(const struct etcd_client *client);
+
+/* The bytes as a field of a message. Borrowed. */
+ProtobufCBinaryData etcd_bytes(struct slice bytes);
+struct slice etcd_slice(ProtobufCBinaryData bytes);

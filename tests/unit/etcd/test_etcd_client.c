@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Calls to a real etcd. Each test states which outcome a failure has. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "etcd/client.h"
+#include "support/etcd_process.h"
+#include "support/tcp_proxy.h"
+
+#define S SLICE_LITERAL
+
+static struct etcd_process process;
+static struct tcp_proxy proxy;
+static struct etcd_client *client;
+static const char *endpoints[2];
+
+static void setup(void) {
+        etcd_process_start(&process, NULL);
+        tcp_proxy_start(&proxy, process.url);
+}
+
+static void teardown(void) {
+        etcd_client_free(client);
+        tcp_proxy_stop(&proxy);
+        etcd_process_stop(&process);
+}
+
+TestSuite(etcd_client, .init = setup, .fini = teardown);
+
+static struct etcd_config config_of(const char *first, const char *second) {
+        endpoints[0] = first;
+        endpoints[1] = second;
+        return (struct etcd_config){ .endpoints = endpoints,
+                                     .n_endpoints = second ? 2 : 1,
+                                     .timeout_ms = 1000,
+                                     .max_reply_bytes = 1 << 20 };
+}
+
+static void open_client(struct etcd_config config) {
+        cr_assert_eq(etcd_client_new(&client, &config), 0);
+}
+
+/* Put the key if its last change has this revision (0: it does not exist). Sets *ret_succeeded and *ret_revision. */
+static int put_if(struct slice key, struct slice value, int64_t revision, bool *ret_succeeded,
+                  int64_t *ret_revision) {
+        Etcd__Compare compare = ETCD__COMPARE__INIT, *compares[] = { &compare };
+        Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
+        Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[] = { &operation };
+        Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
+        const ProtobufCMessage *message;
+        const Etcd__TxnResponse *response;
+        int r;
+
+        compare.target = ETCD__COMPARE__TARGET__MOD;
+        compare.key = etcd_bytes(key);
+        compare.target_union_case = ETCD__COMPARE__TARGET_UNION_MOD_REVISION;
+        compare.mod_revision = revision;
+        put.key = etcd_bytes(key);
+        put.value = etcd_bytes(value);
+        operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_PUT;
+        operation.request_put = &put;
+        request.compare = compares;
+        request.success = operations;
+        request.n_compare = request.n_success = 1;
+        r = etcd_call(client, ETCD_TXN, &request.base, &message);
+        if (r < 0)
+                return r;
+
+        response = (const Etcd__TxnResponse *)message;
+        *ret_succeeded = response->succeeded;
+        *ret_revision = response->header->revision;
+        return 0;
+}
+
+static int get(struct slice key, int64_t revision, const Etcd__RangeResponse **ret_response) {
+        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+
+        request.key = etcd_bytes(key);
+        request.revision = revision;
+        return etcd_call(client, ETCD_RANGE, &request.base, (const ProtobufCMessage **)ret_response);
+}
+
+static void expect_value(struct slice key, struct slice value) {
+        const Etcd__RangeResponse *response;
+
+        cr_assert_eq(get(key, 0, &response), 0);
+        cr_assert_eq(response->n_kvs, 1);
+        cr_expect(slice_equal(etcd_slice(response->kvs[0]->key), key));
+        cr_expect(slice_equal(etcd_slice(response->kvs[0]->value), value));
+}
+
+Test(etcd_client, compares_and_writes_over_one_connection) {
+        int64_t revision, other;
+        bool succeeded;
+
+        open_client(config_of(process.url, NULL));
+        for (int i = 0; i < 100; i++) {
+                char key[16];
+
+                snprintf(key, sizeof(key), "key %d", i);
+                cr_assert_eq(put_if(slice_from_string(key), S("a\0b"), 0, &succeeded, &revision), 0);
+                cr_assert(succeeded);
+                expect_value(slice_from_string(key), S("a\0b"));
+        }
+        cr_assert_eq(put_if(S("key 1"), S("c"), 0, &succeeded, &other), 0);
+        cr_expect(!succeeded);
+        cr_assert_eq(put_if(S("key 99"), S("c"), revision, &succeeded, &other), 0);
+        cr_expect(succeeded);
+        cr_expect_gt(other, revision);
+}
+
+Test(etcd_client, calls_methods_of_administration) {
+        Etcd__StatusRequest status = ETCD__STATUS_REQUEST__INIT;
+        Etcd__MemberListRequest list = ETCD__MEMBER_LIST_REQUEST__INIT;
+        Etcd__AlarmRequest alarm = ETCD__ALARM_REQUEST__INIT;
+        const ProtobufCMessage *response;
+
+        open_client(config_of(process.url, NULL));
+        cr_assert_eq(etcd_call(client, ETCD_STATUS, &status.base, &response), 0);
+        cr_expect_neq(((const Etcd__StatusResponse *)response)->leader, 0);
+        cr_expect_gt(strlen(((const Etcd__StatusResponse *)response)->version), 0);
+        cr_assert_eq(etcd_call(client, ETCD_MEMBER_LIST, &list.base, &response), 0);
+        cr_assert_eq(((const Etcd__MemberListResponse *)response)->n_members, 1);
+        cr_expect_str_eq(((const Etcd__MemberListResponse *)response)->members[0]->client_urls[0],
+                         process.url);
+        cr_assert_eq(etcd_call(client, ETCD_ALARM, &alarm.base, &response), 0);
+        cr_expect_eq(((const Etcd__AlarmResponse *)response)->n_alarms, 0);
+}
+
+Test(etcd_client, uses_the_next_endpoint_if_one_refuses_connections) {
+        const Etcd__RangeResponse *response;
+
+        open_client(config_of("http://127.0.0.1:1", process.url));
+        cr_expect_eq(get(S("key"), 0, &response), 0);
+        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+}
+
+Test(etcd_client, call_without_any_endpoint_is_refused) {
+        const Etcd__RangeResponse *response;
+
+        open_client(config_of("http://127.0.0.1:1", "https://127.0.0.1:1"));
+        cr_expect_eq(get(S("key"), 0, &response), -ENOTCONN);
+        cr_expect_gt(strlen(etcd_client_reason(client)), 0);
+}
+
+Test(etcd_client, lost_reply_is_an_open_outcome_and_the_connection_is_not_used_again) {
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(proxy.url, NULL));
+        tcp_proxy_lose(&proxy, 1);
+        cr_expect_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
+        expect_value(S("key"), S("a"));
+
+        tcp_proxy_lose(&proxy, 1); /* of a connection that has had a request */
+        cr_expect_eq(put_if(S("other"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
+        expect_value(S("other"), S("a"));
+}
+
+Test(etcd_client, stopped_endpoint_is_an_open_outcome_and_the_next_one_is_used) {
+        const Etcd__RangeResponse *response;
+        struct etcd_process other;
+
+        etcd_process_start(&other, NULL);
+        open_client(config_of(other.url, process.url));
+        cr_assert_eq(get(S("key"), 0, &response), 0);
+        kill(other.pid, SIGSTOP);
+        cr_expect_eq(get(S("key"), 0, &response), -ETIMEDOUT);
+        cr_expect_eq(get(S("key"), 0, &response), 0);
+        etcd_process_stop(&other);
+}
+
+Test(etcd_client, continues_after_etcd_has_restarted) {
+        const Etcd__RangeResponse *response;
+        int64_t revision;
+        bool succeeded;
+        int r;
+
+        open_client(config_of(process.url, NULL));
+        cr_assert_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), 0);
+        etcd_process_restart(&process);
+        r = get(S("key"), 0, &response); /* libcurl may use the old connection */
+        cr_expect(r == 0 || r == -ETIMEDOUT, "%d", r);
+        expect_value(S("key"), S("a"));
+}
+
+Test(etcd_client, names_refusals) {
+        const Etcd__RangeResponse *response;
+        Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
+        Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[129];
+        Etcd__DeleteRangeRequest deletion = ETCD__DELETE_RANGE_REQUEST__INIT;
+        const ProtobufCMessage *message;
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(process.url, NULL));
+        cr_expect_eq(get(S(""), 0, &response), -EINVAL);
+        cr_expect_str_eq(etcd_client_reason(client), "etcdserver: key is not provided");
+        cr_expect_eq(get(S("key"), 1000000, &response), -ERANGE);
+
+        deletion.key = etcd_bytes(S("key"));
+        operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
+        operation.request_delete_range = &deletion;
+        for (size_t i = 0; i < 129; i++)
+                operations[i] = &operation;
+        request.success = operations;
+        request.n_success = 129;
+        cr_expect_eq(etcd_call(client, ETCD_TXN, &request.base, &message), -EINVAL);
+
+        cr_assert_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), 0);
+        cr_assert_eq(put_if(S("key"), S("b"), revision, &succeeded, &revision), 0);
+        etcd_process_control(&process, "compaction 3");
+        cr_expect_eq(get(S("key"), 2, &response), -ERANGE);
+}
+
+Test(etcd_client, refuses_a_reply_above_the_limit) {
+        static uint8_t value[100000];
+        const Etcd__RangeResponse *response;
+        struct etcd_config config = config_of(process.url, NULL);
+        int64_t revision;
+        bool succeeded;
+
+        config.max_reply_bytes = sizeof(value);
+        open_client(config);
+        cr_assert_eq(put_if(S("key"), (struct slice){ value, sizeof(value) }, 0, &succeeded, &revision), 0);
+        cr_expect_eq(get(S("key"), 0, &response), -EMSGSIZE);
+        cr_expect_eq(get(S("other"), 0, &response), 0);
+}
+
+Test(etcd_client, full_database_is_reported_for_a_stored_transaction_too) {
+        static uint8_t value[500000];
+        const Etcd__RangeResponse *response;
+        int64_t revision;
+        bool succeeded;
+        char key[16];
+        int r = 0;
+
+        etcd_process_stop(&process);
+        etcd_process_start(&process, "--quota-backend-bytes=2000000");
+        open_client(config_of(process.url, NULL));
+        for (int i = 0; r == 0 && i < 100; i++) {
+                snprintf(key, sizeof(key), "key %d", i);
+                r = put_if(slice_from_string(key), (struct slice){ value, sizeof(value) }, 0, &succeeded,
+                           &revision);
+        }
+        cr_expect_eq(r, -ENOSPC);
+        cr_expect(!etcd_is_refused(-ENOSPC));
+        cr_expect_eq(get(slice_from_string(key), 0, &response), 0);
+}
+
+static void enable_users(void) {
+        etcd_process_control(&process, "user add root:secret");
+        etcd_process_control(&process, "user grant-role root root");
+        etcd_process_control(&process, "auth enable");
+}
+
+Test(etcd_client, renews_a_token_that_etcd_has_forgotten) {
+        struct etcd_config config = config_of(process.url, NULL);
+        const Etcd__RangeResponse *response;
+
+        enable_users();
+        config.user = "root";
+        config.password = "secret";
+        open_client(config);
+        cr_expect_eq(get(S("key"), 0, &response), 0);
+        etcd_process_control(&process, "--user root:secret user add other:other");
+        cr_expect_eq(get(S("key"), 0, &response), 0); /* the users were changed */
+
+        etcd_process_restart(&process); /* etcd keeps its tokens in memory */
+        if (get(S("key"), 0, &response) < 0)
+                cr_expect_eq(get(S("key"), 0, &response), 0);
+}
+
+Test(etcd_client, reports_a_wrong_user_and_a_wrong_password) {
+        static const char *const names[][2] = { { NULL, NULL }, { "root", "wrong" }, { "other", "secret" } };
+        const Etcd__RangeResponse *response;
+
+        enable_users();
+        for (size_t i = 0; i < 3; i++) {
+                struct etcd_config config = config_of(process.url, NULL);
+
+                config.user = names[i][0];
+                config.password = names[i][1];
+                open_client(config);
+                cr_expect_eq(get(S("key"), 0, &response), -EACCES, "%zu: %s", i, etcd_client_reason(client));
+                client = etcd_client_free(client);
+        }
+}
