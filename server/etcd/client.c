@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Without TLS, libcurl has two ways to HTTP/2. PRIOR_KNOWLEDGE begins a connection with it, but libcurl 7.88 fails a
- * second request on that connection (curl #10634). 2TLS reuses a connection that has HTTP/2, but begins a new one
- * with HTTP/1.1. So the first request of a connection uses PRIOR_KNOWLEDGE, the others 2TLS. If libcurl then makes a
- * new connection, because the old one has ended, etcd answers by HTTP/1.1 "404": the call fails, and the next one
- * begins another connection.
+ * Without TLS, libcurl has two ways to HTTP/2. PRIOR_KNOWLEDGE begins a connection with it, but
+ * libcurl 7.88 fails a second request on that connection (curl #10634). 2TLS reuses a connection
+ * that has HTTP/2, but begins a new one with HTTP/1.1. So the first request of a connection uses
+ * PRIOR_KNOWLEDGE, the others 2TLS. If libcurl then makes a new connection, because the old one has
+ * ended, etcd answers by HTTP/1.1 "404": the call fails, and the next one begins another
+ * connection.
  *
- * If a reused connection ends before a reply, libcurl sends the request again on a new one by itself. The first copy
- * may be executed, so an error on a new connection in place of a reused one leaves the outcome open.
+ * If a reused connection ends before a reply, libcurl sends the request again on a new one by
+ * itself. The first copy may be executed, so an error on a new connection in place of a reused one
+ * leaves the outcome open.
  *
- * There is no grpc-timeout: etcd would cancel a transaction without undoing it. The time-out is of this client, and
- * ends the connection, so that a peer that has ended silently is not used again.
+ * There is no grpc-timeout: etcd would cancel a transaction without undoing it. The time-out is of
+ * this client, and ends the connection, so that a peer that has ended silently is not used again.
  */
 
 #include "etcd/client.h"
@@ -24,6 +26,12 @@
 #include "base/cleanup.h"
 #include "etcd/grpc.h"
 #include "etcd/response.h"
+
+/*
+ * libcurl 7.88 reads 32 KiB at a time from an HTTP/2 connection. With its default buffer of 16 KiB
+ * it sometimes waits for more from etcd although it has unread bytes, until the time-out.
+ */
+#define BUFFER_BYTES 65536L
 
 static const struct {
         const char *path;
@@ -133,6 +141,7 @@ static int connect_to_endpoint(struct etcd_client *client) {
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
         curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
         curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_reason);
         curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, receive_header);
@@ -270,7 +279,9 @@ static int exchange(struct etcd_client *client, enum etcd_method method, const P
 
 /* 2. Tokens and endpoints */
 
-/* Get a token for the user. Returns as etcd_call(); an open outcome is none, as nothing is stored. */
+/*
+ * Get a token for the user. Returns as etcd_call(); an open outcome is none, as nothing is stored.
+ */
 static int authenticate(struct etcd_client *client) {
         const struct etcd_config *config = &client->config;
         Etcd__AuthenticateRequest request = ETCD__AUTHENTICATE_REQUEST__INIT;
@@ -289,7 +300,10 @@ static int authenticate(struct etcd_client *client) {
         return client->token ? 0 : -ENOMEM;
 }
 
-/* Call the method at the present endpoint. After a failure without a reply, the next endpoint is the present one. */
+/*
+ * Call the method at the present endpoint. After a failure without a reply, the next endpoint is
+ * the present one.
+ */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
         const char *user = client->config.user;

@@ -9,7 +9,8 @@
 /*
  * A client of etcd's API (gRPC). A call blocks, on one connection. Not thread-safe.
  *
- * etcd.proto has the messages. protoc-c generates a struct Etcd__NAME of each, and ETCD__NAME__INIT.
+ * etcd.proto has the messages. protoc-c generates a struct Etcd__NAME of each, and
+ * ETCD__NAME__INIT.
  */
 struct etcd_client;
 
@@ -43,11 +44,12 @@ enum etcd_method {
 };
 
 /*
- * Call a method. request: the `base` of its request. *ret_response is the `base` of its response, valid until the
- * next call.
+ * Call a method. request: the `base` of its request. *ret_response is the `base` of its response,
+ * valid until the next call.
  *
- * The client uses one endpoint until a call fails there, then the next one in turn. A call that certainly was not
- * executed is repeated at the other endpoints at once. Another failed call is not repeated: the caller decides.
+ * The client uses one endpoint until a call fails there, then the next one in turn. A call that
+ * certainly was not executed is repeated at the other endpoints at once. Another failed call is not
+ * repeated: the caller decides.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *
@@ -59,9 +61,10 @@ enum etcd_method {
  * The outcome is open: etcd may have executed the call, or may still do so, even after later calls:
  *
  *     -ETIMEDOUT  no reply in time, or the connection or the leader was lost
- *     -ENOSPC     the database exceeds its quota. etcd reports this for a transaction that it has executed, too, if
- *                 it was the first above the quota (etcd-io/etcd: server/etcdserver/apply/quota.go). This reply is
- *                 the end of the call: it is not executed later
+ *     -ENOSPC     the database exceeds its quota. etcd reports this for a transaction that it has
+ *                 executed, too, if it was the first above the quota
+ *                 (etcd-io/etcd: server/etcdserver/apply/quota.go). This reply is the end of the
+ *                 call: it is not executed later
  *     -EMSGSIZE   the reply is larger than max_reply_bytes
  *     -EBADMSG    the reply is malformed
  *     -ENOMEM     out of memory
@@ -69,10 +72,15 @@ enum etcd_method {
 int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
               const ProtobufCMessage **ret_response);
 
-/* Return whether this error of etcd_call() means that etcd has not executed the call, and will not. */
+/*
+ * Return whether this error of etcd_call() means that etcd has not executed the call, and will not.
+ */
 bool etcd_is_refused(int error);
 
-/* For log messages: the endpoint that the next call uses, and what the last call failed with; "" if it did not. */
+/*
+ * For log messages: the endpoint that the next call uses, and what the last call failed with; "" if
+ * it did not.
+ */
 const char *etcd_client_endpoint(const struct etcd_client *client);
 const char *etcd_client_reason(const struct etcd_client *client);
 

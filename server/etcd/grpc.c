@@ -97,7 +97,10 @@ int grpc_status_error(const struct grpc_status *status) {
         case GRPC_OUT_OF_RANGE:
                 return -ERANGE;
         case GRPC_UNAVAILABLE:
-                /* Only the check of "hasleader" uses this text for a method of KV, before it executes the call. */
+                /*
+                 * Only the check of "hasleader" uses this text for a method of KV, before it
+                 * executes the call.
+                 */
                 return strcmp(status->message, "etcdserver: no leader") == 0 ? -ENOTCONN : -ETIMEDOUT;
         default:
                 return -ETIMEDOUT;

@@ -8,8 +8,8 @@
 #include "etcd/grpc.h"
 
 /*
- * Memory for a response: EXTRA_BYTES, and BYTES_PER_BYTE for each byte of its message. A key of 50 bytes with an empty
- * value needs less than 5 for each byte.
+ * Memory for a response: EXTRA_BYTES, and BYTES_PER_BYTE for each byte of its message. A key of 50
+ * bytes with an empty value needs less than 5 for each byte.
  */
 #define EXTRA_BYTES    65536
 #define BYTES_PER_BYTE 8

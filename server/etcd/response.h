@@ -13,9 +13,10 @@ struct etcd_response {
 };
 
 /*
- * Unpack the body of a reply: one framed message of this type. Replaces the former response. Accepts any bytes. The
- * memory is limited to a multiple of the body: protobuf-c needs 100 bytes for a message of two bytes. Returns 0,
- * -EBADMSG if the body is malformed or would need more memory, or -ENOMEM.
+ * Unpack the body of a reply: one framed message of this type. Replaces the former response.
+ * Accepts any bytes. The memory is limited to a multiple of the body: protobuf-c needs 100 bytes
+ * for a message of two bytes. Returns 0, -EBADMSG if the body is malformed or would need more
+ * memory, or -ENOMEM.
  */
 int etcd_response_unpack(struct etcd_response *response, struct slice body,
                          const ProtobufCMessageDescriptor *type);

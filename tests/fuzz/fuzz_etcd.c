@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Replies of etcd. Arbitrary headers and bodies are read safely, in limited memory. A body that is a response is one
- * frame: it is refused with a byte more or less. What is unpacked can be packed, and is unpacked again.
+ * Replies of etcd. Arbitrary headers and bodies are read safely, in limited memory. A body that is
+ * a response is one frame: it is refused with a byte more or less. What is unpacked can be packed,
+ * and is unpacked again.
  */
 
 #include <errno.h>

@@ -19,7 +19,10 @@
 
 #define START_TRIES 10
 
-/* etcd takes no port 0. Another process may take this port first: then etcd ends, and another port is tried. */
+/*
+ * etcd takes no port 0. Another process may take this port first: then etcd ends, and another port
+ * is tried.
+ */
 static unsigned int free_port(void) {
         struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         socklen_t length = sizeof(address);

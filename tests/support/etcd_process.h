@@ -4,8 +4,8 @@
 #include <sys/types.h>
 
 /*
- * An etcd of one member, without TLS, in a temporary directory. It ends with the test at the latest. Failures fail the
- * test.
+ * An etcd of one member, without TLS, in a temporary directory. It ends with the test at the
+ * latest. Failures fail the test.
  */
 struct etcd_process {
         char directory[64];

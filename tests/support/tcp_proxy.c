@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,6 +33,10 @@ static void accept_client(struct tcp_proxy *proxy) {
         int client = accept(proxy->listener, NULL, NULL);
         int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+        atomic_fetch_add(&proxy->n_connections, 1);
+        /* Nagle's algorithm would wait for acknowledgements, which are delayed. */
+        setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+        setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
         for (size_t i = 0; i < TCP_PROXY_CONNECTIONS; i++) {
                 if (proxy->sockets[i][CLIENT] >= 0)
                         continue;

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * A TCP proxy before a server at the loopback address, with a thread of its own. It can lose what the server sends, as
- * a network does. Failures fail the test.
+ * A TCP proxy before a server at the loopback address, with a thread of its own. It can lose what
+ * the server sends, as a network does. Failures fail the test.
  */
 #define TCP_PROXY_CONNECTIONS 32
 struct tcp_proxy {
@@ -21,6 +21,7 @@ struct tcp_proxy {
         int sockets[TCP_PROXY_CONNECTIONS][2];
         atomic_int n_losses; /* connections that lose what the server sends, until the client closes them */
         bool loses[TCP_PROXY_CONNECTIONS];
+        atomic_int n_connections; /* accepted so far */
         pthread_t thread;
 };
 
@@ -29,7 +30,7 @@ void tcp_proxy_start(struct tcp_proxy *proxy, const char *server_url);
 void tcp_proxy_stop(struct tcp_proxy *proxy);
 
 /*
- * From now on lose everything that the server sends, on this number of connections in turn: on each one, present or
- * later, until the client closes it.
+ * From now on lose everything that the server sends, on this number of connections in turn: on each
+ * one, present or later, until the client closes it.
  */
 void tcp_proxy_lose(struct tcp_proxy *proxy, int n_connections);

@@ -45,7 +45,10 @@ static void open_client(struct etcd_config config) {
         cr_assert_eq(etcd_client_new(&client, &config), 0);
 }
 
-/* Put the key if its last change has this revision (0: it does not exist). Sets *ret_succeeded and *ret_revision. */
+/*
+ * Put the key if its last change has this revision (0: it does not exist). Sets *ret_succeeded and
+ * *ret_revision.
+ */
 static int put_if(struct slice key, struct slice value, int64_t revision, bool *ret_succeeded,
                   int64_t *ret_revision) {
         Etcd__Compare compare = ETCD__COMPARE__INIT, *compares[] = { &compare };
@@ -232,7 +235,7 @@ Test(etcd_client, refuses_a_reply_above_the_limit) {
         cr_expect_eq(get(S("other"), 0, &response), 0);
 }
 
-Test(etcd_client, full_database_is_reported_for_a_stored_transaction_too) {
+Test(etcd_client, names_a_full_database) {
         static uint8_t value[500000];
         const Etcd__RangeResponse *response;
         int64_t revision;
@@ -249,8 +252,7 @@ Test(etcd_client, full_database_is_reported_for_a_stored_transaction_too) {
                            &revision);
         }
         cr_expect_eq(r, -ENOSPC);
-        cr_expect(!etcd_is_refused(-ENOSPC));
-        cr_expect_eq(get(slice_from_string(key), 0, &response), 0);
+        cr_expect_eq(get(slice_from_string(key), 0, &response), 0); /* reads go on */
 }
 
 static void enable_users(void) {
