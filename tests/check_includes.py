@@ -45,8 +45,8 @@ LIBRARIES = {
 
 LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
-    "malloc.h", "math.h", "netdb.h", "poll.h", "pthread.h", "pwd.h", "search.h", "signal.h", "stdarg.h", "stdbool.h", "stddef.h",
-    "stdint.h", "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
+    "malloc.h", "math.h", "netdb.h", "poll.h", "pthread.h", "pwd.h", "search.h", "signal.h", "stdarg.h", "stdatomic.h",
+    "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
     "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h",
     "sys/random.h", "sys/resource.h", "sys/signalfd.h", "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h",
     "sys/timerfd.h", "sys/types.h", "sys/uio.h", "sys/un.h", "sys/wait.h", "termios.h",
@@ -65,6 +65,7 @@ ROOMS = {
     "state": ("base hash protocol engine", "uthash.h"),
     "etcd": ("base protocol", "curl/curl.h protobuf-c/protobuf-c.h"),
     "storage": ("base protocol engine state", ""),
+    "storage/etcd": ("base protocol engine election etcd state storage", "protobuf-c/protobuf-c.h xxhash.h"),
     "storage/sqlite": ("base state storage", "sqlite3.h xxhash.h"),
     "records": ("base protocol", "jansson.h"),
     "pipeline": ("base fair_queue protocol engine codec state storage records", ""),

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/etcd/etcd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
+#include "engine/engine.h"
+#include "storage/etcd/internal.h"
+
+#define DEFAULT_TXN_OPS       128
+#define DEFAULT_REQUEST_BYTES ((size_t)3 << 19) /* 1.5 MiB */
+
+/*
+ * etcd compares its limit with the request and a header of its own, which has the name of the user.
+ */
+#define REQUEST_HEADER_BYTES 1024
+
+/*
+ * Operations beside those of entries and registrations: 16 of executions, put and removal of lists,
+ * the header.
+ */
+#define OTHER_OPERATIONS (N_EXECUTION_ROWS + 5)
+
+#define PAUSE_NS (50 * NS_PER_MS)
+
+int64_t etcd_storage_clock_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+void etcd_storage_pause(void) {
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+}
+
+const char *storage_etcd_reason(const struct storage *base) {
+        return etcd_client_reason(((const struct etcd_storage *)base)->client);
+}
+
+static void log_failure(struct etcd_storage *storage, const char *what) {
+        log_limited(&storage->log_limit, LOG_ERROR, "%s at etcd %s: %s", what,
+                    LOG_STRING(etcd_client_endpoint(storage->client)),
+                    LOG_STRING(etcd_client_reason(storage->client)));
+}
+
+/* 1. Reading the header */
+
+/* Read the header from etcd's key. NULL: it does not exist. Returns 0 or -EBADMSG. */
+static int read_header(const Etcd__KeyValue *stored, const Etcd__ResponseHeader *response, int64_t asked_ns,
+                       struct storage_etcd_reading *ret_reading) {
+        struct storage_etcd_reading reading = { 0 };
+        struct slice content;
+
+        if (stored) {
+                if (etcd_value_open(etcd_slice(stored->key), etcd_slice(stored->value), &content) < 0 ||
+                    etcd_header_read(content, &reading.header) < 0 || stored->mod_revision <= 0)
+                        return -EBADMSG;
+                reading.header.holder.mod_revision = (uint64_t)stored->mod_revision;
+        }
+        reading.election = (struct election_reading){
+                .header = reading.header.holder,
+                .cluster = response->cluster_id,
+                .revision = (uint64_t)response->revision,
+                .asked_ns = asked_ns,
+                .received_ns = etcd_storage_clock_ns(),
+                .wall_ms = system_clock_wall_ms(),
+        };
+        *ret_reading = reading;
+        return 0;
+}
+
+int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_reading) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+        const Etcd__RangeResponse *response;
+        const ProtobufCMessage *message;
+        int64_t asked_ns = etcd_storage_clock_ns();
+        int r;
+
+        request.key = etcd_bytes(buf_slice(&storage->header_key));
+        request.serializable = true;
+        r = etcd_call(storage->client, ETCD_RANGE, &request.base, &message);
+        if (r < 0)
+                return r == -ENOMEM ? -ENOMEM : -EIO;
+
+        response = (const Etcd__RangeResponse *)message;
+        if (!response->header)
+                return -EIO;
+        return read_header(response->n_kvs > 0 ? response->kvs[0] : NULL, response->header, asked_ns,
+                           ret_reading);
+}
+
+/* 2. Transactions */
+
+/*
+ * Send the transaction once. Returns as transaction_send(). After TRANSACTION_DONE, *ret_revision
+ * is that of the transaction. After TRANSACTION_REFUSED, *ret_present is the header, or zeros if it
+ * is damaged.
+ */
+static int try_transaction(struct etcd_storage *storage, const struct transaction *transaction,
+                           uint64_t *ret_revision, struct storage_etcd_reading *ret_present) {
+        const Etcd__TxnResponse *response;
+        const Etcd__KeyValue *guard;
+        int64_t asked_ns = etcd_storage_clock_ns();
+        int r;
+
+        r = transaction_send(transaction, storage->client, &response, &guard);
+        if (r == TRANSACTION_DONE)
+                *ret_revision = (uint64_t)response->header->revision;
+        if (r == TRANSACTION_REFUSED && read_header(guard, response->header, asked_ns, ret_present) < 0) {
+                log_error("the header in etcd is damaged");
+                *ret_present = (struct storage_etcd_reading){ 0 };
+        }
+        return r;
+}
+
+static struct transaction_guard guard_of(const struct etcd_storage *storage) {
+        return (struct transaction_guard){ .key = buf_slice(&storage->header_key),
+                                           .revision = storage->header.holder.mod_revision,
+                                           .value = buf_slice(&storage->header_value) };
+}
+
+/*
+ * After -ENOSPC: compare without a change. Returns as try_transaction(); TRANSACTION_DONE: nothing
+ * is stored.
+ */
+static int probe_header(struct etcd_storage *storage, struct storage_etcd_reading *ret_present) {
+        CLEANUP(transaction_deinit) struct transaction probe = { 0 };
+        struct transaction_guard guard = guard_of(storage);
+        uint64_t revision;
+        int r;
+
+        buf_append_slice(&probe.bytes, guard.key);
+        buf_append_string(&probe.bytes, "/none");
+        transaction_end_key(&probe);
+        transaction_end_remove(&probe);
+        r = transaction_prepare(&probe, &guard);
+        return r < 0 ? r : try_transaction(storage, &probe, &revision, ret_present);
+}
+
+/*
+ * Send the transaction until its outcome is known. Returns TRANSACTION_DONE, TRANSACTION_REFUSED,
+ * -ENOSPC or -EIO. A transaction that is refused after an open attempt says nothing about that
+ * attempt, so it is sent again.
+ */
+static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revision,
+                               struct storage_etcd_reading *ret_present) {
+        bool is_open = false;
+        int r;
+
+        for (;;) {
+                r = try_transaction(storage, &storage->transaction, ret_revision, ret_present);
+                if (r >= 0)
+                        break;
+                log_failure(storage, "cannot commit");
+                if (r == -ENOSPC && !is_open) {
+                        r = probe_header(storage, ret_present);
+                        if (r >= 0) {
+                                r = r == TRANSACTION_DONE ? -ENOSPC : r;
+                                break;
+                        }
+                } else if (!etcd_is_refused(r)) {
+                        is_open = is_open || r != -ENOSPC;
+                } else if (r != -ENOTCONN && !is_open) {
+                        r = -EIO;
+                        break;
+                }
+                atomic_store(&storage->is_waiting, true);
+                etcd_storage_pause();
+        }
+        atomic_store(&storage->is_waiting, false);
+        return r;
+}
+
+/*
+ * Set the value that the transaction compares, that of the present header: a header has one
+ * encoding.
+ */
+static void set_header_value(struct etcd_storage *storage) {
+        struct buf *value = &storage->header_value;
+        size_t key_length = storage->header_key.length;
+
+        buf_reset(value);
+        buf_append_slice(value, buf_slice(&storage->header_key));
+        etcd_header_append(value, &storage->header);
+        etcd_value_seal(value, 0, key_length);
+        if (buf_failed(value))
+                return;
+        value->length -= key_length;
+        memmove(value->data, value->data + key_length, value->length);
+}
+
+/*
+ * Append the header, and build the transaction. Returns 0, -ENOMEM, or -EIO if it exceeds a limit
+ * of etcd.
+ */
+static int build_transaction(struct etcd_storage *storage, struct etcd_header *header) {
+        struct transaction *transaction = &storage->transaction;
+        struct transaction_guard guard;
+        size_t length;
+        int r;
+
+        set_header_value(storage);
+        if (buf_failed(&storage->header_value))
+                return -ENOMEM;
+        guard = guard_of(storage);
+        random_fill(header->transaction, sizeof(header->transaction));
+        header->holder.sent_ns = etcd_storage_clock_ns();
+        header->holder.wall_ms = system_clock_wall_ms();
+        buf_append_slice(&transaction->bytes, buf_slice(&storage->header_key));
+        transaction_end_key(transaction);
+        etcd_header_append(&transaction->bytes, header);
+        transaction_end_put(transaction);
+        r = transaction_prepare(transaction, &guard);
+        if (r < 0)
+                return r;
+
+        length = transaction_length(transaction) + REQUEST_HEADER_BYTES;
+        if (transaction->n_operations <= storage->config.max_txn_ops &&
+            length <= storage->config.max_request_bytes)
+                return 0;
+        log_limited(&storage->log_limit, LOG_ERROR,
+                    "a commit exceeds the limits of etcd: operations=%zu bytes=%zu",
+                    transaction->n_operations, length);
+        return -EIO;
+}
+
+int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *header,
+                          struct storage_etcd_reading *ret_present) {
+        struct storage_etcd_reading present;
+        uint64_t revision = 0;
+        int r;
+
+        r = build_transaction(storage, header);
+        if (r == 0)
+                r = resolve_transaction(storage, &revision, &present);
+        if (r < 0)
+                return r;
+
+        if (r == TRANSACTION_REFUSED) {
+                if (memcmp(present.header.transaction, header->transaction, sizeof(header->transaction)) !=
+                    0) {
+                        *ret_present = present;
+                        return STORAGE_ETCD_LOST;
+                }
+                revision = present.header.holder.mod_revision;
+        }
+        header->holder.mod_revision = revision;
+        storage->header = *header;
+        return 0;
+}
+
+/* As etcd_storage_transact(), for a process that leads: to have lost is -ESTALE. */
+static int transact_as_leader(struct etcd_storage *storage, struct etcd_header *header) {
+        struct storage_etcd_reading present;
+        int r;
+
+        r = etcd_storage_transact(storage, header, &present);
+        if (r != STORAGE_ETCD_LOST)
+                return r;
+        log_error("this member does not lead any more: \"%s\" leads in term %" PRIu64,
+                  LOG_STRING(present.header.holder.name), present.header.holder.term);
+        return -ESTALE;
+}
+
+int etcd_storage_renew(struct etcd_storage *storage) {
+        struct etcd_header header = storage->header;
+
+        transaction_reset(&storage->transaction);
+        return transact_as_leader(storage, &header);
+}
+
+int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+        struct etcd_header header = reading->header;
+
+        if (reading->election.header.mod_revision == 0)
+                state_header_init(&header.state);
+        else if (header.cluster != reading->election.cluster)
+                state_header_renew_instance(&header.state);
+        header.cluster = reading->election.cluster;
+        header.holder = storage->config.holder;
+        header.holder.term = reading->header.holder.term + 1;
+
+        storage->header = reading->header;
+        transaction_reset(&storage->transaction);
+        return etcd_storage_transact(storage, &header, reading);
+}
+
+int storage_etcd_give_up(struct storage *base) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+        struct etcd_header header = storage->header;
+
+        header.holder.has_given_up = true;
+        transaction_reset(&storage->transaction);
+        return transact_as_leader(storage, &header);
+}
+
+int64_t storage_etcd_sent_ns(const struct storage *base) {
+        return ((const struct etcd_storage *)base)->header.holder.sent_ns;
+}
+
+/* 3. The storage */
+
+/* To have won is to be the writer: storage_etcd_win() has created the header. */
+static int etcd_storage_lead(struct storage *storage, const struct state_header *header) {
+        (void)storage;
+        (void)header;
+        return 0;
+}
+
+static int etcd_storage_commit(struct storage *base, const struct change_set *change_set) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+        struct etcd_header header = storage->header;
+        int r;
+
+        header.state = change_set->header;
+        transaction_reset(&storage->transaction);
+        etcd_write_changes(storage, change_set, &header);
+        r = transact_as_leader(storage, &header);
+        if (r == 0)
+                memcpy(storage->executions, storage->staged, sizeof(storage->executions));
+        return r;
+}
+
+static bool etcd_storage_is_waiting(const struct storage *base) {
+        return atomic_load(&((const struct etcd_storage *)base)->is_waiting);
+}
+
+static struct storage *etcd_storage_close(struct storage *base) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+
+        etcd_client_free(storage->client);
+        transaction_deinit(&storage->transaction);
+        buf_deinit(&storage->header_key);
+        buf_deinit(&storage->header_value);
+        free(storage);
+        return NULL;
+}
+
+/*
+ * Limits that leave room for one step of the engine. A step has ENGINE_STEP_ROWS_MAX rows. Its
+ * bytes are those of an entry, once stored and once in a notification, and the recipients. So a
+ * quarter of a request is for a batch, a half for the entry, and a quarter for recipients, replies
+ * and executions.
+ */
+static int set_limits(struct etcd_storage *storage) {
+        struct storage_etcd_config *config = &storage->config;
+
+        if (config->max_txn_ops == 0)
+                config->max_txn_ops = DEFAULT_TXN_OPS;
+        if (config->max_request_bytes == 0)
+                config->max_request_bytes = DEFAULT_REQUEST_BYTES;
+        if (config->max_txn_ops < DEFAULT_TXN_OPS || config->max_request_bytes < DEFAULT_REQUEST_BYTES)
+                return -EINVAL;
+
+        storage->operations = (struct storage_operations){
+                .load = etcd_storage_load,
+                .lead = etcd_storage_lead,
+                .commit = etcd_storage_commit,
+                .is_waiting = etcd_storage_is_waiting,
+                .close = etcd_storage_close,
+                .limits = { .entry_bytes = config->max_request_bytes / 4,
+                            .n_changes = config->max_txn_ops - OTHER_OPERATIONS - ENGINE_STEP_ROWS_MAX,
+                            .n_bytes = config->max_request_bytes / 4 },
+        };
+        storage->storage.operations = &storage->operations;
+        return 0;
+}
+
+int storage_etcd_open(struct storage **ret_storage, const struct storage_etcd_config *config) {
+        struct etcd_storage *storage = calloc(1, sizeof(*storage));
+        int r;
+
+        if (!storage)
+                return -ENOMEM;
+
+        storage->config = *config;
+        r = set_limits(storage);
+        if (r == 0)
+                r = etcd_client_new(&storage->client, &config->etcd);
+        if (r == 0) {
+                etcd_key_append_header(&storage->header_key, config->prefix);
+                r = buf_failed(&storage->header_key) ? -ENOMEM : 0;
+        }
+        if (r < 0) {
+                etcd_storage_close(&storage->storage);
+                return r;
+        }
+
+        *ret_storage = &storage->storage;
+        return 0;
+}

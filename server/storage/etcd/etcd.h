@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "etcd/client.h"
+#include "storage/etcd/header.h"
+#include "storage/storage.h"
+
+/*
+ * The storage in etcd, for several machines. Of etcd it uses one property: a transaction compares
+ * and writes atomically. Each transaction compares the header with that of the last one, and
+ * replaces it. So a commit is also the proof that this process still leads.
+ *
+ * A process reads the header with storage_etcd_observe(), until the election decides that it leads.
+ * Then it calls storage_etcd_win(), storage_load(), storage_lead(), and storage_commit(). A commit
+ * of only the header renews the lease. Loading renews it, too.
+ *
+ * Open outcomes. If the outcome of a transaction is open (etcd/client.h), the same transaction is
+ * sent again, until it succeeds or its comparison fails. Then the random id in the header says
+ * whether it is stored. Reading the header instead would not help: the first transaction may be
+ * executed later. While etcd is away, this does not end: storage_is_waiting() returns true. The
+ * process may end without storage_close() then.
+ *
+ * The quota of etcd. A transaction that is refused for lack of space may be stored, too. The same
+ * comparison with an operation that changes nothing, which etcd admits, decides: see
+ * storage_commit(), -ENOSPC. A full etcd admits no commit, not even one that only removes, because
+ * each one writes the header.
+ */
+
+struct storage_etcd_config {
+        struct etcd_config etcd;
+        const char *prefix;            /* of all keys: "/statestore/NAME/"; borrowed */
+        struct election_header holder; /* name, member, process and lease of this process */
+        size_t max_txn_ops;            /* as --max-txn-ops of etcd; 0: etcd's default, 128 */
+        size_t max_request_bytes;      /* as --max-request-bytes of etcd; 0: etcd's default, 1.5 MiB */
+};
+
+/*
+ * Create the storage, without a connection. Returns 0, -ENOMEM, or -EINVAL if a limit is too low
+ * for one step of the engine. The caller owns *ret_storage.
+ */
+int storage_etcd_open(struct storage **ret_storage, const struct storage_etcd_config *config);
+
+/* A reading of the header. election.header is header.holder. */
+struct storage_etcd_reading {
+        struct etcd_header header;
+        struct election_reading election;
+};
+
+/*
+ * Read the header from one etcd, by default that of this machine, which may be behind the others.
+ * Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or -ENOMEM. Logs no
+ * cause: storage_etcd_reason().
+ */
+int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);
+
+/*
+ * Replace the header that was read by one of the next term, with this process as its holder.
+ * Without a header, create that of an empty store. If the etcd cluster is another one than that of
+ * the last term, it was restored from a copy: then the instance id is new.
+ *
+ * Returns 0, or STORAGE_ETCD_LOST if the header is not the one that was read: then *reading is the
+ * present one. Or -ENOSPC, -EIO, -EBADMSG or -ENOMEM: not won; the cause is logged.
+ */
+enum storage_etcd_result {
+        STORAGE_ETCD_LOST = 1,
+};
+int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *reading);
+
+/*
+ * Write the header with has_given_up, so that another member wins at once. Returns as
+ * storage_commit().
+ */
+int storage_etcd_give_up(struct storage *storage);
+
+/* CLOCK_BOOTTIME before the last successful transaction was first sent: the lease begins then. */
+int64_t storage_etcd_sent_ns(const struct storage *storage);
+
+/* For log messages: why the last call of etcd failed. */
+const char *storage_etcd_reason(const struct storage *storage);

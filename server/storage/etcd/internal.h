@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "storage/etcd/etcd.h"
+#include "storage/etcd/rows.h"
+#include "storage/etcd/transaction.h"
+
+struct etcd_storage {
+        struct storage storage;
+        struct storage_operations operations; /* with the limits of this etcd */
+        struct storage_etcd_config config;
+        struct etcd_client *client;
+        struct buf header_key;
+        struct buf header_value;        /* that the present transaction compares */
+        struct transaction transaction; /* the present or the last one */
+
+        /* What is stored. Before this process has won: the header that it has read. */
+        struct etcd_header header; /* with holder.mod_revision */
+        struct executed_request executions[EXECUTIONS_PLACES];
+
+        struct executed_request staged[EXECUTIONS_PLACES]; /* with the change set that is being committed */
+        atomic_bool is_waiting;
+        struct log_limit log_limit;
+};
+
+/* 1. Transactions: etcd.c */
+
+/*
+ * Add the new header to the transaction, which may have operations already, and send it until its
+ * outcome is known. Sets the id and the times of the header. If it is stored, it becomes
+ * storage->header. Returns as storage_etcd_win(); *ret_present is set only with STORAGE_ETCD_LOST.
+ */
+int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *header,
+                          struct storage_etcd_reading *ret_present);
+
+/* Write the present header again, which renews the lease. Returns 0, or as storage_commit(). */
+int etcd_storage_renew(struct etcd_storage *storage);
+
+int64_t etcd_storage_clock_ns(void); /* CLOCK_BOOTTIME */
+
+/* Wait before another attempt. */
+void etcd_storage_pause(void);
+
+/* 2. Changes: write.c, load.c */
+
+/*
+ * Add the operations of the change set to the empty transaction, and change `staged` and the
+ * numbers of the new header. Check buf_failed(&storage->transaction.bytes) for lack of memory.
+ */
+void etcd_write_changes(struct etcd_storage *storage, const struct change_set *change_set,
+                        struct etcd_header *header);
+
+int etcd_storage_load(struct storage *storage, const struct storage_sink *sink);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Loading reads ranges of each table, at the revision of the last transaction of this process.
+ * Nobody else writes while this process leads, and it writes only the header meanwhile. So the
+ * content of each later transaction is the same, and if a revision is compacted, or the member that
+ * is read has not applied it, another renewal makes a readable one.
+ *
+ * The size of the ranges follows the size of what they contained.
+ */
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "protocol/wire.h"
+#include "storage/etcd/internal.h"
+#include "storage/stored_form.h"
+
+#define PAGE_BYTES_MIN ((size_t)256 << 10) /* the next range is larger if one has less */
+#define PAGE_BYTES_MAX ((size_t)1 << 20)   /* the next range is smaller if one has more */
+
+#define FIRST_PARTS 64 /* the first range is this part of a table */
+
+struct etcd_load {
+        struct etcd_storage *storage;
+        const struct storage_sink *sink;
+};
+
+/* 1. Rows */
+
+static int apply_change_set(const struct etcd_load *load, struct change_set change_set) {
+        change_set.header = load->storage->header.state;
+        return load->sink->apply(load->sink->userdata, &change_set);
+}
+
+/*
+ * Return whether the store can have issued this version: the stored clock is at or above every
+ * issued version.
+ */
+static bool is_issued(const struct etcd_load *load, struct version version) {
+        return version_compare(version, load->storage->header.state.clock) <= 0;
+}
+
+static bool is_result_issued(const struct etcd_load *load, const struct result *result) {
+        return !result->has_version || is_issued(load, result->version);
+}
+
+/* Return whether the change is within the limits in the header. */
+static bool is_within_limits(const struct etcd_load *load, const struct change *change) {
+        const struct etcd_header *header = &load->storage->header;
+
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                return is_issued(load, change->entry.version);
+        case CHANGE_REPLY:
+                return is_result_issued(load, &change->reply.result) &&
+                       change->reply.number <= header->last_reply;
+        case CHANGE_EXECUTION:
+                return is_result_issued(load, &change->execution.result);
+        case CHANGE_NOTIFICATION:
+                return is_issued(load, change->notification.version) &&
+                       change->notification.sequence <= header->state.notification_sequence;
+        default:
+                return true;
+        }
+}
+
+/* Return whether the change is removed, although a later one of its list is not. */
+static bool is_removed(const struct etcd_load *load, const struct change *change) {
+        return (change->type == CHANGE_REPLY &&
+                change->reply.number <= load->storage->header.forgotten_up_to) ||
+               (change->type == CHANGE_NOTIFICATION &&
+                change->notification.sequence <= load->storage->header.acknowledged);
+}
+
+/*
+ * Apply the changes of a row. Returns 0, -EBADMSG if the row is damaged, or the error of the sink.
+ */
+static int load_row(const struct etcd_load *load, enum change_type type, const Etcd__KeyValue *row) {
+        CLEANUP(buf_deinit) struct buf expected = { 0 };
+        struct etcd_storage *storage = load->storage;
+        struct slice key = etcd_slice(row->key), content;
+        struct wire_reader reader;
+        struct change change;
+        int r;
+
+        if (etcd_value_open(key, etcd_slice(row->value), &content) < 0)
+                return -EBADMSG;
+        reader = (struct wire_reader){ .rest = content };
+        do {
+                r = stored_change_read(wire_read_blob(&reader), type, &change);
+                if (r < 0 || !is_within_limits(load, &change))
+                        return -EBADMSG;
+                if (type == CHANGE_EXECUTION)
+                        storage->executions[change.execution.place] = change.execution;
+                if (!is_removed(load, &change))
+                        r = apply_change_set(load,
+                                             (struct change_set){ .changes = &change, .n_changes = 1 });
+        } while (r == 0 && reader.rest.length > 0);
+        if (r < 0)
+                return r;
+
+        /* The key is that of the last change. */
+        etcd_key_append(&expected, storage->config.prefix, &storage->header.state.row_hash_key, &change);
+        if (buf_failed(&expected))
+                return -ENOMEM;
+        return slice_equal(key, buf_slice(&expected)) ? 0 : -EBADMSG;
+}
+
+/* 2. Ranges */
+
+/* A range of the numbers of a table, or of the beginnings of digests. */
+struct number_range {
+        uint64_t first, last;
+};
+
+/* Read the range at the revision of the last transaction. Returns as etcd_call(). */
+static int try_range(const struct etcd_load *load, enum change_type type, struct number_range range,
+                     const Etcd__RangeResponse **ret_response) {
+        CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
+        const char *prefix = load->storage->config.prefix;
+        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+
+        etcd_key_append_number(&from, prefix, type, range.first);
+        if (range.last == UINT64_MAX)
+                etcd_key_append_end(&end, prefix, type);
+        else
+                etcd_key_append_number(&end, prefix, type, range.last + 1);
+        if (buf_failed(&from) || buf_failed(&end))
+                return -ENOMEM;
+        request.key = etcd_bytes(buf_slice(&from));
+        request.range_end = etcd_bytes(buf_slice(&end));
+        request.revision = (int64_t)load->storage->header.holder.mod_revision;
+        request.serializable = true;
+        return etcd_call(load->storage->client, ETCD_RANGE, &request.base,
+                         (const ProtobufCMessage **)ret_response);
+}
+
+/*
+ * Read the range. Renews the lease after a third of it, and if the revision is not readable.
+ * Returns 0, -EMSGSIZE, or an error of storage_load().
+ */
+static int read_range(const struct etcd_load *load, enum change_type type, struct number_range range,
+                      const Etcd__RangeResponse **ret_response) {
+        struct etcd_storage *storage = load->storage;
+        const struct election_header *holder = &storage->header.holder;
+        int r = etcd_storage_clock_ns() - holder->sent_ns > holder->lease_ns / 3 ? -ERANGE : 0;
+
+        for (;;) {
+                if (r == -ERANGE && etcd_storage_renew(storage) < 0)
+                        return -EIO;
+                r = try_range(load, type, range, ret_response);
+                if (r == 0 || r == -EMSGSIZE || r == -ENOMEM)
+                        return r;
+                if (r == -EINVAL || r == -EACCES) {
+                        log_error("cannot load from etcd %s: %s",
+                                  LOG_STRING(etcd_client_endpoint(storage->client)),
+                                  LOG_STRING(etcd_client_reason(storage->client)));
+                        return -EIO;
+                }
+                if (r != -ERANGE)
+                        etcd_storage_pause();
+        }
+}
+
+static int load_logged(const struct etcd_load *load, enum change_type type, const Etcd__KeyValue *row) {
+        int r = load_row(load, type, row);
+
+        if (r == -EBADMSG)
+                log_error("cannot load from etcd: the value of the key \"%s\" is damaged",
+                          LOG_TEXT(etcd_slice(row->key)));
+        return r;
+}
+
+static size_t bytes_of(const Etcd__RangeResponse *response) {
+        size_t n_bytes = 0;
+
+        for (size_t i = 0; i < response->n_kvs; i++)
+                n_bytes += response->kvs[i]->value.len;
+        return n_bytes;
+}
+
+static int load_table(const struct etcd_load *load, enum change_type type, struct number_range all) {
+        uint64_t length = (all.last - all.first) / FIRST_PARTS + 1;
+        struct number_range range = { .first = all.first };
+        const Etcd__RangeResponse *response;
+        size_t n_bytes;
+        int r;
+
+        for (;;) {
+                range.last = all.last - range.first < length ? all.last : range.first + length - 1;
+                r = read_range(load, type, range, &response);
+                if (r == -EMSGSIZE && length > 1) {
+                        length /= 2;
+                        continue;
+                }
+                n_bytes = r == 0 ? bytes_of(response) : 0;
+                for (size_t i = 0; r == 0 && i < response->n_kvs; i++)
+                        r = load_logged(load, type, response->kvs[i]);
+                if (r < 0)
+                        return r == -EMSGSIZE ? -EIO : r;
+                if (range.last == all.last)
+                        return 0;
+
+                range.first = range.last + 1;
+                if (n_bytes < PAGE_BYTES_MIN && length <= UINT64_MAX / 2)
+                        length *= 2;
+                else if (n_bytes > PAGE_BYTES_MAX && length > 1)
+                        length /= 2;
+        }
+}
+
+int etcd_storage_load(struct storage *base, const struct storage_sink *sink) {
+        struct etcd_storage *storage = (struct etcd_storage *)base;
+        struct etcd_load load = { .storage = storage, .sink = sink };
+        const struct etcd_header *header = &storage->header;
+        const struct number_range ranges[N_CHANGE_TYPES] = {
+                [CHANGE_ENTRY] = { 0, UINT64_MAX },
+                [CHANGE_REGISTRATION] = { 0, UINT64_MAX },
+                [CHANGE_REPLY] = { header->forgotten_up_to + 1, header->last_reply },
+                [CHANGE_EXECUTION] = { 0, EXECUTIONS_PLACES - 1 },
+                [CHANGE_NOTIFICATION] = { header->acknowledged + 1, header->state.notification_sequence },
+        };
+        int r;
+
+        memset(storage->executions, 0, sizeof(storage->executions));
+        r = apply_change_set(&load, (struct change_set){ 0 });
+        for (size_t i = 0; i < N_CHANGE_TYPES && r == 0; i++)
+                if (ranges[i].first <= ranges[i].last)
+                        r = load_table(&load, (enum change_type)i, ranges[i]);
+        return r;
+}

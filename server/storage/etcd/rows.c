@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/etcd/rows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <xxhash.h>
+
+#include "base/base16.h"
+#include "protocol/wire.h"
+#include "storage/stored_form.h"
+
+#define CHECKSUM_BYTES 8
+
+static const char *const table_names[N_CHANGE_TYPES] = {
+        [CHANGE_ENTRY] = "entry",         [CHANGE_REGISTRATION] = "registration", [CHANGE_REPLY] = "reply",
+        [CHANGE_EXECUTION] = "execution", [CHANGE_NOTIFICATION] = "notification",
+};
+
+/* 1. Keys */
+
+void etcd_key_append_header(struct buf *buf, const char *prefix) {
+        buf_append_format(buf, "%sheader", prefix);
+}
+
+static void append_table(struct buf *buf, const char *prefix, enum change_type type) {
+        buf_append_string(buf, prefix);
+        buf_append_string(buf, table_names[type]);
+}
+
+void etcd_key_append_number(struct buf *buf, const char *prefix, enum change_type type, uint64_t number) {
+        append_table(buf, prefix, type);
+        buf_append_format(buf, "/%016" PRIX64, number);
+}
+
+void etcd_key_append_end(struct buf *buf, const char *prefix, enum change_type type) {
+        append_table(buf, prefix, type);
+        buf_append_format(buf, "%c", '/' + 1);
+}
+
+static void append_digest(struct buf *buf, const struct hash_key *hash_key, const struct slice *names,
+                          size_t n_names) {
+        struct digest digests[2], digest = hash_parts(hash_key, names, n_names, digests);
+
+        buf_append_string(buf, "/");
+        base16_append(buf, (struct slice){ digest.bytes, sizeof(digest.bytes) });
+}
+
+void etcd_key_append(struct buf *buf, const char *prefix, const struct hash_key *hash_key,
+                     const struct change *change) {
+        const struct slice names[] = { change->registration.client, change->registration.key };
+        uint64_t number = 0;
+
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                append_table(buf, prefix, change->type);
+                append_digest(buf, hash_key, &change->entry.key, 1);
+                return;
+        case CHANGE_REGISTRATION:
+                append_table(buf, prefix, change->type);
+                append_digest(buf, hash_key, names, 2);
+                return;
+        case CHANGE_REPLY:
+                number = change->reply.number;
+                break;
+        case CHANGE_EXECUTION:
+                number = change->execution.place / EXECUTION_ROW_PLACES * EXECUTION_ROW_PLACES;
+                break;
+        case CHANGE_NOTIFICATION:
+                number = change->notification.sequence;
+                break;
+        case N_CHANGE_TYPES:
+                break;
+        }
+        etcd_key_append_number(buf, prefix, change->type, number);
+}
+
+/* 2. Values */
+
+void etcd_value_append(struct buf *buf, const struct change *change) {
+        size_t from = buf->length;
+        struct buf length = { 0 };
+
+        wire_append_number(buf, 0, 4);
+        stored_change_append(buf, change);
+        wire_append_number(&length, buf->length - from - 4, 4);
+        buf->failed = buf->failed || buf_failed(&length);
+        if (!buf_failed(buf))
+                memcpy(buf->data + from, length.data, 4);
+        buf_deinit(&length);
+}
+
+static uint64_t checksum_of(struct slice key, struct slice content) {
+        return XXH3_64bits_withSeed(content.data, content.length, XXH3_64bits(key.data, key.length));
+}
+
+void etcd_value_seal(struct buf *buf, size_t key, size_t value) {
+        uint64_t checksum;
+
+        if (buf_failed(buf))
+                return;
+        checksum = checksum_of((struct slice){ buf->data + key, value - key },
+                               slice_skip(buf_slice(buf), value));
+        wire_append_number(buf, checksum, CHECKSUM_BYTES);
+}
+
+int etcd_value_open(struct slice key, struct slice value, struct slice *ret_content) {
+        struct slice content = value;
+        struct wire_reader checksum;
+
+        if (value.length < CHECKSUM_BYTES)
+                return -EBADMSG;
+        content.length -= CHECKSUM_BYTES;
+        checksum = (struct wire_reader){ .rest = slice_skip(value, content.length) };
+        if (wire_read_number(&checksum, CHECKSUM_BYTES) != checksum_of(key, content))
+                return -EBADMSG;
+        *ret_content = content;
+        return 0;
+}

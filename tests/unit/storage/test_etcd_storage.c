@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The storage in a real etcd: what is committed is loaded, whatever replies are lost, and only the
+ * leader commits.
+ */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/time_units.h"
+#include "storage/etcd/etcd.h"
+#include "storage/etcd/rows.h"
+#include "support/etcd_process.h"
+#include "support/tcp_proxy.h"
+#include "unit/storage/content.h"
+
+#define S           SLICE_LITERAL
+#define PREFIX      "/statestore/test/"
+#define CHANGES_MAX 600
+#define VERSION(n)  ((struct version){ 1000, n })
+
+static struct etcd_process process;
+static struct tcp_proxy proxy;
+static const char *endpoint;
+
+/* A process of a member. */
+struct member {
+        struct storage *storage;
+        struct state_header header; /* of the last commit */
+        struct change changes[CHANGES_MAX];
+        size_t n_changes;
+        uint64_t acknowledged, forgotten_up_to;
+        struct content expected, loaded;
+        uint64_t n_loaded; /* change sets */
+        struct storage_etcd_reading reading;
+};
+static struct member member, other;
+
+/* 1. Injected errors */
+
+/* The next transactions fail with these errors. */
+static struct injected {
+        int error;
+        bool is_sent; /* to etcd, which executes it */
+} injected[4];
+static size_t n_injected;
+
+static void inject(struct injected one) {
+        injected[n_injected++] = one;
+}
+
+int __real_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response);
+int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response);
+
+int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response) {
+        struct injected first = injected[0];
+
+        if (method != ETCD_TXN || n_injected == 0)
+                return __real_etcd_call(client, method, request, ret_response);
+        memmove(&injected[0], &injected[1], --n_injected * sizeof(injected[0]));
+        if (first.is_sent)
+                cr_assert_eq(__real_etcd_call(client, method, request, ret_response), 0);
+        return first.error;
+}
+
+/* 2. Members */
+
+static void start_etcd(const char *option) {
+        etcd_process_start(&process, option);
+        tcp_proxy_start(&proxy, process.url);
+        endpoint = proxy.url;
+}
+
+static void setup(void) {
+        start_etcd(NULL);
+}
+
+static void stop_member(struct member *one) {
+        storage_close(one->storage);
+        content_deinit(&one->expected);
+        content_deinit(&one->loaded);
+        *one = (struct member){ 0 };
+}
+
+static void teardown(void) {
+        stop_member(&member);
+        stop_member(&other);
+        tcp_proxy_stop(&proxy);
+        etcd_process_stop(&process);
+}
+
+TestSuite(etcd_storage, .init = setup, .fini = teardown);
+
+static struct storage_etcd_config config_of(const char *name) {
+        return (struct storage_etcd_config){
+                .etcd = { .endpoints = &endpoint,
+                          .n_endpoints = 1,
+                          .timeout_ms = 1000,
+                          .max_reply_bytes = 8 << 20 },
+                .prefix = PREFIX,
+                .holder = { .member = (uint64_t)name[0], .process = 7, .lease_ns = 60 * NS_PER_S },
+        };
+}
+
+static void open_member(struct member *one, const char *name) {
+        struct storage_etcd_config config = config_of(name);
+
+        snprintf(config.holder.name, sizeof(config.holder.name), "%s", name);
+        cr_assert_eq(storage_etcd_open(&one->storage, &config), 0);
+}
+
+static void apply_to_content(struct content *content, const struct change_set *change_set) {
+        content_remove_replies(content, 0, change_set->forgotten_up_to);
+        content_remove_notifications(content, change_set->acknowledged);
+        for (size_t i = 0; i < change_set->n_changes; i++) {
+                const struct change *change = &change_set->changes[i];
+                const struct entry_change *entry = &change->entry;
+                const struct registration_change *registration = &change->registration;
+                struct setting setting = { .key = entry->key, .value = entry->value };
+
+                switch (change->type) {
+                case CHANGE_ENTRY:
+                        if (change->is_removed) {
+                                content_remove_entry(content, entry->key);
+                                break;
+                        }
+                        setting.deadline_ns = entry->expires_at_ms;
+                        if (entry->has_fence)
+                                setting.fence = entry->fence;
+                        content_put_entry(content, &setting, entry->version);
+                        break;
+                case CHANGE_REGISTRATION:
+                        content_put_registration(content, registration->client, registration->key,
+                                                 change->is_removed ? NULL : &registration->user,
+                                                 registration->connection);
+                        break;
+                case CHANGE_REPLY:
+                        content_put_reply(content, change->reply.number, &change->reply.digest,
+                                          change->reply.result, change->reply.forget_at_ms);
+                        break;
+                case CHANGE_EXECUTION:
+                        content_put_execution(content, &change->execution);
+                        break;
+                case CHANGE_NOTIFICATION:
+                        content_put_notification(content, &change->notification);
+                        break;
+                case N_CHANGE_TYPES:
+                        break;
+                }
+        }
+}
+
+static int apply_loaded(void *userdata, const struct change_set *change_set) {
+        struct member *one = userdata;
+
+        one->header = change_set->header;
+        one->n_loaded++;
+        apply_to_content(&one->loaded, change_set);
+        return 0;
+}
+
+static int load(struct member *one) {
+        struct storage_sink sink = { .apply = apply_loaded, .userdata = one };
+
+        content_reset(&one->loaded);
+        one->n_loaded = 0;
+        return storage_load(one->storage, &sink);
+}
+
+/* Read the header, win and load. Returns the error of the first step that fails. */
+static int lead(struct member *one) {
+        int r;
+
+        r = storage_etcd_observe(one->storage, &one->reading);
+        if (r == 0)
+                r = storage_etcd_win(one->storage, &one->reading);
+        if (r == 0)
+                r = load(one);
+        return r == 0 ? storage_lead(one->storage, &one->header) : r;
+}
+
+static void open_and_lead(struct member *one, const char *name) {
+        open_member(one, name);
+        cr_assert_eq(lead(one), 0);
+}
+
+/* Check that another member loads what `one` has committed. */
+static void check(struct member *one) {
+        stop_member(&other);
+        open_and_lead(&other, "other");
+        for (size_t i = 0; i < one->expected.n_lines && i < other.loaded.n_lines; i++) {
+                cr_expect_str_eq(other.loaded.lines[i].name, one->expected.lines[i].name);
+                cr_expect_str_eq(other.loaded.lines[i].text, one->expected.lines[i].text);
+        }
+        cr_expect_eq(other.loaded.n_lines, one->expected.n_lines);
+        cr_expect_eq(other.header.n_commits, one->header.n_commits);
+}
+
+/* 3. Changes */
+
+static struct change *add_change(struct member *one, enum change_type type) {
+        cr_assert_lt(one->n_changes, CHANGES_MAX);
+        one->changes[one->n_changes] = (struct change){ .type = type };
+        return &one->changes[one->n_changes++];
+}
+
+static void set(struct member *one, struct slice key, struct slice value) {
+        add_change(one, CHANGE_ENTRY)->entry =
+                (struct entry_change){ key, value, VERSION(1), EXPIRES_NEVER, false, { 0 } };
+}
+
+static void reply(struct member *one, uint64_t number) {
+        add_change(one, CHANGE_REPLY)->reply = (struct reply_change){
+                .number = number, .result = { .outcome = OUTCOME_DELETED }, .forget_at_ms = 5000
+        };
+}
+
+static void execute(struct member *one, uint32_t place, uint64_t number) {
+        add_change(one, CHANGE_EXECUTION)->execution =
+                (struct executed_request){ .id = { 5, number },
+                                           .order = number,
+                                           .place = place,
+                                           .result = { .outcome = OUTCOME_DELETED } };
+}
+
+static void notify(struct member *one, struct slice key) {
+        add_change(one, CHANGE_NOTIFICATION)->notification =
+                (struct pending_notification){ .sequence = ++one->header.notification_sequence,
+                                               .version = VERSION(1),
+                                               .key = key,
+                                               .recipients = S("r") };
+}
+
+static int commit(struct member *one) {
+        struct change_set change_set;
+        int r;
+
+        one->header.n_commits++;
+        one->header.clock = VERSION(9);
+        change_set = (struct change_set){ .header = one->header,
+                                          .changes = one->changes,
+                                          .n_changes = one->n_changes,
+                                          .acknowledged = one->acknowledged,
+                                          .forgotten_up_to = one->forgotten_up_to };
+        r = storage_commit(one->storage, &change_set);
+        if (r == 0)
+                apply_to_content(&one->expected, &change_set);
+        else
+                one->header.n_commits--;
+        one->n_changes = 0;
+        return r;
+}
+
+#define COMMIT(member) cr_assert_eq(commit(member), 0)
+
+/* 4. Commit and load */
+
+Test(etcd_storage, new_storage_is_empty_with_stable_secrets) {
+        struct state_header first;
+
+        open_and_lead(&member, "a");
+        cr_expect_eq(member.loaded.n_lines, 0);
+        cr_expect_eq(member.n_loaded, 1);
+        first = member.header;
+        check(&member);
+        cr_expect_arr_eq(&other.header.row_hash_key, &first.row_hash_key, sizeof(first.row_hash_key));
+        cr_expect_str_eq(other.header.instance_id, first.instance_id);
+        cr_expect_eq(other.reading.election.header.term, 1);
+        cr_expect_eq(other.reading.election.header.member, 'a');
+        cr_expect_eq(other.reading.election.header.sent_ns, storage_etcd_sent_ns(member.storage));
+}
+
+Test(etcd_storage, loads_all_kinds_of_changes) {
+        struct change *change;
+
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        set(&member, S("a\0\xFF"), S(""));
+        change = add_change(&member, CHANGE_ENTRY);
+        change->entry =
+                (struct entry_change){ S("all"), S("\0"), VERSION(2), 1234, true, { 5, 6, S("node") } };
+        change = add_change(&member, CHANGE_REGISTRATION);
+        change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
+        change = add_change(&member, CHANGE_REGISTRATION);
+        change->registration = (struct registration_change){ S("clientk"), S("ey"), 0, S("") };
+        reply(&member, 1);
+        reply(&member, 3);
+        execute(&member, 0, 256);
+        execute(&member, 1, 257);
+        execute(&member, 511, 511);
+        notify(&member, S("key"));
+        notify(&member, S("other"));
+        COMMIT(&member);
+        cr_expect_eq(member.expected.n_lines, 12);
+        check(&member);
+}
+
+Test(etcd_storage, replaces_and_removes) {
+        struct change *change;
+
+        open_and_lead(&member, "a");
+        for (uint64_t i = 1; i <= 3; i++) {
+                set(&member, S("key"), S("value"));
+                set(&member, i == 1 ? S("1") : i == 2 ? S("2") : S("3"), S("value"));
+                reply(&member, 2 * i - 1);
+                reply(&member, 2 * i);
+                execute(&member, 2, 256 * i + 1);
+                execute(&member, (uint32_t)(40 * i), i);
+                notify(&member, S("a"));
+                notify(&member, S("b"));
+                COMMIT(&member);
+        }
+        change = add_change(&member, CHANGE_REGISTRATION);
+        change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
+        COMMIT(&member);
+
+        change = add_change(&member, CHANGE_ENTRY);
+        change->entry.key = S("2");
+        change->is_removed = true;
+        change = add_change(&member, CHANGE_REGISTRATION);
+        change->registration = (struct registration_change){ .client = S("client"), .key = S("key") };
+        change->is_removed = true;
+        member.acknowledged = 3; /* in the middle of a row */
+        member.forgotten_up_to = 5;
+        COMMIT(&member);
+        check(&member);
+
+        member.acknowledged = 6;
+        member.forgotten_up_to = 6;
+        COMMIT(&other); /* proves that other leads now */
+        cr_expect_eq(commit(&member), -ESTALE);
+}
+
+Test(etcd_storage, continues_after_a_takeover_with_what_was_loaded) {
+        open_and_lead(&member, "a");
+        execute(&member, 2, 257);
+        reply(&member, 1);
+        notify(&member, S("a"));
+        COMMIT(&member);
+        check(&member);
+
+        content_copy(&other.expected, &other.loaded);
+        execute(&other, 3, 513); /* in the row of place 2 */
+        reply(&other, 2);
+        notify(&other, S("b"));
+        other.acknowledged = 1;
+        COMMIT(&other);
+        stop_member(&member);
+        open_and_lead(&member, "a");
+        cr_expect(content_equal(&member.loaded, &other.expected));
+        cr_expect_eq(member.reading.election.header.term, 2);
+}
+
+Test(etcd_storage, loads_more_than_a_reply_may_have) {
+        static char keys[2000][16];
+        static uint8_t value[20000];
+
+        open_and_lead(&member, "a");
+        for (size_t i = 0; i < 2000; i++) {
+                snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
+                set(&member, slice_from_string(keys[i]), (struct slice){ value, sizeof(value) });
+                if (i % 50 == 49)
+                        COMMIT(&member);
+        }
+        check(&member);
+        cr_expect_eq(atomic_load(&proxy.n_connections),
+                     2); /* no reply was awaited in vain: see etcd/client.c */
+}
+
+Test(etcd_storage, loads_at_a_later_revision_if_the_present_one_is_compacted) {
+        char command[64];
+
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        etcd_process_control(&process, "put unrelated value");
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        snprintf(command, sizeof(command), "compaction %lu",
+                 (unsigned long)member.reading.election.revision);
+        etcd_process_control(&process, command);
+        cr_assert_eq(load(&member), 0);
+        cr_expect(content_equal(&member.loaded, &member.expected));
+        COMMIT(&member);
+}
+
+Test(etcd_storage, loading_renews_the_lease) {
+        struct storage_etcd_config config = config_of("a");
+        int64_t sent_ns;
+
+        config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_win(member.storage, &member.reading), 0);
+        sent_ns = storage_etcd_sent_ns(member.storage);
+        while (storage_etcd_sent_ns(member.storage) == sent_ns)
+                cr_assert_eq(load(&member), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_expect_eq(member.reading.election.header.sent_ns, storage_etcd_sent_ns(member.storage));
+}
+
+Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
+        struct storage_etcd_reading reading;
+
+        open_and_lead(&member, "a");
+        open_member(&other, "other");
+        cr_assert_eq(storage_etcd_observe(other.storage, &reading), 0);
+        reading.election.cluster++;
+        cr_assert_eq(storage_etcd_win(other.storage, &reading), 0);
+        cr_assert_eq(storage_etcd_observe(other.storage, &reading), 0);
+        cr_expect_str_neq(reading.header.state.instance_id, member.header.instance_id);
+        cr_expect_arr_eq(&reading.header.state.table_key, &member.header.table_key,
+                         sizeof(member.header.table_key));
+}
+
+/* 5. Leading */
+
+Test(etcd_storage, one_of_two_standbys_wins) {
+        open_member(&member, "a");
+        open_member(&other, "other");
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
+        cr_expect_eq(member.reading.election.header.mod_revision, 0);
+        cr_expect_eq(storage_etcd_win(member.storage, &member.reading), 0);
+        cr_expect_eq(storage_etcd_win(other.storage, &other.reading), STORAGE_ETCD_LOST);
+        cr_expect_eq(other.reading.election.header.member, 'a');
+        cr_expect_eq(other.reading.election.header.term, 1);
+        cr_expect_eq(storage_etcd_win(other.storage, &other.reading), 0);
+}
+
+Test(etcd_storage, former_leader_is_stale) {
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        check(&member);
+        set(&member, S("key"), S("late"));
+        cr_expect_eq(commit(&member), -ESTALE);
+        cr_expect_eq(storage_etcd_give_up(member.storage), -ESTALE);
+        check(&member);
+}
+
+Test(etcd_storage, giving_up_is_seen) {
+        open_and_lead(&member, "a");
+        cr_assert_eq(storage_etcd_give_up(member.storage), 0);
+        open_member(&other, "other");
+        cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
+        cr_expect(other.reading.election.header.has_given_up);
+}
+
+/* 6. Failures */
+
+Test(etcd_storage, lost_replies_are_resolved) {
+        open_and_lead(&member, "a");
+        for (int i = 1; i <= 3; i++) {
+                set(&member, S("key"), i == 3 ? S("3") : S("value"));
+                execute(&member, 2, (uint64_t)(256 * i + 1));
+                tcp_proxy_lose(&proxy, i);
+                COMMIT(&member);
+                cr_expect(!storage_is_waiting(member.storage));
+        }
+        COMMIT(&member);
+        check(&member);
+}
+
+Test(etcd_storage, lost_reply_of_a_win_is_resolved) {
+        open_member(&member, "a");
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        tcp_proxy_lose(&proxy, 2);
+        cr_expect_eq(storage_etcd_win(member.storage, &member.reading), 0);
+        COMMIT(&member);
+}
+
+static void *commit_in_thread(void *userdata) {
+        int *r = userdata;
+
+        *r = commit(&member);
+        return NULL;
+}
+
+Test(etcd_storage, commit_waits_until_etcd_is_back) {
+        pthread_t thread;
+        int r = 1;
+
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        etcd_process_kill(&process);
+        set(&member, S("key"), S("later"));
+        cr_assert_eq(pthread_create(&thread, NULL, commit_in_thread, &r), 0);
+        while (!storage_is_waiting(member.storage))
+                sched_yield();
+        etcd_process_continue(&process);
+        pthread_join(thread, NULL);
+        cr_expect_eq(r, 0);
+        cr_expect(!storage_is_waiting(member.storage));
+        check(&member);
+}
+
+Test(etcd_storage, observing_without_etcd_fails) {
+        open_member(&member, "a");
+        etcd_process_kill(&process);
+        cr_expect_eq(storage_etcd_observe(member.storage, &member.reading), -EIO);
+        cr_expect_gt(strlen(storage_etcd_reason(member.storage)), 0);
+}
+
+Test(etcd_storage, full_etcd_stores_nothing_of_a_commit) {
+        static uint8_t value[100000];
+        static char keys[100][16];
+        int r = 0;
+
+        teardown();
+        start_etcd("--quota-backend-bytes=2000000");
+        open_and_lead(&member, "a");
+        for (int i = 0; r == 0 && i < 100; i++) {
+                snprintf(keys[i], sizeof(keys[i]), "key %d", i);
+                set(&member, slice_from_string(keys[i]), (struct slice){ value, sizeof(value) });
+                r = commit(&member);
+        }
+        cr_expect_eq(r, -ENOSPC);
+        cr_expect_gt(member.expected.n_lines, 0);
+        set(&member, S("key"), S("value"));
+        cr_expect_eq(commit(&member), -ENOSPC);
+        cr_assert_eq(load(&member), 0); /* no other member can win */
+        cr_expect(content_equal(&member.loaded, &member.expected));
+}
+
+/*
+ * etcd reports the first transaction above its quota as refused, but stores it. This needs other
+ * writers.
+ */
+Test(etcd_storage, commit_that_is_reported_as_refused_may_be_stored) {
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        inject((struct injected){ -ENOSPC, .is_sent = true });
+        COMMIT(&member);
+        set(&member, S("other"), S("value"));
+        inject((struct injected){ -ENOSPC, .is_sent = false });
+        cr_expect_eq(commit(&member), -ENOSPC);
+        check(&member);
+}
+
+Test(etcd_storage, refusal_after_an_open_attempt_decides_nothing) {
+        static const int refusals[] = { -ENOSPC, -EACCES, -ENOTCONN, -EBADMSG };
+
+        open_and_lead(&member, "a");
+        for (size_t i = 0; i < 4; i++) {
+                set(&member, S("key"), i % 2 == 0 ? S("a") : S("b"));
+                inject((struct injected){ -ETIMEDOUT, .is_sent = false });
+                inject((struct injected){ refusals[i], .is_sent = false });
+                COMMIT(&member);
+        }
+        set(&member, S("key"), S("c"));
+        inject((struct injected){ -EACCES, .is_sent = false });
+        cr_expect_eq(commit(&member), -EIO);
+        check(&member);
+}
+
+Test(etcd_storage, refuses_a_commit_above_the_limits_of_etcd) {
+        static uint8_t value[1600000];
+        static char keys[130][16];
+
+        open_and_lead(&member, "a");
+        set(&member, S("large"), (struct slice){ value, sizeof(value) });
+        cr_expect_eq(commit(&member), -EIO);
+        for (size_t i = 0; i < 130; i++) {
+                snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
+                set(&member, slice_from_string(keys[i]), S("value"));
+        }
+        cr_expect_eq(commit(&member), -EIO);
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        check(&member);
+}
+
+/* The largest batch that the limits allow, with a step of the engine, fits. */
+Test(etcd_storage, limits_leave_room_for_a_step) {
+        static uint8_t value[2 << 20];
+        static char keys[200][32];
+        struct storage_limits limits;
+
+        open_and_lead(&member, "a");
+        limits = storage_limits(member.storage);
+        for (size_t i = 0; i < limits.n_changes + ENGINE_STEP_ROWS_MAX; i++) {
+                snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
+                set(&member, slice_from_string(keys[i]), S(""));
+        }
+        member.changes[0].entry.value = (struct slice){ value, limits.n_bytes };
+        member.changes[1].entry.value = (struct slice){ value, limits.entry_bytes };
+        for (uint32_t i = 0; i < 16; i++)
+                execute(&member, 32 * i, i + 1);
+        reply(&member, 1);
+        notify(&member, S("key"));
+        member.changes[member.n_changes - 1].notification.value =
+                (struct slice){ value, limits.entry_bytes };
+        member.forgotten_up_to = 0;
+        COMMIT(&member);
+
+        reply(&member, 5);
+        notify(&member, S("key"));
+        member.forgotten_up_to = 4;
+        member.acknowledged = 1;
+        COMMIT(&member);
+        check(&member);
+}
+
+/* 7. Damage */
+
+/* Replace the value of the row of the change. */
+static void damage(const struct member *one, const struct change *change) {
+        CLEANUP(buf_deinit) struct buf command = { 0 };
+
+        buf_append_string(&command, "put ");
+        etcd_key_append(&command, PREFIX, &one->header.row_hash_key, change);
+        buf_append_string(&command, " damaged");
+        etcd_process_control(&process, buf_text(&command));
+}
+
+Test(etcd_storage, damaged_values_are_found) {
+        for (size_t i = 0; i < N_CHANGE_TYPES; i++) {
+                struct change *change;
+
+                open_and_lead(&member, "a");
+                set(&member, S("key"), S("value"));
+                change = add_change(&member, CHANGE_REGISTRATION);
+                change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
+                reply(&member, 1);
+                execute(&member, 2, 257);
+                notify(&member, S("key"));
+                COMMIT(&member);
+                check(&member);
+
+                damage(&member, &member.changes[i]);
+                cr_expect_eq(lead(&other), -EBADMSG, "%zu", i);
+                stop_member(&member);
+                etcd_process_control(&process, "del --prefix " PREFIX);
+        }
+}
+
+Test(etcd_storage, damaged_header_is_found) {
+        open_and_lead(&member, "a");
+        etcd_process_control(&process, "put " PREFIX "header damaged");
+        cr_expect_eq(storage_etcd_observe(member.storage, &member.reading), -EBADMSG);
+        cr_expect_eq(commit(&member), -ESTALE);
+}
