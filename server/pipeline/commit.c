@@ -153,11 +153,12 @@ static bool has_version_above_clock(const struct pipeline *pipeline) {
         return false;
 }
 
+/* The lease is asked for after the execution: a reply may have read what another writer has replaced since. */
 static bool must_be_stored(const struct pipeline *pipeline) {
         const struct effects *effects = &pipeline->batch.effects;
 
         return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-               has_version_above_clock(pipeline);
+               has_version_above_clock(pipeline) || !storage_has_lease(pipeline->storage);
 }
 
 /*

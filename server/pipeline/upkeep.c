@@ -33,6 +33,13 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
         }
 }
 
+/* When to commit so that the lease of the storage does not end; INT64_MAX: not before the batch is published. */
+static int64_t renewal_ns(const struct pipeline *pipeline) {
+        return pipeline->storage && pipeline->batch.state == BATCH_OPEN
+                       ? storage_renewal_ns(pipeline->storage)
+                       : INT64_MAX;
+}
+
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
         peer_tick(pipeline, now);
         outbox_frames_tick(&pipeline->frames, now);
@@ -40,6 +47,8 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
+        if (now.mono_ns >= renewal_ns(pipeline))
+                commit_begin(pipeline, true, now);
         pipeline_flush(pipeline, now);
 }
 
@@ -59,6 +68,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
                 deadline_ns = pipeline->upkeep.next_tick_ns;
         if (hooks)
                 deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
+        deadline_ns = earlier(deadline_ns, renewal_ns(pipeline));
         deadline_ns = earlier(deadline_ns, pipeline->frames.deadline_ns);
         return earlier(deadline_ns, pipeline->peer.deadline_ns);
 }

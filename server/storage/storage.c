@@ -27,6 +27,14 @@ struct storage_limits storage_limits(const struct storage *storage) {
         return storage->operations->limits;
 }
 
+int64_t storage_renewal_ns(const struct storage *storage) {
+        return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;
+}
+
+bool storage_has_lease(const struct storage *storage) {
+        return !storage->operations->has_lease || storage->operations->has_lease(storage);
+}
+
 bool storage_is_waiting(const struct storage *storage) {
         return storage->operations->is_waiting && storage->operations->is_waiting(storage);
 }

@@ -47,7 +47,9 @@ struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink);
         int (*lead)(struct storage *storage, const struct state_header *header);
         int (*commit)(struct storage *storage, const struct change_set *change_set);
-        bool (*is_waiting)(const struct storage *storage); /* NULL: never */
+        int64_t (*renewal_ns)(const struct storage *storage); /* NULL: INT64_MAX */
+        bool (*has_lease)(const struct storage *storage);     /* NULL: always */
+        bool (*is_waiting)(const struct storage *storage);    /* NULL: never */
         /* NULL: not on a disk of this machine */
         bool (*usage)(const struct storage *storage, struct storage_usage *ret_usage);
         struct storage *(*close)(struct storage *storage);
@@ -118,6 +120,20 @@ int storage_lead(struct storage *storage, const struct state_header *header);
 int storage_commit(struct storage *storage, const struct change_set *change_set);
 
 struct storage_limits storage_limits(const struct storage *storage);
+
+/*
+ * A storage that several processes can write has a lease: for its time after the begin of a commit,
+ * no other process has become the writer. Call both functions only while no commit is in flight.
+ *
+ * storage_renewal_ns(): when to commit, even without changes, so that the lease does not end; monotonic
+ * nanoseconds, INT64_MAX for never. It counts from the begin of the last commit, whether it failed or not.
+ *
+ * storage_has_lease(): return false if the lease has ended. Another process may be the writer then, so
+ * a reply that depends on the state must wait for another commit: its success proves that there was no
+ * other writer.
+ */
+int64_t storage_renewal_ns(const struct storage *storage);
+bool storage_has_lease(const struct storage *storage);
 
 /*
  * Return whether a commit waits for another machine, so that a restart of this process would not

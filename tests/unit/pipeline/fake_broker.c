@@ -191,6 +191,18 @@ static struct storage *close_storage(struct storage *storage) {
         return NULL;
 }
 
+static int64_t renewal_ns(const struct storage *storage) {
+        const struct broker *broker = (const struct broker *)storage;
+
+        return broker->renewal_ns > 0 ? broker->renewal_ns : INT64_MAX;
+}
+
+static bool has_lease(const struct storage *storage) {
+        const struct broker *broker = (const struct broker *)storage;
+
+        return !broker->has_no_lease;
+}
+
 struct storage *broker_storage(void) {
         static const struct storage_operations operations = {
                 .commit = commit_nothing,
@@ -273,6 +285,8 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
         broker->operations = (struct storage_operations){
                 .commit = commit,
                 .close = close_storage,
+                .renewal_ns = renewal_ns,
+                .has_lease = has_lease,
                 .is_waiting = is_waiting,
                 .usage = usage,
                 .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },

@@ -66,6 +66,8 @@ struct broker {
 
         int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
         size_t n_commits, n_changes_committed, n_notifications_committed;
+        int64_t renewal_ns;         /* of the storage; 0: never */
+        bool has_no_lease;          /* of the storage */
         uint64_t published;         /* of the last commit */
         uint64_t last_reply;        /* number of the last remembered reply that was committed */
         struct state_header header; /* of the last commit */

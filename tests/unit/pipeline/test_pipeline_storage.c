@@ -595,3 +595,33 @@ Test(storage, failed_commit_of_a_version_sends_no_version) {
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "replies:-ERR the storage has failed ");
 }
+
+Test(storage, read_waits_for_a_commit_if_the_lease_has_ended) {
+        broker.has_no_lease = true;
+        broker.commit_result = 1;
+        send_words("GET", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 1);
+        cr_expect_eq(broker.n_changes_committed, 0);
+        cr_expect_eq(broker.n_sent, 0);
+
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+}
+
+Test(storage, lease_is_renewed_without_a_request) {
+        broker.renewal_ns = broker.now.mono_ns + NS_PER_S;
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_commits, 0);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), broker.renewal_ns);
+
+        broker.commit_result = 1;
+        broker_pass_deadline(&broker);
+        cr_expect_eq(broker.n_commits, 1);
+        cr_expect_gt(pipeline_next_deadline(broker.pipeline),
+                     broker.renewal_ns); /* the commit is in flight */
+
+        broker.renewal_ns = 0;
+        broker_committed(&broker, 0);
+        cr_expect_eq(broker.n_commits, 1);
+}
