@@ -21,13 +21,21 @@ int64_t system_clock_wall_ms_rounded_up(void) {
         return wall_ms(NS_PER_MS - 1);
 }
 
-int64_t system_clock_mono_ns(void) {
+static int64_t read_ns(clockid_t clock) {
         struct timespec now;
 
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(clock, &now);
         return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+int64_t system_clock_mono_ns(void) {
+        return read_ns(CLOCK_MONOTONIC);
 }
 
 int64_t system_clock_mono_ms(void) {
         return system_clock_mono_ns() / NS_PER_MS;
+}
+
+int64_t system_clock_boot_ns(void) {
+        return read_ns(CLOCK_BOOTTIME);
 }

@@ -18,3 +18,6 @@ int64_t system_clock_wall_ms_rounded_up(void);
 /* Monotonic nanoseconds and milliseconds from an unspecified start (CLOCK_MONOTONIC). */
 int64_t system_clock_mono_ns(void);
 int64_t system_clock_mono_ms(void);
+
+/* Nanoseconds since the boot, also those in which the machine was suspended (CLOCK_BOOTTIME). */
+int64_t system_clock_boot_ns(void);

@@ -60,7 +60,7 @@ struct server {
         struct slice user_properties[N_REQUEST_PROPERTIES + 1];
 
         uv_loop_t loop;
-        uv_signal_t sigterm, sigint, sighup;
+        uv_signal_t sigterm, sigint, sighup, sigusr2;
         struct deadline_timer deadline;
         uv_timer_t stop_timer, storage_timer, watchdog_timer, log_timer;
         struct commit_work commit;
@@ -83,9 +83,13 @@ struct server {
                 int64_t duration_ms; /* 0: none */
         } next_outage;
 
-        struct store_view view;        /* what the HTTP pages show; view.disconnected is the text below */
-        char disconnected[STATUS_MAX]; /* why there is no connection to the broker */
-        char status[STATUS_MAX];       /* the text last sent to the service manager */
+        struct cluster_view cluster;
+        struct storage *member_storage; /* of the pipeline; NULL: not a member of a cluster */
+        int64_t connected_ms;           /* monotonic; when the broker was last found to be connected */
+        bool gives_up;                  /* at the end, let another member lead */
+        struct store_view view;         /* what the HTTP pages show; view.disconnected is the text below */
+        char disconnected[STATUS_MAX];  /* why there is no connection to the broker */
+        char status[STATUS_MAX];        /* the text last sent to the service manager */
         struct logged_states logged;
         bool is_attempt_refused; /* the broker refused the connection; its end has not been reported yet */
         bool was_ready;          /* the store has served requests at least once since its start */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "app/dev_broker.h"
 #include "app/internal.h"
@@ -89,6 +90,8 @@ static void server_on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
+        if (server->member_storage && storage_is_waiting(server->member_storage))
+                _exit(server->exit_code); /* the commit in flight may never end */
         http_close(take_ptr(&server->http));
         dev_broker_stop(server->dev_broker);
         server_close_handles(server);
@@ -106,10 +109,12 @@ static void server_on_stop_timer(uv_timer_t *timer) {
                 server_on_link_closed(server);
 }
 
-/* Pending requests are finished first: see server_update(). */
+/* Pending requests are finished first: see server_update(). Before the pipeline exists, there are none. */
 void server_stop(struct server *server, int exit_code) {
         if (exit_code != EXIT_SUCCESS)
                 server->exit_code = exit_code;
+        if (!server->pipeline)
+                _exit(server->exit_code);
         if (server->is_stopping)
                 return;
 
@@ -117,6 +122,15 @@ void server_stop(struct server *server, int exit_code) {
         sd_notify(0, "STOPPING=1");
         uv_timer_start(&server->stop_timer, server_on_stop_timer,
                        pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
+}
+
+void server_give_up(struct server *server, const char *reason) {
+        if (server->is_stopping)
+                return;
+
+        log_info("%s: this member gives up, and stops", reason);
+        server->gives_up = true;
+        server_stop(server, EXIT_SUCCESS);
 }
 
 static void report_suppressed(uv_timer_t *timer) {

@@ -16,6 +16,9 @@ struct now server_now(const struct server *server);
  */
 void server_stop(struct server *server, int exit_code);
 
+/* Stop, and let another member lead. reason: for the log. */
+void server_give_up(struct server *server, const char *reason);
+
 /*
  * Call after packets were read, a deadline, the end of a commit, or a reload. Updates the deadline timer
  * and the read mode of the link. Completes a stop when no request is pending. userdata is the server:

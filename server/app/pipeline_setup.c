@@ -160,29 +160,35 @@ static int open_control(struct server *server) {
 CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)
 CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
 
-/* Log what was loaded. start_ns: monotonic time before the data directory was opened. */
-static void log_start(const struct server *server, enum storage_last_end last_end, const struct state *state,
+/* Log what was loaded. last_end: of the data directory; NULL: in etcd. start_ns: monotonic time before. */
+static void log_start(const struct server *server, const char *last_end, const struct state *state,
                       int64_t start_ns) {
-        static const char *const last_ends[N_STORAGE_LAST_ENDS] = { "clean", "unclean", "none" };
+        uint64_t n_keys = engine_stats(state->engine).n_keys;
+        int64_t load_ms = (system_clock_mono_ns() - start_ns) / NS_PER_MS;
 
-        log_info("statestored " STATESTORED_VERSION ": data_dir=\"%s\" keys=%" PRIu64 " load_ms=%" PRId64
-                 " last_end=%s",
-                 LOG_STRING(server->config.data_dir), engine_stats(state->engine).n_keys,
-                 (system_clock_mono_ns() - start_ns) / NS_PER_MS, last_ends[last_end]);
+        if (last_end)
+                log_info("statestored " STATESTORED_VERSION ": data_dir=\"%s\" keys=%" PRIu64
+                         " load_ms=%" PRId64 " last_end=%s",
+                         LOG_STRING(server->config.data_dir), n_keys, load_ms, last_end);
+        else
+                log_info("statestored " STATESTORED_VERSION ": etcd_prefix=\"%s\" keys=%" PRIu64
+                         " load_ms=%" PRId64 " term=%" PRIu64,
+                         LOG_STRING(server->config.etcd.prefix), n_keys, load_ms, server->cluster.term);
 }
 
 /*
- * Open the data directory and load its state; without one, create an empty state. The caller owns
- * *ret_state and *ret_storage. Returns as storage_lead(). Logs the cause of an error, except
- * -ENOMEM.
+ * Load the state of the data directory, or that of the member that leads; without any, create an empty
+ * state. *storage: of the member, or NULL; the caller owns it then, and *ret_state. Returns as
+ * storage_lead(). Logs the cause of an error, except -ENOMEM.
  */
-static int open_state(const struct server *server, struct state **ret_state, struct storage **ret_storage) {
+static int open_state(const struct server *server, struct state **ret_state, struct storage **storage) {
+        static const char *const last_ends[N_STORAGE_LAST_ENDS] = { "clean", "unclean", "none" };
         struct engine_config engine = make_engine_config(&server->config);
-        CLEANUP(cleanup_storage) struct storage *storage = NULL;
         CLEANUP(cleanup_state) struct state *state = NULL;
         int64_t start_ns = system_clock_mono_ns();
+        const char *last_end = NULL;
         struct state_header header;
-        int r, last_end;
+        int r;
 
         if (!config_stores_data(&server->config)) {
                 log_info("statestored " STATESTORED_VERSION ": keys are in memory only");
@@ -190,23 +196,23 @@ static int open_state(const struct server *server, struct state **ret_state, str
                 return state_new(ret_state, &engine, &header, server_now(server));
         }
 
-        last_end = storage_sqlite_open(&storage, server->config.data_dir);
-        if (last_end < 0)
-                return last_end;
-        r = storage_load_state(&state, storage, &engine, server_now(server));
+        if (!*storage) {
+                r = storage_sqlite_open(storage, server->config.data_dir);
+                if (r < 0)
+                        return r;
+                last_end = last_ends[r];
+        }
+        r = storage_load_state(&state, *storage, &engine, server_now(server));
         if (r < 0)
                 return r;
-        log_start(server, (enum storage_last_end)last_end, state, start_ns);
-        r = storage_lead(storage, &state->header);
-        if (r < 0)
-                return r;
-
-        *ret_state = take_ptr(&state);
-        *ret_storage = take_ptr(&storage);
+        log_start(server, last_end, state, start_ns);
+        r = storage_lead(*storage, &state->header);
+        if (r >= 0)
+                *ret_state = take_ptr(&state);
         return r;
 }
 
-int server_create_pipeline(struct server *server) {
+int server_create_pipeline(struct server *server, struct storage *of_member) {
         const struct config *config = &server->config;
         struct pipeline_config pipeline_config = {
                 .callbacks = { .clock_ns = server_clock_ns,
@@ -220,7 +226,7 @@ int server_create_pipeline(struct server *server) {
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
-        CLEANUP(cleanup_storage) struct storage *storage = NULL;
+        CLEANUP(cleanup_storage) struct storage *storage = of_member;
         CLEANUP(cleanup_state) struct state *state = NULL;
         int r;
 
@@ -243,8 +249,7 @@ int server_create_pipeline(struct server *server) {
                 return r;
         take_ptr(&state);
         take_ptr(&storage);
-        server->view =
-                (struct store_view){ .pipeline = server->pipeline, .disconnected = server->disconnected };
+        server->view.pipeline = server->pipeline;
         if (config->control)
                 r = open_control(server);
         if (r < 0)

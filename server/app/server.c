@@ -16,12 +16,14 @@
 #include "app/pipeline_setup.h"
 #include "app/ready_file.h"
 #include "app/service_manager.h"
+#include "app/standby.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "config/config.h"
 #include "http/pages.h"
+#include "storage/etcd/etcd.h"
 
 /* Interval of pipeline_check_storage(). */
 #define STORAGE_CHECK_INTERVAL_MS 1000
@@ -29,6 +31,12 @@
 static void server_on_signal(uv_signal_t *handle, int number) {
         log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
         server_stop(handle->data, EXIT_SUCCESS);
+}
+
+/* SIGUSR2: let another member lead. The service manager starts this one again, as a standby. */
+static void server_on_step_down(uv_signal_t *handle, int number) {
+        (void)number;
+        server_give_up(handle->data, "SIGUSR2");
 }
 
 static void server_on_reload(uv_signal_t *handle, int number) {
@@ -41,20 +49,22 @@ static void server_on_reload(uv_signal_t *handle, int number) {
                 sd_notify(0, "READY=1");
 }
 
-static void open_http(struct server *server) {
+/* Returns 0, or -errno; the cause is logged. */
+static int open_http(struct server *server) {
         const struct endpoint *endpoint = server->config.http_listen;
         int r;
 
+        server->view =
+                (struct store_view){ .cluster = &server->cluster, .disconnected = server->disconnected };
         if (!endpoint)
-                return;
+                return 0;
 
         r = http_open(&server->http, &server->loop, endpoint, store_pages(&server->view));
-        if (r < 0) {
+        if (r < 0)
                 log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
                           "machine with --http-listen",
                           endpoint_text(endpoint).text, strerror(-r));
-                server_stop(server, EXIT_FAILURE);
-        }
+        return r;
 }
 
 /* Warn again when half of the room is left. */
@@ -75,12 +85,25 @@ static void warn_of_low_disk(struct server *server) {
         *logged_bytes = gauges.disk.n_free_bytes + 1;
 }
 
+/* Clients reach only the broker of the leader: a leader without its broker serves nobody. */
+static bool broker_is_present(struct server *server) {
+        int64_t now_ms = system_clock_mono_ms();
+        struct gauges gauges;
+
+        pipeline_read_gauges(server->pipeline, 0, &gauges);
+        if (gauges.is_connected)
+                server->connected_ms = now_ms;
+        return now_ms - server->connected_ms <= server->config.etcd.lease_ms;
+}
+
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         /* The check can start a commit, and server_on_committed() needs the link. */
         if (!server->link)
                 return;
+        if (server->cluster.leads && !broker_is_present(server))
+                server_give_up(server, "the broker is away for longer than the lease");
         pipeline_check_storage(server->pipeline, server_now(server));
         server_update_status(server);
         warn_of_low_disk(server);
@@ -110,6 +133,8 @@ static void start_handles(struct server *server) {
         start_signal(server, &server->sigterm, server_on_signal, SIGTERM);
         start_signal(server, &server->sigint, server_on_signal, SIGINT);
         start_signal(server, &server->sighup, server_on_reload, SIGHUP);
+        if (server->cluster.leads)
+                start_signal(server, &server->sigusr2, server_on_step_down, SIGUSR2);
         server_start_watchdog(server);
 }
 
@@ -146,14 +171,19 @@ static int run_loop(struct server *server) {
         if (r < 0)
                 return r;
 
-        r = server_create_pipeline(server);
+        server_watch_parent(server);
+        r = open_http(server);
+        if (r == 0 && server->config.etcd.n_endpoints > 0)
+                r = standby_run(server, &server->member_storage);
+        if (r == 0)
+                r = server_create_pipeline(server, server->member_storage);
         if (r == 0)
                 r = server->config.dev ? start_dev_broker(server) : server_open_link(server);
         if (r == 0) {
+                server->connected_ms = system_clock_mono_ms();
                 start_handles(server);
-                server_watch_parent(server);
-                open_http(server);
         } else {
+                http_close(take_ptr(&server->http));
                 server_close_handles(server);
         }
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -200,6 +230,8 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         r = run_loop(&server);
         log_report_suppressed();
         control_free(server.control);
+        if (server.gives_up && storage_etcd_give_up(server.member_storage) == 0)
+                log_info("this member has given up: another one leads");
         pipeline_free(server.pipeline);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
         config_deinit(&server.reloaded);

@@ -66,6 +66,25 @@ void config_complete_broker(struct config_reading *reading) {
                 config_report(reading, "--host", "out of memory");
 }
 
+/* Check the options of etcd together. */
+static void check_etcd(struct config_reading *reading) {
+        const struct config *config = reading->config;
+        const struct etcd_options *etcd = &config->etcd;
+
+        if (etcd->n_endpoints > 0 && config->data_dir)
+                config_report_setting(reading, "--etcd",
+                                      "not with --data-dir: the keys are stored in one of both");
+        if (etcd->n_endpoints > 0 && config->dev)
+                config_report_setting(reading, "--etcd",
+                                      "not with --dev: its broker is lost with the store");
+        if (!etcd->certificate != !etcd->key)
+                config_report_setting(reading, etcd->key ? "--etcd-key" : "--etcd-certificate",
+                                      "--etcd-certificate and --etcd-key must be given together");
+        if (!etcd->user != !etcd->password_file)
+                config_report_setting(reading, etcd->user ? "--etcd-user" : "--etcd-password-file",
+                                      "--etcd-user and --etcd-password-file must be given together");
+}
+
 void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
@@ -75,7 +94,9 @@ void config_complete(struct config_reading *reading) {
         if (config->control && config_stores_data(config))
                 config_report_setting(
                         reading, "--control",
-                        "not with --data-dir: any client of the broker could delete the stored data");
+                        "not with --data-dir or --etcd: any client of the broker could delete the "
+                        "stored data");
+        check_etcd(reading);
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)
                 config_report_setting(reading, flag, fault);
@@ -113,5 +134,6 @@ void config_check_plausibility(struct config_reading *reading) {
         if (config->ready_file && !has_parent(config->ready_file))
                 config_report_setting(reading, "--ready-file", "the directory above it does not exist");
         if (config->persist == PERSIST_CUSTOM && !config_stores_data(config))
-                config_report_setting(reading, "--persist", "custom is not used without --data-dir");
+                config_report_setting(reading, "--persist",
+                                      "custom is not used without --data-dir or --etcd");
 }

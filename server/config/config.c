@@ -34,6 +34,7 @@ void config_deinit(struct config *config) {
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         free(config->presence_filter);
         free(config->persist_property);
+        free(config->etcd.endpoints_text);
         for (size_t i = 0; i < config->n_persist_rules; i++)
                 free((void *)config->persist_rules[i].text.data);
         free(config->persist_rules);

@@ -18,6 +18,20 @@ struct config_text {
         char text[];
 };
 
+/* Etcd, which several machines share. Texts are borrowed; NULL: not set. */
+#define ETCD_ENDPOINTS_MAX 16
+#define ETCD_PREFIX_MAX    200
+struct etcd_options {
+        const char *endpoints[ETCD_ENDPOINTS_MAX]; /* http://HOST:PORT or https://HOST:PORT */
+        size_t n_endpoints;                        /* 0: no etcd */
+        char *endpoints_text;                      /* owned: `endpoints` borrows from it */
+        const char *prefix;                        /* of all keys, with '/' at both ends */
+        const char *user, *password_file;
+        const char *ca_file, *certificate, *key;
+        const char *member; /* name of this member; NULL: the host name */
+        int64_t lease_ms;
+};
+
 /* Exit status if an option, or a file that it names, is invalid. */
 #define EXIT_INVALID_CONFIG 2
 
@@ -46,7 +60,8 @@ struct config {
          * request for this long, loses its registrations.
          */
         int64_t registration_timeout_ms;
-        const char *data_dir; /* NULL: store in memory */
+        const char *data_dir; /* NULL: not on a disk of this machine */
+        struct etcd_options etcd;
         enum persist persist;
         struct persist_rule *persist_rules; /* owned */
         size_t n_persist_rules, persist_rules_capacity;
@@ -85,9 +100,9 @@ extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
 /* Return whether no source sets the port. Then config->port is that of credentials_default_port(). */
 bool config_has_default_port(const struct config *config);
 
-/* Whether the store keeps its keys on a disk, not only in memory. */
+/* Whether the store keeps its keys in a data directory or in etcd, not only in memory. */
 static inline bool config_stores_data(const struct config *config) {
-        return config->data_dir != NULL;
+        return config->data_dir || config->etcd.n_endpoints > 0;
 }
 
 enum config_result {

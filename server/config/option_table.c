@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/time_units.h"
+#include "election/election.h"
 #include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
@@ -115,6 +116,57 @@ static int set_persist_key(void *target, const struct option *option, const char
                 text = buf_slice(&bytes);
         }
         return text.length > 0 ? add_persist_rule(target, text, true) : -EINVAL;
+}
+
+/* The address behind http:// or https://, without a path. */
+static bool is_etcd_url(const char *url) {
+        struct slice text = slice_from_string(url), address;
+
+        if (slice_starts_with(text, SLICE_LITERAL("http://")))
+                address = slice_skip(text, strlen("http://"));
+        else if (slice_starts_with(text, SLICE_LITERAL("https://")))
+                address = slice_skip(text, strlen("https://"));
+        else
+                return false;
+        return !memchr(address.data, '/', address.length) && memchr(address.data, ':', address.length) &&
+               endpoints_check(address) == 0;
+}
+
+static int set_etcd(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        struct etcd_options *etcd = &config->etcd;
+        char *rest;
+
+        (void)option;
+        free(etcd->endpoints_text);
+        etcd->n_endpoints = 0;
+        etcd->endpoints_text = rest = strdup(value);
+        if (!rest)
+                return -ENOMEM;
+        while (rest) {
+                const char *url = strsep(&rest, ",");
+
+                if (etcd->n_endpoints == ETCD_ENDPOINTS_MAX || !is_etcd_url(url))
+                        return -EINVAL;
+                etcd->endpoints[etcd->n_endpoints++] = url;
+        }
+        return 0;
+}
+
+static int set_etcd_prefix(void *config, const struct option *option, const char *value) {
+        size_t length = strlen(value);
+
+        return length > 0 && length <= ETCD_PREFIX_MAX && value[0] == '/' && value[length - 1] == '/'
+                       ? option_set_text(config, option, value)
+                       : -EINVAL;
+}
+
+static int set_member(void *config, const struct option *option, const char *value) {
+        size_t length = strlen(value);
+
+        return length > 0 && length <= ELECTION_NAME_MAX && slice_is_utf8(slice_from_string(value))
+                       ? option_set_text(config, option, value)
+                       : -EINVAL;
 }
 
 static int set_http_listen(void *target, const struct option *option, const char *value) {
@@ -269,6 +321,31 @@ const struct option config_options[] = {
         SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", PROPERTY_PERSIST "=true",
                 "NAME=VALUE or off", "with --persist custom: store keys whose SET has this user property",
                 set_persist_property, 0, RESTART),
+        SETTING("etcd", "endpoints", "--etcd", "URL[,URL]", NULL,
+                "a list of http://HOST:PORT or https://HOST:PORT",
+                "store the keys in this etcd; the one on this machine first", set_etcd,
+                FIELD(etcd.endpoints), RESTART),
+        SETTING("etcd", "prefix", "--etcd-prefix", "PREFIX", "/statestore/",
+                "a text that begins and ends with '/'", "prefix of all keys in etcd", set_etcd_prefix,
+                FIELD(etcd.prefix), RESTART),
+        SETTING("etcd", "user", "--etcd-user", "NAME", NULL, "a name", "user name at etcd", option_set_text,
+                FIELD(etcd.user), RESTART),
+        SETTING("etcd", "password-file", "--etcd-password-file", "FILE", NULL, "a file name",
+                "file with the password in its first line", option_set_text, FIELD(etcd.password_file),
+                RESTART),
+        SETTING("etcd", "ca-file", "--etcd-ca-file", "FILE", NULL, "a file name",
+                "trust these certificate authorities instead of the system's", option_set_text,
+                FIELD(etcd.ca_file), RESTART),
+        SETTING("etcd", "certificate", "--etcd-certificate", "FILE", NULL, "a file name",
+                "client certificate for etcd", option_set_text, FIELD(etcd.certificate), RESTART),
+        SETTING("etcd", "key", "--etcd-key", "FILE", NULL, "a file name", "private key of the certificate",
+                option_set_text, FIELD(etcd.key), RESTART),
+        SETTING("etcd", "member", "--member", "NAME", NULL, "1 to 63 bytes of UTF-8",
+                "name of this member; default: the host name", set_member, FIELD(etcd.member), RESTART),
+        SETTING("etcd", "lease", "--lease", "DURATION", "3s", "a duration from 1s to 60s",
+                "another member leads when the leader has been silent for this long; the same for all "
+                "members",
+                option_set_duration, FIELD(etcd.lease_ms), RESTART, .min = MS_PER_S, .max = 60 * MS_PER_S),
         SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",
                 "access rules; without a policy all clients may do everything", option_set_text,
                 FIELD(policy_file), LIVE),

@@ -10,8 +10,17 @@ struct process_usage {
 };
 void process_usage_read(struct process_usage *ret_usage);
 
-/* The input of metrics_append(). */
+/* This process as a member of a cluster (election/election.h). */
+struct cluster_view {
+        bool is_member;      /* else the other fields have no meaning */
+        bool leads;          /* else it is a standby */
+        uint64_t term;       /* of the leader that was seen last */
+        char waits_for[160]; /* text, of a standby */
+};
+
+/* The input of metrics_append(). A standby has only the process and the cluster; all else is 0. */
 struct metrics_source {
+        struct cluster_view cluster;
         struct counters counters;
         struct gauges gauges;
         struct process_usage process;

@@ -14,10 +14,13 @@
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
-        struct metrics_source source = { .counters = *pipeline_counters(view->pipeline) };
+        struct metrics_source source = { .cluster = *view->cluster };
 
-        pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);
+        if (view->pipeline) {
+                source.counters = *pipeline_counters(view->pipeline);
+                pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
+        }
         metrics_append(body, &source);
         return OK;
 }
@@ -41,6 +44,10 @@ static const char *awaited_step(const struct gauges *gauges) {
 bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
+        if (!view->pipeline) {
+                buf_append_string(cause, view->cluster->waits_for);
+                return false;
+        }
         pipeline_read_gauges(view->pipeline, 0, &gauges);
         if (!gauges.is_connected)
                 buf_append_string(cause, *view->disconnected ? view->disconnected

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "http/http_server.h"
+#include "http/metrics.h"
 #include "pipeline/pipeline.h"
 
 /* What the pages of statestored show. */
 struct store_view {
-        const struct pipeline *pipeline;
+        const struct pipeline *pipeline; /* NULL: a standby, or not created yet */
+        const struct cluster_view *cluster;
         const char *disconnected; /* text: why the store is not connected to its broker; "": not known yet */
 };
 

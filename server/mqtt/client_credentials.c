@@ -70,8 +70,7 @@ static const char *cut_to_password(struct buf *text) {
         return buf_text(text) ? NULL : "out of memory";
 }
 
-/* Append the password of the file, NUL-terminated. */
-static int read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault) {
+int credentials_read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault) {
         int r = regular_file_read(name, PASSWORD_FILE_LENGTH_MAX, password);
         const char *cause = r == 0 ? cut_to_password(password) : NULL;
 
@@ -85,7 +84,7 @@ int credentials_check_password_file(const struct credentials *credentials,
                                     struct credentials_fault *ret_fault) {
         CLEANUP(buf_deinit) struct buf password = { 0 };
 
-        return credentials->password_file ? read_password(credentials->password_file, &password, ret_fault)
+        return credentials->password_file ? credentials_read_password(credentials->password_file, &password, ret_fault)
                                           : 0;
 }
 
@@ -96,7 +95,7 @@ int credentials_set_password(const struct credentials *credentials, struct mosqu
         int r;
 
         if (credentials->password_file) {
-                r = read_password(credentials->password_file, &text, ret_fault);
+                r = credentials_read_password(credentials->password_file, &text, ret_fault);
                 if (r < 0)
                         return r;
                 password = (const char *)text.data;

@@ -3,6 +3,7 @@
 
 #include <mosquitto.h>
 
+#include "base/bytes.h"
 #include "base/credentials.h"
 
 /*
@@ -36,3 +37,6 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
 /* Call before each connection: set the user and the password. Returns 0 or -EINVAL. */
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
                              struct credentials_fault *ret_fault);
+
+/* Append the password in the first line of a file, NUL-terminated. Returns 0 or -EINVAL. */
+int credentials_read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault);

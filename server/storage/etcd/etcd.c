@@ -216,6 +216,7 @@ static int build_transaction(struct etcd_storage *storage, struct etcd_header *h
         random_fill(header->transaction, sizeof(header->transaction));
         header->holder.sent_ns = etcd_storage_clock_ns();
         header->holder.wall_ms = system_clock_wall_ms();
+        storage->begun_ns = system_clock_mono_ns();
         buf_append_slice(&transaction->bytes, buf_slice(&storage->header_key));
         transaction_end_key(transaction);
         etcd_header_append(&transaction->bytes, header);
@@ -279,7 +280,7 @@ int etcd_storage_renew(struct etcd_storage *storage) {
         return transact_as_leader(storage, &header);
 }
 
-int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading) {
+int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading, int64_t shift_ms) {
         struct etcd_storage *storage = (struct etcd_storage *)base;
         struct etcd_header header = reading->header;
 
@@ -287,6 +288,7 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading)
                 state_header_init(&header.state);
         else if (header.cluster != reading->election.cluster)
                 state_header_renew_instance(&header.state);
+        header.state.shift_ms = shift_ms;
         header.cluster = reading->election.cluster;
         header.holder = storage->config.holder;
         header.holder.term = reading->header.holder.term + 1;
@@ -332,6 +334,24 @@ static int etcd_storage_commit(struct storage *base, const struct change_set *ch
         return r;
 }
 
+static struct election_config election_config_of(const struct etcd_storage *storage) {
+        return (struct election_config){ .lease_ns = storage->config.holder.lease_ns };
+}
+
+static int64_t etcd_storage_renewal_ns(const struct storage *base) {
+        const struct etcd_storage *storage = (const struct etcd_storage *)base;
+        struct election_config election = election_config_of(storage);
+
+        return election_renewal_ns(&election, storage->begun_ns);
+}
+
+static bool etcd_storage_has_lease(const struct storage *base) {
+        const struct etcd_storage *storage = (const struct etcd_storage *)base;
+        struct election_config election = election_config_of(storage);
+
+        return election_has_lease(&election, storage->header.holder.sent_ns, etcd_storage_clock_ns());
+}
+
 static bool etcd_storage_is_waiting(const struct storage *base) {
         return atomic_load(&((const struct etcd_storage *)base)->is_waiting);
 }
@@ -367,6 +387,8 @@ static int set_limits(struct etcd_storage *storage) {
                 .load = etcd_storage_load,
                 .lead = etcd_storage_lead,
                 .commit = etcd_storage_commit,
+                .renewal_ns = etcd_storage_renewal_ns,
+                .has_lease = etcd_storage_has_lease,
                 .is_waiting = etcd_storage_is_waiting,
                 .close = etcd_storage_close,
                 .limits = { .entry_bytes = config->max_request_bytes / 4,

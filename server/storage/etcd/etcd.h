@@ -64,7 +64,7 @@ int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *r
 enum storage_etcd_result {
         STORAGE_ETCD_LOST = 1,
 };
-int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *reading);
+int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *reading, int64_t shift_ms);
 
 /*
  * Write the header with has_given_up, so that another member wins at once. Returns as

@@ -12,6 +12,14 @@ from support.process import PATIENCE, REPOSITORY, STATESTORED
 
 CONF = REPOSITORY / "conf" / "statestored.conf"
 
+# Flags that are not the name of the option, with or without its section.
+OTHER_FLAGS = {
+    ("policy", "file"): "policy",
+    ("etcd", "endpoints"): "etcd",
+    ("etcd", "member"): "member",
+    ("etcd", "lease"): "lease",
+}
+
 
 def check(*arguments, **environment):
     return subprocess.run(
@@ -48,8 +56,8 @@ def test_the_shipped_file_has_every_option_at_its_default():
         if header := re.fullmatch(r"\[(\w+)\]", line):
             section = header[1]
         elif option := re.fullmatch(r"(#?)([a-z-]+) = (.*)", line):
-            flag = f"{section}-{option[2]}" if section in ("log", "http") else option[2]
-            options["policy" if (section, flag) == ("policy", "file") else flag] = None if option[1] else option[3]
+            flag = f"{section}-{option[2]}" if section in ("log", "http", "etcd") else option[2]
+            options[OTHER_FLAGS.get((section, option[2]), flag)] = None if option[1] else option[3]
 
     assert options == help_defaults()
 

@@ -263,12 +263,67 @@ static const struct {
           "statestored: --control=yes: on or off was expected, not \"yes\"; see --help\n" },
         { "--control with a data directory",
           { "--control", "--data-dir=d" },
-          "statestored: --control: not with --data-dir: any client of the broker could delete the stored "
-          "data; "
-          "see --help\n" },
+          "statestored: --control: not with --data-dir or --etcd: any client of the broker could delete the "
+          "stored data; see --help\n" },
         { "a wrong switch for --exit-with-parent",
           { "--exit-with-parent=yes" },
           "statestored: --exit-with-parent=yes: on or off was expected, not \"yes\"; see --help\n" },
+        { "etcd without a scheme",
+          { "--etcd=a:2379" },
+          "statestored: --etcd=a:2379: a list of http://HOST:PORT or https://HOST:PORT was expected, not "
+          "\"a:2379\"; see --help\n" },
+        { "etcd without a port",
+          { "--etcd=http://a" },
+          "statestored: --etcd=http://a: a list of http://HOST:PORT or https://HOST:PORT was expected, not "
+          "\"http://a\"; see --help\n" },
+        { "etcd with a path",
+          { "--etcd=http://a:2379/v3" },
+          "statestored: --etcd=http://a:2379/v3: a list of http://HOST:PORT or https://HOST:PORT was "
+          "expected, not \"http://a:2379/v3\"; see --help\n" },
+        { "an empty part of etcd",
+          { "--etcd=http://a:1," },
+          "statestored: --etcd=http://a:1,: a list of http://HOST:PORT or https://HOST:PORT was expected, "
+          "not \"http://a:1,\"; see --help\n" },
+        { "another scheme of etcd",
+          { "--etcd=ftp://a:1" },
+          "statestored: --etcd=ftp://a:1: a list of http://HOST:PORT or https://HOST:PORT was expected, not "
+          "\"ftp://a:1\"; see --help\n" },
+        { "etcd with a data directory",
+          { "--etcd=http://a:1", "--data-dir=d" },
+          "statestored: --etcd: not with --data-dir: the keys are stored in one of both; see --help\n" },
+        { "etcd with a private broker",
+          { "--etcd=http://a:1", "--dev" },
+          "statestored: --etcd: not with --dev: its broker is lost with the store; see --help\n" },
+        { "a prefix without a slash at its end",
+          { "--etcd-prefix=/a" },
+          "statestored: --etcd-prefix=/a: a text that begins and ends with '/' was expected, not \"/a\"; "
+          "see --help\n" },
+        { "a user of etcd without a password",
+          { "--etcd-user=u" },
+          "statestored: --etcd-user: --etcd-user and --etcd-password-file must be given together; see "
+          "--help\n" },
+        { "a password without a user of etcd",
+          { "--etcd-password-file=p" },
+          "statestored: --etcd-password-file: --etcd-user and --etcd-password-file must be given together; "
+          "see --help\n" },
+        { "an empty CA file of etcd",
+          { "--etcd-ca-file=" },
+          "statestored: --etcd-ca-file=: a file name was expected, not \"\"; see --help\n" },
+        { "a certificate for etcd without its key",
+          { "--etcd-certificate=c" },
+          "statestored: --etcd-certificate: --etcd-certificate and --etcd-key must be given together; see "
+          "--help\n" },
+        { "a key for etcd without its certificate",
+          { "--etcd-key=k" },
+          "statestored: --etcd-key: --etcd-certificate and --etcd-key must be given together; see "
+          "--help\n" },
+        { "an empty member",
+          { "--member=" },
+          "statestored: --member=: 1 to 63 bytes of UTF-8 was expected, not \"\"; see --help\n" },
+        { "too short a lease",
+          { "--lease=999ms" },
+          "statestored: --lease=999ms: a duration from 1s to 60s was expected, not \"999ms\"; see "
+          "--help\n" },
         { "a password without a user",
           { "--password-file=p" },
           "statestored: --password-file: not used without --user; see --help\n" },

@@ -51,6 +51,8 @@ static const char *some_value(const struct option *option) {
                 return "1883";
         if (strcmp(option->section, "http") == 0)
                 return "127.0.0.1:9464";
+        if (strcmp(option->flag, "--etcd") == 0)
+                return "http://a:2379";
         return option->default_value ? option->default_value : "gone/{client}";
 }
 
@@ -75,6 +77,12 @@ Test(environment, sets_every_option) {
                         setenv("STATESTORE_BROKER_TLS", "on", 1);
                         setenv("STATESTORE_BROKER_TLS_KEY", value, 1);
                         setenv("STATESTORE_BROKER_TLS_CERTIFICATE", value, 1);
+                }
+                if (strncmp(config_options[i].flag, "--etcd-", 7) == 0) {
+                        setenv("STATESTORE_ETCD_USER", value, 1);
+                        setenv("STATESTORE_ETCD_PASSWORD_FILE", value, 1);
+                        setenv("STATESTORE_ETCD_KEY", value, 1);
+                        setenv("STATESTORE_ETCD_CERTIFICATE", value, 1);
                 }
                 cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN, "%s", name);
                 cr_expect_not_null(config.values[i], "%s", name);
@@ -237,6 +245,12 @@ Test(file, sets_every_option) {
                          config_options[i].name, value);
                 if (strcmp(config_options[i].name, "password-file") == 0)
                         strcat(text, "user = u\n");
+                if (strcmp(config_options[i].flag, "--etcd-user") == 0)
+                        strcat(text, "password-file = p\n");
+                if (strcmp(config_options[i].flag, "--etcd-key") == 0)
+                        strcat(text, "certificate = c\n");
+                if (strcmp(config_options[i].flag, "--etcd-certificate") == 0)
+                        strcat(text, "key = k\n");
                 if (strcmp(config_options[i].name, "tls-key") == 0)
                         strcat(text, "tls = on\ntls-certificate = c\n");
                 if (strcmp(config_options[i].name, "tls-certificate") == 0)
@@ -259,8 +273,8 @@ static const struct {
         { "an option before a section", "port = 1\n",
           ":1: \"port\" is in no section; write a line such as [broker] above it" },
         { "an unknown section", "\n[brocker]\nport = 1\n",
-          ":2: no such section: [brocker]; the sections are [broker] [store] [storage] [policy] [http] "
-          "[process] [log]" },
+          ":2: no such section: [brocker]; the sections are [broker] [store] [storage] [etcd] [policy] "
+          "[http] [process] [log]" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n",

@@ -182,7 +182,7 @@ static int lead(struct member *one) {
 
         r = storage_etcd_observe(one->storage, &one->reading);
         if (r == 0)
-                r = storage_etcd_win(one->storage, &one->reading);
+                r = storage_etcd_win(one->storage, &one->reading, 0);
         if (r == 0)
                 r = load(one);
         return r == 0 ? storage_lead(one->storage, &one->header) : r;
@@ -399,7 +399,7 @@ Test(etcd_storage, loading_renews_the_lease) {
         config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
         cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
-        cr_assert_eq(storage_etcd_win(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
         sent_ns = storage_etcd_sent_ns(member.storage);
         while (storage_etcd_sent_ns(member.storage) == sent_ns)
                 cr_assert_eq(load(&member), 0);
@@ -414,7 +414,7 @@ Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
         open_member(&other, "other");
         cr_assert_eq(storage_etcd_observe(other.storage, &reading), 0);
         reading.election.cluster++;
-        cr_assert_eq(storage_etcd_win(other.storage, &reading), 0);
+        cr_assert_eq(storage_etcd_win(other.storage, &reading, 0), 0);
         cr_assert_eq(storage_etcd_observe(other.storage, &reading), 0);
         cr_expect_str_neq(reading.header.state.instance_id, member.header.instance_id);
         cr_expect_arr_eq(&reading.header.state.table_key, &member.header.table_key,
@@ -429,11 +429,11 @@ Test(etcd_storage, one_of_two_standbys_wins) {
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
         cr_expect_eq(member.reading.election.header.mod_revision, 0);
-        cr_expect_eq(storage_etcd_win(member.storage, &member.reading), 0);
-        cr_expect_eq(storage_etcd_win(other.storage, &other.reading), STORAGE_ETCD_LOST);
+        cr_expect_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
+        cr_expect_eq(storage_etcd_win(other.storage, &other.reading, 0), STORAGE_ETCD_LOST);
         cr_expect_eq(other.reading.election.header.member, 'a');
         cr_expect_eq(other.reading.election.header.term, 1);
-        cr_expect_eq(storage_etcd_win(other.storage, &other.reading), 0);
+        cr_expect_eq(storage_etcd_win(other.storage, &other.reading, 0), 0);
 }
 
 Test(etcd_storage, former_leader_is_stale) {
@@ -474,7 +474,7 @@ Test(etcd_storage, lost_reply_of_a_win_is_resolved) {
         open_member(&member, "a");
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         tcp_proxy_lose(&proxy, 2);
-        cr_expect_eq(storage_etcd_win(member.storage, &member.reading), 0);
+        cr_expect_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
         COMMIT(&member);
 }
 

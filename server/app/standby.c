@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "app/standby.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "app/broker_probe.h"
+#include "app/internal.h"
+#include "app/member_file.h"
+#include "app/service_manager.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
+#include "election/election.h"
+#include "storage/etcd/etcd.h"
+
+/* Above the largest value: loading asks for smaller ranges if a reply is larger. */
+#define ETCD_REPLY_MAX ((size_t)16 << 20)
+
+struct standby {
+        struct server *server;
+        struct storage *storage;
+        struct broker_probe *probe;
+        struct election election;
+        struct storage_etcd_reading reading; /* the one on which the election decides */
+        bool has_seen_change;                /* the header was written since the begin */
+        int logged_reason;                   /* enum election_reason; -1: none */
+        uint64_t logged_term;
+        struct buf password;              /* of the user at etcd; the storage borrows it */
+        uv_timer_t timer;                 /* for the next reading */
+        uv_work_t work;                   /* a call of etcd, on a thread of the pool */
+        struct storage_etcd_reading read; /* by the present call */
+        int result;                       /* of the present call */
+        bool is_closed;
+};
+
+static void standby_on_timer(uv_timer_t *timer);
+
+/* 1. What is shown */
+
+static void describe_standby(const struct standby *standby, const struct election_decision *decision,
+                             struct cluster_view *view) {
+        const struct election_header *leader = &standby->election.reading.header;
+
+        view->term = leader->term;
+        if (decision->reason == ELECTION_LED)
+                snprintf(view->waits_for, sizeof(view->waits_for), "standby: \"%s\" leads", leader->name);
+        else
+                snprintf(view->waits_for, sizeof(view->waits_for), "standby: %s",
+                         election_reason_text(decision->reason));
+}
+
+/* Log a change of the reason, or of the leader. */
+static void show_standby(struct standby *standby, const struct election_decision *decision) {
+        struct cluster_view *view = &standby->server->cluster;
+
+        describe_standby(standby, decision, view);
+        server_update_status(standby->server);
+        sd_notify(0, "WATCHDOG=1");
+        if ((int)decision->reason == standby->logged_reason && view->term == standby->logged_term)
+                return;
+
+        log_info("%s: term=%" PRIu64 "%s%s", view->waits_for, view->term,
+                 decision->reason == ELECTION_UNKNOWN ? " etcd=" : "",
+                 decision->reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "");
+        standby->logged_reason = (int)decision->reason;
+        standby->logged_term = view->term;
+}
+
+/* 2. The end */
+
+static void standby_on_closed(void *userdata) {
+        struct standby *standby = userdata;
+
+        standby->is_closed = true;
+}
+
+static void standby_on_timer_closed(uv_handle_t *timer) {
+        struct standby *standby = timer->data;
+
+        broker_probe_close(standby->probe, standby_on_closed, standby);
+}
+
+/* 3. Calls of etcd */
+
+static void read_after(struct standby *standby, int64_t delay_ns) {
+        uv_timer_start(&standby->timer, standby_on_timer, (uint64_t)(delay_ns / NS_PER_MS), 0);
+}
+
+/*
+ * The clock of stored deadlines goes on from the time at which this standby received the header, whatever the
+ * wall clock of the former leader was: deadlines pass late, never early. But nobody knows when a header was
+ * written that was there from the begin: then the wall clocks decide, as after a restart.
+ */
+static int64_t shift_at_win_ms(const struct standby *standby) {
+        const struct state_header *state = &standby->reading.header.state;
+        int64_t waited_ms = (system_clock_boot_ns() - standby->election.received_ns) / NS_PER_MS;
+
+        return standby->has_seen_change ? system_clock_wall_ms_rounded_up() - waited_ms - state->reading_ms
+                                        : state->shift_ms;
+}
+
+static void win_on_worker(uv_work_t *work) {
+        struct standby *standby = work->data;
+
+        standby->result = storage_etcd_win(standby->storage, &standby->read, shift_at_win_ms(standby));
+}
+
+static void take_reading(struct standby *standby) {
+        const struct election_header *former = &standby->reading.header.holder;
+
+        standby->has_seen_change |=
+                former->mod_revision > 0 && former->mod_revision != standby->read.header.holder.mod_revision;
+        election_observe(&standby->election, &standby->read.election);
+        if (standby->election.reading.revision == standby->read.election.revision)
+                standby->reading = standby->read; /* else an earlier one counts */
+}
+
+static void standby_on_win(uv_work_t *work, int status) {
+        struct standby *standby = work->data;
+
+        (void)status;
+        if (standby->result == 0) {
+                standby->server->cluster = (struct cluster_view){
+                        .is_member = true, .leads = true, .term = standby->reading.header.holder.term + 1
+                };
+                uv_close((uv_handle_t *)&standby->timer, standby_on_timer_closed);
+                return;
+        }
+        if (standby->result == STORAGE_ETCD_LOST)
+                take_reading(standby);
+        read_after(standby, election_read_interval_ns(&standby->election.config));
+}
+
+static void start_work(struct standby *standby, uv_work_cb work, uv_after_work_cb after) {
+        standby->work.data = standby;
+        uv_queue_work(&standby->server->loop, &standby->work, work, after);
+}
+
+static void observe_on_worker(uv_work_t *work) {
+        struct standby *standby = work->data;
+
+        standby->result = storage_etcd_observe(standby->storage, &standby->read);
+}
+
+static void standby_on_observed(uv_work_t *work, int status) {
+        struct standby *standby = work->data;
+        struct election_decision decision;
+
+        (void)status;
+        if (standby->result == 0)
+                take_reading(standby);
+        decision = election_next(&standby->election, system_clock_boot_ns(),
+                                 broker_probe_is_usable(standby->probe));
+        show_standby(standby, &decision);
+        if (decision.wins) {
+                standby->read = standby->reading;
+                start_work(standby, win_on_worker, standby_on_win);
+        } else {
+                read_after(standby, election_read_interval_ns(&standby->election.config));
+        }
+}
+
+static void standby_on_timer(uv_timer_t *timer) {
+        start_work(timer->data, observe_on_worker, standby_on_observed);
+}
+
+/* 4. The begin */
+
+/* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
+static int open_etcd(struct standby *standby, const struct election_config *election) {
+        const struct etcd_options *options = &standby->server->config.etcd;
+        struct storage_etcd_config config = {
+                .etcd = { .endpoints = options->endpoints,
+                          .n_endpoints = options->n_endpoints,
+                          .ca_file = options->ca_file,
+                          .certificate_file = options->certificate,
+                          .key_file = options->key,
+                          .user = options->user,
+                          .timeout_ms = election->lease_ns / NS_PER_MS / 3,
+                          .max_reply_bytes = ETCD_REPLY_MAX },
+                .prefix = options->prefix,
+                .holder = { .member = election->member, .lease_ns = election->lease_ns },
+        };
+        struct credentials_fault fault;
+
+        if (options->member)
+                snprintf(config.holder.name, sizeof(config.holder.name), "%s", options->member);
+        else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0)
+                return -errno;
+        random_fill(&config.holder.process, sizeof(config.holder.process));
+        if (options->password_file) {
+                if (credentials_read_password(options->password_file, &standby->password, &fault) < 0) {
+                        log_error("cannot start: %s", fault.text);
+                        return -EINVAL;
+                }
+                config.etcd.password = (const char *)standby->password.data;
+        }
+        return storage_etcd_open(&standby->storage, &config);
+}
+
+/* Let the loop run until this member leads. */
+static void wait_to_lead(struct standby *standby) {
+        uv_timer_init(&standby->server->loop, &standby->timer);
+        standby->timer.data = standby;
+        read_after(standby, 0);
+        sd_notify(0, "READY=1");
+        while (!standby->is_closed)
+                uv_run(&standby->server->loop, UV_RUN_ONCE);
+}
+
+int standby_run(struct server *server, struct storage **ret_storage) {
+        struct election_config election = { .lease_ns = server->config.etcd.lease_ms * NS_PER_MS };
+        struct standby standby = { .server = server, .logged_reason = -1 };
+        int r;
+
+        r = member_file_lock(&election.member);
+        if (r == 0)
+                r = open_etcd(&standby, &election);
+        if (r == 0)
+                r = broker_probe_open(&standby.probe, &server->loop, &server->config, election.member);
+        if (r < 0) {
+                storage_close(standby.storage);
+                return r;
+        }
+
+        election_init(&standby.election, &election);
+        wait_to_lead(&standby);
+        log_info("this member leads: term=%" PRIu64, server->cluster.term);
+        *ret_storage = standby.storage;
+        return 0;
+}
