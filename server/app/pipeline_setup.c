@@ -142,12 +142,16 @@ static struct engine_config make_engine_config(const struct config *config) {
         };
 }
 
-/* The pipeline takes ownership of *policy. */
-static void set_policy(struct server *server, struct policy **policy) {
-        if (*policy)
+/* Apply the live options to the pipeline, which takes ownership of the policy. */
+static void apply_live_options(struct server *server) {
+        const struct config *config = &server->config;
+
+        pipeline_set_limits(server->pipeline, make_limits(config));
+        pipeline_set_log_keys(server->pipeline, config->log_keys);
+        if (config->policy)
                 log_info("policy \"%s\" loaded: rules=%zu; requests that no rule grants are denied",
-                         LOG_STRING(server->config.policy_file), policy_n_rules(*policy));
-        pipeline_set_policy(server->pipeline, take_ptr(policy), server_now(server));
+                         LOG_STRING(config->policy_file), policy_n_rules(config->policy));
+        pipeline_set_policy(server->pipeline, take_ptr(&server->config.policy), server_now(server));
 }
 
 static int open_control(struct server *server) {
@@ -254,8 +258,7 @@ int server_create_pipeline(struct server *server, struct storage *of_member) {
                 r = open_control(server);
         if (r < 0)
                 return r;
-        pipeline_set_log_keys(server->pipeline, config->log_keys);
-        set_policy(server, &server->config.policy);
+        apply_live_options(server);
         if (!config->seed_file)
                 return 0;
 
@@ -281,14 +284,17 @@ void server_reload(struct server *server) {
         if (server->config.policy_file && !next.policy_file)
                 log_warning("the policy was removed: all clients may do everything");
         config_reload(&server->config, &next);
+        policy_free(server->config.policy);
+        server->config.policy = take_ptr(&next.policy);
         config_deinit(&server->reloaded);
         server->reloaded = next;
 
         log_set_level(server->config.log_level);
         log_set_format(server->config.log_format);
-        pipeline_set_limits(server->pipeline, make_limits(&server->config));
-        pipeline_set_log_keys(server->pipeline, server->config.log_keys);
-        set_policy(server, &server->reloaded.policy);
+        if (!server->pipeline)
+                return; /* a standby applies them when it leads */
+
+        apply_live_options(server);
         pipeline_read_gauges(server->pipeline, 0, &gauges);
         warn_of_unverified_clients(server, gauges.broker_kind);
         server_update(server);

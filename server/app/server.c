@@ -45,7 +45,7 @@ static void server_on_reload(uv_signal_t *handle, int number) {
         (void)number;
         sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)system_clock_mono_ns() / 1000);
         server_reload(server);
-        if (server->was_ready)
+        if (server->was_ready || server->cluster.is_member)
                 sd_notify(0, "READY=1");
 }
 
@@ -132,7 +132,6 @@ static void start_handles(struct server *server) {
                                STORAGE_CHECK_INTERVAL_MS);
         start_signal(server, &server->sigterm, server_on_signal, SIGTERM);
         start_signal(server, &server->sigint, server_on_signal, SIGINT);
-        start_signal(server, &server->sighup, server_on_reload, SIGHUP);
         if (server->cluster.leads)
                 start_signal(server, &server->sigusr2, server_on_step_down, SIGUSR2);
         server_start_watchdog(server);
@@ -171,6 +170,7 @@ static int run_loop(struct server *server) {
         if (r < 0)
                 return r;
 
+        start_signal(server, &server->sighup, server_on_reload, SIGHUP);
         server_watch_parent(server);
         r = open_http(server);
         if (r == 0 && server->config.etcd.n_endpoints > 0)

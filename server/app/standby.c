@@ -232,6 +232,7 @@ int standby_run(struct server *server, struct storage **ret_storage) {
                 return r;
         }
 
+        server->cluster.is_member = true;
         election_init(&standby.election, &election);
         wait_to_lead(&standby);
         log_info("this member leads: term=%" PRIu64, server->cluster.term);
