@@ -22,8 +22,8 @@
 #include "election/election.h"
 #include "storage/etcd/etcd.h"
 
-/* Above the largest value: loading asks for smaller ranges if a reply is larger. */
-#define ETCD_REPLY_MAX ((size_t)16 << 20)
+/* A reply may have this and twice the largest request. Loading asks for smaller ranges if a reply is larger. */
+#define REPLY_BYTES_MIN ((size_t)8 << 20)
 
 struct standby {
         struct server *server;
@@ -186,8 +186,10 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
                           .key_file = options->key,
                           .user = options->user,
                           .timeout_ms = election->lease_ns / NS_PER_MS / 3,
-                          .max_reply_bytes = ETCD_REPLY_MAX },
+                          .max_reply_bytes = REPLY_BYTES_MIN + 2 * (size_t)options->max_request_bytes },
                 .prefix = options->prefix,
+                .max_txn_ops = (size_t)options->max_txn_ops,
+                .max_request_bytes = (size_t)options->max_request_bytes,
                 .holder = { .member = election->member, .lease_ns = election->lease_ns },
         };
         struct credentials_fault fault;

@@ -28,6 +28,7 @@ struct etcd_options {
         const char *prefix;                        /* of all keys, with '/' at both ends */
         const char *user, *password_file;
         const char *ca_file, *certificate, *key;
+        uint64_t max_txn_ops, max_request_bytes;
         const char *member; /* name of this member; NULL: the host name */
         int64_t lease_ms;
 };

@@ -37,7 +37,12 @@ int option_set_number(void *config, const struct option *option, const char *val
 }
 
 int option_set_size(void *config, const struct option *option, const char *value) {
-        return parse_size(slice_from_string(value), field_of(config, option));
+        uint64_t size;
+
+        if (parse_size(slice_from_string(value), &size) < 0 || !is_in_range(option, size))
+                return -EINVAL;
+        *(uint64_t *)field_of(config, option) = size;
+        return 0;
 }
 
 int option_set_port(void *config, const struct option *option, const char *value) {

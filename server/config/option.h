@@ -30,7 +30,7 @@ struct option {
          */
         int (*set)(void *config, const struct option *option, const char *value);
         size_t field;      /* offset in the configuration, for the functions below */
-        uint64_t min, max; /* of a number, a port or a duration in milliseconds; max 0: that of its type */
+        uint64_t min, max; /* of a number, size, port or duration in milliseconds; max 0: of its type */
 };
 
 /*

@@ -317,6 +317,13 @@ static const struct {
           { "--etcd-key=k" },
           "statestored: --etcd-key: --etcd-certificate and --etcd-key must be given together; see "
           "--help\n" },
+        { "fewer operations than by default",
+          { "--etcd-max-txn-ops=127" },
+          "statestored: --etcd-max-txn-ops=127: a number from 128 was expected, not \"127\"; see --help\n" },
+        { "smaller requests than by default",
+          { "--etcd-max-request-bytes=1MiB" },
+          "statestored: --etcd-max-request-bytes=1MiB: a size from 1536KiB to 512MiB was expected, not "
+          "\"1MiB\"; see --help\n" },
         { "an empty member",
           { "--member=" },
           "statestored: --member=: 1 to 63 bytes of UTF-8 was expected, not \"\"; see --help\n" },
