@@ -307,6 +307,7 @@ static int authenticate(struct etcd_client *client) {
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
         const char *user = client->config.user;
+        bool moves_on;
         int r = 0;
 
         if (user && !client->token)
@@ -319,12 +320,11 @@ static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                         r = exchange(client, method, request, ret_response);
         }
 
-        if (r < 0 && !client->status.is_known)
+        moves_on = r == -ENOTCONN || r == -ETIMEDOUT || r == -EBADMSG;
+        if (moves_on || (r < 0 && !client->status.is_known))
                 disconnect(client);
-        if (r == -ENOTCONN || r == -ETIMEDOUT || r == -EBADMSG) {
-                disconnect(client);
+        if (moves_on)
                 client->current = (client->current + 1) % client->config.n_endpoints;
-        }
         return r;
 }
 

@@ -569,12 +569,15 @@ Test(etcd_storage, refuses_a_commit_above_the_limits_of_etcd) {
 
         open_and_lead(&member, "a");
         set(&member, S("large"), (struct slice){ value, sizeof(value) });
+        inject((struct injected){ -ETIMEDOUT,
+                                  .is_sent = false }); /* after it, a refusal would decide nothing */
         cr_expect_eq(commit(&member), -EIO);
         for (size_t i = 0; i < 130; i++) {
                 snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
                 set(&member, slice_from_string(keys[i]), S("value"));
         }
         cr_expect_eq(commit(&member), -EIO);
+        cr_expect_eq(n_injected, 1); /* neither was sent */
         set(&member, S("key"), S("value"));
         COMMIT(&member);
         check(&member);
