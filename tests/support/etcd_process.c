@@ -36,9 +36,33 @@ static unsigned int free_port(void) {
 }
 
 __attribute__((noreturn)) static void execute_etcd(const struct etcd_process *process, pid_t parent) {
-        char cluster[128], log[96];
+        char cluster[128], log[96], certificate[96], key[96];
+        const char *arguments[32] = { "etcd",
+                                      "--data-dir",
+                                      process->directory,
+                                      "--listen-client-urls",
+                                      process->url,
+                                      "--advertise-client-urls",
+                                      process->url,
+                                      "--listen-peer-urls",
+                                      process->peer_url,
+                                      "--initial-advertise-peer-urls",
+                                      process->peer_url,
+                                      "--initial-cluster",
+                                      cluster,
+                                      "--heartbeat-interval",
+                                      "20",
+                                      "--election-timeout",
+                                      "200",
+                                      process->option };
+        const char *tls[] = { "--cert-file",       certificate, "--key-file",        key,
+                              "--trusted-ca-file", certificate, "--client-cert-auth" };
         int fd;
 
+        snprintf(certificate, sizeof(certificate), "%s/certificate.pem", process->directory);
+        snprintf(key, sizeof(key), "%s/key.pem", process->directory);
+        if (process->has_tls)
+                memcpy(&arguments[17], tls, sizeof(tls));
         snprintf(cluster, sizeof(cluster), "default=%s", process->peer_url);
         snprintf(log, sizeof(log), "%s/log", process->directory);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -47,16 +71,14 @@ __attribute__((noreturn)) static void execute_etcd(const struct etcd_process *pr
         fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, STDOUT_FILENO);
         dup2(fd, STDERR_FILENO);
-        execlp("etcd", "etcd", "--data-dir", process->directory, "--listen-client-urls", process->url,
-               "--advertise-client-urls", process->url, "--listen-peer-urls", process->peer_url,
-               "--initial-advertise-peer-urls", process->peer_url, "--initial-cluster", cluster,
-               "--heartbeat-interval", "20", "--election-timeout", "200", process->option, NULL);
+        execvp("etcd", (char *const *)arguments);
         _exit(127);
 }
 
 /* Start etcd. Returns whether it answers; false: it has ended. */
 static bool start_once(struct etcd_process *process) {
         const char *endpoints[] = { process->url };
+        char certificate[96], key[96];
         struct etcd_config config = {
                 .endpoints = endpoints, .n_endpoints = 1, .timeout_ms = 5000, .max_reply_bytes = 1 << 20
         };
@@ -66,6 +88,12 @@ static bool start_once(struct etcd_process *process) {
         pid_t parent = getpid();
         int r = -ENOTCONN;
 
+        snprintf(certificate, sizeof(certificate), "%s/certificate.pem", process->directory);
+        snprintf(key, sizeof(key), "%s/key.pem", process->directory);
+        if (process->has_tls) {
+                config.ca_file = config.certificate_file = certificate;
+                config.key_file = key;
+        }
         request.key = etcd_bytes(SLICE_LITERAL("key"));
         process->pid = fork();
         cr_assert_geq(process->pid, 0);
@@ -82,17 +110,37 @@ static bool start_once(struct etcd_process *process) {
         return r == 0 || r == -EACCES;
 }
 
-void etcd_process_start(struct etcd_process *process, const char *option) {
+/* Start etcd in its directory, on free ports. */
+static void start(struct etcd_process *process) {
+        const char *scheme = process->has_tls ? "https" : "http";
         bool is_started = false;
 
-        *process = (struct etcd_process){ .directory = "/tmp/statestore-etcd-XXXXXX", .option = option };
-        cr_assert_not_null(mkdtemp(process->directory));
         for (size_t i = 0; i < START_TRIES && !is_started; i++) {
-                snprintf(process->url, sizeof(process->url), "http://127.0.0.1:%u", free_port());
+                snprintf(process->url, sizeof(process->url), "%s://127.0.0.1:%u", scheme, free_port());
                 snprintf(process->peer_url, sizeof(process->peer_url), "http://127.0.0.1:%u", free_port());
                 is_started = start_once(process);
         }
         cr_assert(is_started, "etcd does not start: see %s/log", process->directory);
+}
+
+void etcd_process_start(struct etcd_process *process, const char *option) {
+        *process = (struct etcd_process){ .directory = "/tmp/statestore-etcd-XXXXXX", .option = option };
+        cr_assert_not_null(mkdtemp(process->directory));
+        start(process);
+}
+
+void etcd_process_start_tls(struct etcd_process *process) {
+        char command[512];
+
+        *process = (struct etcd_process){ .directory = "/tmp/statestore-etcd-XXXXXX", .has_tls = true };
+        cr_assert_not_null(mkdtemp(process->directory));
+        snprintf(command, sizeof(command),
+                 "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+                 "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out certificate.pem "
+                 "2>log",
+                 process->directory);
+        cr_assert_eq(system(command), 0, "no certificate: see %s/log", process->directory);
+        start(process);
 }
 
 void etcd_process_kill(struct etcd_process *process) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
- * An etcd of one member, without TLS, in a temporary directory. It ends with the test at the
+ * An etcd of one member in a temporary directory. It ends with the test at the
  * latest. Failures fail the test.
  */
 struct etcd_process {
@@ -12,11 +13,15 @@ struct etcd_process {
         char url[64]; /* of its clients: http://127.0.0.1:PORT */
         char peer_url[64];
         const char *option; /* a further argument; NULL: none */
+        bool has_tls;       /* certificate.pem and key.pem in the directory: of etcd, and of its clients */
         pid_t pid;
 };
 
 /* Start etcd on free ports, and wait until it answers. */
 void etcd_process_start(struct etcd_process *process, const char *option);
+
+/* As etcd_process_start(), with TLS. etcd requires a certificate of its clients. */
+void etcd_process_start_tls(struct etcd_process *process);
 
 /* Kill etcd, and start it again with its data, at the same ports. */
 void etcd_process_restart(struct etcd_process *process);

@@ -290,3 +290,30 @@ Test(etcd_client, reports_a_wrong_user_and_a_wrong_password) {
                 client = etcd_client_free(client);
         }
 }
+
+Test(etcd_client, uses_tls_with_a_certificate_of_each_side) {
+        const Etcd__RangeResponse *response;
+        struct etcd_process secure;
+        struct etcd_config config;
+        char certificate[96], key[96];
+
+        etcd_process_start_tls(&secure);
+        snprintf(certificate, sizeof(certificate), "%s/certificate.pem", secure.directory);
+        snprintf(key, sizeof(key), "%s/key.pem", secure.directory);
+        config = config_of(secure.url, NULL);
+        open_client(config);
+        cr_expect_eq(get(S("key"), 0, &response), -ENOTCONN); /* an unknown authority */
+        etcd_client_free(client);
+
+        config.ca_file = certificate;
+        open_client(config);
+        cr_expect_lt(get(S("key"), 0, &response), 0); /* without a certificate of the client */
+        etcd_client_free(client);
+
+        config.certificate_file = certificate;
+        config.key_file = key;
+        open_client(config);
+        for (int i = 0; i < 3; i++)
+                cr_expect_eq(get(S("key"), 0, &response), 0);
+        etcd_process_stop(&secure);
+}

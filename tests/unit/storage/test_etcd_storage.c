@@ -616,14 +616,34 @@ Test(etcd_storage, limits_leave_room_for_a_step) {
 
 /* 7. Damage */
 
-/* Replace the value of the row of the change. */
-static void damage(const struct member *one, const struct change *change) {
-        CLEANUP(buf_deinit) struct buf command = { 0 };
+/* Change the last byte of the last record in the row of the change. */
+static void damage(struct member *one, const struct change *change) {
+        CLEANUP(buf_deinit) struct buf key = { 0 }, value = { 0 };
+        struct etcd_config config = config_of("a").etcd;
+        Etcd__RangeRequest range = ETCD__RANGE_REQUEST__INIT;
+        Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
+        Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[] = { &operation };
+        Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
+        const ProtobufCMessage *response;
+        const Etcd__KeyValue *row;
+        struct etcd_client *client;
 
-        buf_append_string(&command, "put ");
-        etcd_key_append(&command, PREFIX, &one->header.row_hash_key, change);
-        buf_append_string(&command, " damaged");
-        etcd_process_control(&process, buf_text(&command));
+        cr_assert_eq(etcd_client_new(&client, &config), 0);
+        etcd_key_append(&key, PREFIX, &one->header.row_hash_key, change);
+        range.key = put.key = etcd_bytes(buf_slice(&key));
+        cr_assert_eq(etcd_call(client, ETCD_RANGE, &range.base, &response), 0);
+        cr_assert_eq(((const Etcd__RangeResponse *)response)->n_kvs, 1);
+        row = ((const Etcd__RangeResponse *)response)->kvs[0];
+        buf_append_slice(&value, etcd_slice(row->value));
+        value.data[value.length - 9] ^= 1; /* before the checksum */
+
+        put.value = etcd_bytes(buf_slice(&value));
+        operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_PUT;
+        operation.request_put = &put;
+        request.success = operations;
+        request.n_success = 1;
+        cr_assert_eq(etcd_call(client, ETCD_TXN, &request.base, &response), 0);
+        etcd_client_free(client);
 }
 
 Test(etcd_storage, damaged_values_are_found) {
