@@ -129,9 +129,8 @@ static void standby_on_win(uv_work_t *work, int status) {
 
         (void)status;
         if (standby->result == 0) {
-                standby->server->cluster = (struct cluster_view){
-                        .is_member = true, .leads = true, .term = standby->reading.header.holder.term + 1
-                };
+                standby->server->cluster.leads = true;
+                standby->server->cluster.term = standby->reading.header.holder.term + 1;
                 uv_close((uv_handle_t *)&standby->timer, standby_on_timer_closed);
                 return;
         }
@@ -234,7 +233,8 @@ int standby_run(struct server *server, struct storage **ret_storage) {
                 return r;
         }
 
-        server->cluster.is_member = true;
+        server->cluster =
+                (struct cluster_view){ .is_member = true, .lease_ms = server->config.etcd.lease_ms };
         election_init(&standby.election, &election);
         wait_to_lead(&standby);
         log_info("this member leads: term=%" PRIu64, server->cluster.term);

@@ -40,13 +40,14 @@ static struct commit_error commit_error(int error) {
         case -ENOSPC:
                 return (struct commit_error){
                         OUTCOME_DISK_FULL, "commit failed: free space on the disk of the data directory, or "
-                                           "raise the quota of its user"
+                                           "raise the quota of its user; in etcd, compact, defragment, or "
+                                           "raise the quota"
                 };
         default:
                 return (struct commit_error){
                         OUTCOME_STORAGE_FAILED,
                         "commit failed: check the disk of the data directory, and that it "
-                        "is not mounted read-only"
+                        "is not mounted read-only; or the log of etcd"
                 };
         }
 }

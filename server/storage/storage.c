@@ -69,7 +69,7 @@ static int create_state(struct state_load *load, const struct state_header *head
 
         r = state_new(&load->state, &load->config, header, load->now);
         if (r == -EBADMSG)
-                log_error("cannot start: the data directory was written with the node id \"%s\": use "
+                log_error("cannot start: the data was written with the node id \"%s\": use "
                           "--node-id %s",
                           LOG_STRING(header->node_id), LOG_STRING(header->node_id));
         return r;
@@ -83,7 +83,7 @@ static int apply_loaded(void *userdata, const struct change_set *change_set) {
 
         load->n_change_sets++;
         if (load->n_change_sets % PROGRESS_CHANGE_SETS == 0)
-                log_info("loading the data directory: rows=%" PRIu64, load->n_change_sets);
+                log_info("loading: rows=%" PRIu64, load->n_change_sets);
         return state_apply(load->state, change_set, load->now);
 }
 
@@ -111,7 +111,7 @@ int storage_load_state(struct state **ret_state, struct storage *storage, const 
                 return r;
 
         if (!has_last_notification(load.state)) {
-                log_error("cannot start: the last pending notification is missing in the data directory");
+                log_error("cannot start: the last pending notification is missing in the stored data");
                 return -EBADMSG;
         }
         if (load.state->header.keys_may_be_lost)

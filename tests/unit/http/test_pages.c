@@ -11,6 +11,7 @@
 static struct broker broker;
 static struct buf text;
 static const char *disconnected = "";
+static struct cluster_view cluster;
 
 static void setup(void) {
         broker_init_down(&broker, broker_config());
@@ -25,7 +26,9 @@ TestSuite(pages, .init = setup, .fini = teardown);
 
 /* Replace the text by the page. Returns its status. */
 static unsigned int render(const char *path) {
-        struct store_view view = { .pipeline = broker.pipeline, .disconnected = disconnected };
+        struct store_view view = { .pipeline = broker.pipeline,
+                                   .cluster = &cluster,
+                                   .disconnected = disconnected };
         struct http_pages shown = store_pages(&view);
 
         buf_reset(&text);
@@ -86,6 +89,49 @@ Test(pages, readiness_names_a_full_disk) {
         broker_init(&broker, config);
         cr_expect(is_readiness(503, "the disk of the data directory is full: keys are served, but can only "
                                     "be deleted until there is room\n"));
+}
+
+Test(pages, readiness_of_a_member_names_etcd) {
+        struct pipeline_config config = broker_config();
+
+        cluster = (struct cluster_view){ .is_member = true, .leads = true, .lease_ms = 3000, .term = 7 };
+        config.is_disk_full = true;
+        broker_deinit(&broker);
+        broker_init(&broker, config);
+        cr_expect(is_readiness(503, "etcd has no room: keys are served, but not written\n"));
+        render("/metrics");
+        cr_expect_not_null(strstr((const char *)text.data, "\nstatestore_leads 1\n"));
+        cr_expect_not_null(strstr((const char *)text.data, "\nstatestore_term 7\n"));
+}
+
+Test(pages, readiness_of_a_member_names_a_commit_that_waits_for_longer_than_the_lease) {
+        cluster = (struct cluster_view){ .is_member = true, .leads = true, .lease_ms = 3000 };
+        broker_deinit(&broker);
+        broker_init(&broker, broker_config());
+        broker.commit_result = 1;
+        broker.is_storage_waiting = true;
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        broker_flush(&broker);
+        broker_pass_ms(&broker, 3000);
+        cr_expect(is_readiness(200, "ready\n"));
+        broker_pass_ms(&broker, 1);
+        cr_expect(is_readiness(503, "waiting for etcd: requests get no replies\n"));
+        broker_committed(&broker, 0);
+        cr_expect(is_readiness(200, "ready\n"));
+}
+
+Test(pages, standby_is_not_ready) {
+        struct store_view view = { .cluster = &cluster, .disconnected = disconnected };
+        struct http_pages shown = store_pages(&view);
+
+        cluster = (struct cluster_view){ .is_member = true, .waits_for = "standby: \"a\" leads" };
+        for (size_t i = 0; i < shown.n_pages; i++) {
+                unsigned int status = shown.pages[i].render(shown.userdata, &text);
+
+                cr_expect_eq(status, strcmp(shown.pages[i].path, "/readyz") == 0 ? 503 : 200);
+        }
+        cr_expect_not_null(strstr((const char *)text.data, "standby: \"a\" leads\n"));
+        cr_expect_not_null(strstr((const char *)text.data, "\nstatestore_leads 0\n"));
 }
 
 Test(pages, readiness_warns_of_a_disk_that_is_almost_full) {

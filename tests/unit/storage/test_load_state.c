@@ -395,7 +395,7 @@ Test(load_state, logs_progress) {
                 (struct slice){ 0 });
         text = capture_end(&capture);
         cr_expect_eq(r, 0);
-        cr_expect_eq(capture_count(text, "loading the data directory: rows="), 2, "%s", text);
+        cr_expect_eq(capture_count(text, "loading: rows="), 2, "%s", text);
         cr_expect_not_null(strstr(text, "rows=100000"), "%s", text);
         cr_expect_not_null(strstr(text, "rows=200000"), "%s", text);
 }
