@@ -75,6 +75,10 @@ passes_shellcheck() {
         git ls-files '*.sh' .ci/run | xargs shellcheck -x
 }
 
+passes_flake8() {
+        git ls-files '*.py' | xargs /usr/bin/python3 -m flake8 --select=E9,F,W6 --extend-ignore=F811
+}
+
 has_no_sanitizer_report() {
         ! cat "$results"/sanitizer* 2>/dev/null
 }
@@ -83,6 +87,7 @@ if [ -z "$options" ]; then
         check 'the code is formatted by .clang-format' is_formatted
         check 'no line of C is longer than 109 columns' has_no_long_line
         check 'shellcheck finds nothing in the scripts' passes_shellcheck
+        check 'flake8 finds no error in the Python files' passes_flake8
 fi
 
 # The document tests run meson test again, which replaces its log.

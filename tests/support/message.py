@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A received MQTT message."""
 
-import time
 from dataclasses import dataclass, field
 from typing import Optional
 

@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import os
 import random
-import re
 import signal
 import struct
 import subprocess

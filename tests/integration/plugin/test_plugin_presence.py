@@ -6,7 +6,7 @@ import pytest
 from support.broker import passwords
 from support import companion
 from support.client import INVOKE
-from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
+from support.connection import KICKED, NOT_AUTHORIZED
 from support.plugin import CONTROL, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
 
 

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from support.ctl import DONE, Ctl
-from support.process import BUILD, PATIENCE
 
 
 @pytest.fixture
