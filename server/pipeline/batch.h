@@ -14,7 +14,8 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * Items are served only in OPEN, so no request is executed on state that may still be rolled back.
+ * advance_batch() in pipeline.c leads the batch through these states. Items are served only in OPEN, so
+ * no request is executed on state that may still be rolled back.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a

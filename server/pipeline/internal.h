@@ -10,7 +10,7 @@
  *     batch (batch.h)     what was served together: effects and replies
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
- * pipeline.c has the events of the caller; pipeline_flush(), which leads from one to the next; and
+ * pipeline.c has the events of the caller; advance_batch(), which leads from one to the next; and
  * pipeline_can_step(), which says when the engine may go on.
  */
 
@@ -96,7 +96,10 @@ void pipeline_charge(struct pipeline *pipeline);
 
 /* serve.c */
 
-/* Serve the items that wait, by turns, until the quantum is over or no step is possible. */
+/*
+ * Serve the items that wait, by turns, until the quantum is over or no step is possible. If some still
+ * wait, the quantum is over.
+ */
 void serve_waiting(struct pipeline *pipeline, struct now now);
 
 /* commit.c: see the states of a batch in batch.h. */

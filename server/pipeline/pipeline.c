@@ -86,42 +86,48 @@ void pipeline_charge(struct pipeline *pipeline) {
 }
 
 /*
- * Commit and publish the batch, if it has something. Returns true if that is done: the batch is open
- * and empty. The records of frames that have failed did not end: the plugin sends them again.
- */
-static bool finish_batch(struct pipeline *pipeline, struct now now) {
-        struct batch *batch = &pipeline->batch;
-
-        if (batch->state == BATCH_OPEN && (!batch_is_empty(batch) || outbox_is_waiting(&pipeline->outbox)))
-                commit_begin(pipeline, false, now);
-        if (batch->state == BATCH_PUBLISHING) {
-                outbox_publish(&pipeline->outbox, batch, now);
-                pipeline_charge(pipeline); /* sending END belongs to no item of the next batch */
-        }
-        if (batch->state == BATCH_OPEN && pipeline->outbox.has_failed)
-                peer_restart_later(pipeline, now);
-        return batch->state == BATCH_OPEN;
-}
-
-/*
- * Fill the batch, which is open and empty, and finish it. What must not change within a batch changes
- * first: the broker that is served, and the policy.
+ * What must not change within a batch changes before its first item is served: the broker, and the
+ * policy. The records of frames that have failed did not end: the plugin sends them again.
  */
 static void serve_batch(struct pipeline *pipeline, struct now now) {
+        if (pipeline->outbox.has_failed)
+                peer_restart_later(pipeline, now);
         if (pipeline->peer.state == PEER_NEW)
                 peer_identify(pipeline, now);
         if (pipeline->has_next_policy && pipeline->outbox.is_open)
                 settings_apply_policy(pipeline, now);
         serve_waiting(pipeline, now);
-        finish_batch(pipeline, now);
 }
 
+/* Lead the batch through its states (batch.h), and then the next ones, as far as possible now. */
+static void advance_batch(struct pipeline *pipeline, struct now now) {
+        struct batch *batch = &pipeline->batch;
+
+        for (;;) {
+                switch (batch->state) {
+                case BATCH_OPEN:
+                        serve_batch(pipeline, now);
+                        if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
+                                return;
+                        commit_begin(pipeline, false, now);
+                        break;
+                case BATCH_COMMITTING:
+                        return; /* pipeline_committed() continues */
+                case BATCH_PUBLISHING:
+                        outbox_publish(&pipeline->outbox, batch, now);
+                        pipeline_charge(pipeline); /* sending END belongs to no item of the next batch */
+                        if (batch->state == BATCH_PUBLISHING)
+                                return; /* the transport has no room: its caller calls pipeline_flush() */
+                        break;
+                }
+        }
+}
+
+/* A quantum for what waits, and another one for the events before the next call. */
 void pipeline_flush(struct pipeline *pipeline, struct now now) {
         quantum_resume(&pipeline->quantum, now);
-        if (finish_batch(pipeline, now)) {
-                quantum_start(&pipeline->quantum);
-                serve_batch(pipeline, now);
-        }
+        quantum_start(&pipeline->quantum);
+        advance_batch(pipeline, now);
         quantum_start(&pipeline->quantum);
 }
 
@@ -168,8 +174,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
 
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
         quantum_resume(&pipeline->quantum, now);
-        if (finish_batch(pipeline, now))
-                serve_batch(pipeline, now);
+        advance_batch(pipeline, now);
 }
 
 void pipeline_count_out_of_memory(struct pipeline *pipeline) {

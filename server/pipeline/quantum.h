@@ -37,6 +37,11 @@ static inline void quantum_start(struct quantum *quantum) {
         quantum->used_ns = 0;
 }
 
+/* No further work until quantum_start(). */
+static inline void quantum_end(struct quantum *quantum) {
+        quantum->used_ns = quantum->limit_ns;
+}
+
 /* Read the clock, and charge the time since the last reading. Returns this time. */
 static inline int64_t quantum_charge(struct quantum *quantum) {
         int64_t begin_ns = quantum->read_ns;

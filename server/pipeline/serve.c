@@ -126,19 +126,20 @@ static void serve_item(struct pipeline *pipeline, struct queue_item *item, struc
 
 void serve_waiting(struct pipeline *pipeline, struct now now) {
         struct queue_item *item;
-        bool may_continue = true;
+        bool is_control = false;
 
-        while (may_continue && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
+        while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
                !quantum_is_over(&pipeline->quantum)) {
-                bool is_control = item->kind == QUEUE_CONTROL;
-
+                is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
-                        return; /* test control may change state that the requests of a batch have used */
-                may_continue = !is_control; /* test control may change the test clock: `now` is old then */
+                        break; /* test control may change state that the requests of a batch have used */
                 if (peer_accepts(&pipeline->peer, item))
                         serve_item(pipeline, item, now);
                 else /* it arrived before the broker kind was known */
                         drops_outside_frame(&pipeline->drops, item);
                 queue_drop(&pipeline->queue);
         }
+        /* The caller reads before more is served. And test control may have changed the clock. */
+        if (queue_first(&pipeline->queue))
+                quantum_end(&pipeline->quantum);
 }
