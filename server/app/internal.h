@@ -26,9 +26,11 @@ struct deadline_timer {
         uv_idle_t overdue;
 };
 
-/* pipeline_commit() in the thread pool of libuv: at most one at a time. */
+/* storage_commit() in the thread pool of libuv: at most one at a time. */
 struct commit_work {
         uv_work_t request;
+        struct storage *storage;
+        const struct change_set *change_set;
         int result;
 };
 

@@ -97,7 +97,7 @@ static int64_t server_clock_ns(void *userdata) {
 static void commit_on_worker(uv_work_t *request) {
         struct server *server = request->data;
 
-        server->commit.result = pipeline_commit(server->pipeline);
+        server->commit.result = storage_commit(server->commit.storage, server->commit.change_set);
 }
 
 static void server_on_committed(uv_work_t *request, int status) {
@@ -113,9 +113,12 @@ static void server_on_committed(uv_work_t *request, int status) {
         server_update(server);
 }
 
-static void server_start_commit(void *userdata) {
+static void server_start_commit(void *userdata, struct storage *storage,
+                                const struct change_set *change_set) {
         struct server *server = userdata;
 
+        server->commit.storage = storage;
+        server->commit.change_set = change_set;
         server->commit.request.data = server;
         uv_queue_work(&server->loop, &server->commit.request, commit_on_worker, server_on_committed);
 }

@@ -196,18 +196,15 @@ void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
 
         pipeline->batch.state = BATCH_COMMITTING;
         pipeline->commit.start_ns = pipeline->quantum.read_ns; /* `now` is older */
-        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
-}
-
-int pipeline_commit(const struct pipeline *pipeline) {
-        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
+        pipeline->callbacks.start_commit(pipeline->callbacks.userdata, pipeline->storage,
+                                         &pipeline->commit.change_set);
 }
 
 int commit_now(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, pipeline->storage, now);
 
         if (r == 0 && pipeline->storage)
-                r = pipeline_commit(pipeline);
+                r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
         if (r == -ESTALE)
                 end_process(pipeline, "it is unknown whether the last commit is stored");
         if (r < 0)

@@ -19,8 +19,8 @@
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
  * pipeline_flush(), pipeline_committed(), pipeline_tick(), pipeline_check_storage(),
- * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe: only
- * pipeline_commit() may run on another thread.
+ * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe: only the
+ * storage_commit() of callbacks.start_commit() runs on another thread.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
@@ -71,10 +71,11 @@ struct pipeline_callbacks {
         int64_t (*clock_ns)(void *userdata);
 
         /*
-         * Let a worker thread call pipeline_commit(). Report its result with pipeline_committed(),
-         * after this function has returned. Not called without a storage.
+         * Let a worker thread call storage_commit() with these arguments, which are valid until
+         * pipeline_committed(). Report its result with that function, after this one has returned.
+         * Not called without a storage.
          */
-        void (*start_commit)(void *userdata);
+        void (*start_commit)(void *userdata, struct storage *storage, const struct change_set *change_set);
 
         /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);
@@ -120,7 +121,7 @@ struct pipeline_config {
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
                  struct storage *storage);
 
-/* Accepts NULL, returns NULL. No pipeline_commit() may be running. */
+/* Accepts NULL, returns NULL. No commit may be running. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
 
 /*
@@ -169,13 +170,7 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
  */
 void pipeline_flush(struct pipeline *pipeline, struct now now);
 
-/*
- * Store the batch; this blocks. Call once after each callbacks.start_commit(), on any thread: this
- * function changes nothing in the pipeline. Returns as storage_commit().
- */
-int pipeline_commit(const struct pipeline *pipeline);
-
-/* pipeline_commit() has returned this result. Call on the pipeline's own thread. */
+/* The storage_commit() of callbacks.start_commit() has returned this result. */
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
 
 /* The time of pipeline_next_deadline() has come. An earlier call is harmless. */

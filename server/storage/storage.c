@@ -11,44 +11,8 @@
 /* Log the progress of loading after this number of change sets. */
 #define PROGRESS_CHANGE_SETS 100000
 
-int storage_load(struct storage *storage, const struct storage_sink *sink) {
-        return storage->operations->load(storage, sink);
-}
-
-int storage_lead(struct storage *storage, const struct state_header *header) {
-        return storage->operations->lead(storage, header);
-}
-
-int storage_commit(struct storage *storage, const struct change_set *change_set) {
-        return storage->operations->commit(storage, change_set);
-}
-
-struct storage_limits storage_limits(const struct storage *storage) {
-        return storage->operations->limits;
-}
-
-int64_t storage_renewal_ns(const struct storage *storage) {
-        return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;
-}
-
-bool storage_has_lease(const struct storage *storage) {
-        return !storage->operations->has_lease || storage->operations->has_lease(storage);
-}
-
-bool storage_is_waiting(const struct storage *storage) {
-        return storage->operations->is_waiting && storage->operations->is_waiting(storage);
-}
-
-bool storage_usage(const struct storage *storage, struct storage_usage *ret_usage) {
-        return storage->operations->usage && storage->operations->usage(storage, ret_usage);
-}
-
 bool storage_is_low(const struct storage_usage *usage) {
         return usage->n_free_bytes < STORAGE_LOW_BYTES && usage->n_free_bytes < usage->n_disk_bytes / 10;
-}
-
-struct storage *storage_close(struct storage *storage) {
-        return storage ? storage->operations->close(storage) : NULL;
 }
 
 /* Loading a state */

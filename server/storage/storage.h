@@ -72,7 +72,9 @@ struct storage {
  *     -EIO        reading failed
  *     other       the error of the sink
  */
-int storage_load(struct storage *storage, const struct storage_sink *sink);
+static inline int storage_load(struct storage *storage, const struct storage_sink *sink) {
+        return storage->operations->load(storage, sink);
+}
 
 /*
  * Create the state that is stored. If the storage is empty, the state is empty, with a new header.
@@ -93,7 +95,9 @@ enum storage_result {
  * a result other than 0 is logged. After STORAGE_FULL, storage_commit() becomes the writer when
  * there is room.
  */
-int storage_lead(struct storage *storage, const struct state_header *header);
+static inline int storage_lead(struct storage *storage, const struct state_header *header) {
+        return storage->operations->lead(storage, header);
+}
 
 /*
  * Commit a change set, after storage_lead(). Blocks until it is durable, so a separate thread may
@@ -117,9 +121,13 @@ int storage_lead(struct storage *storage, const struct state_header *header);
  * when it is stored and once when it is removed. The caller limits the changes by storage_limits(),
  * and the notifications that are removed.
  */
-int storage_commit(struct storage *storage, const struct change_set *change_set);
+static inline int storage_commit(struct storage *storage, const struct change_set *change_set) {
+        return storage->operations->commit(storage, change_set);
+}
 
-struct storage_limits storage_limits(const struct storage *storage);
+static inline struct storage_limits storage_limits(const struct storage *storage) {
+        return storage->operations->limits;
+}
 
 /*
  * A storage that several processes can write has a lease: for its time after the begin of a commit,
@@ -132,20 +140,29 @@ struct storage_limits storage_limits(const struct storage *storage);
  * a reply that depends on the state must wait for another commit: its success proves that there was no
  * other writer.
  */
-int64_t storage_renewal_ns(const struct storage *storage);
-bool storage_has_lease(const struct storage *storage);
+static inline int64_t storage_renewal_ns(const struct storage *storage) {
+        return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;
+}
+
+static inline bool storage_has_lease(const struct storage *storage) {
+        return !storage->operations->has_lease || storage->operations->has_lease(storage);
+}
 
 /*
  * Return whether a commit waits for another machine, so that a restart of this process would not
  * help. Any thread may call, also during a commit.
  */
-bool storage_is_waiting(const struct storage *storage);
+static inline bool storage_is_waiting(const struct storage *storage) {
+        return storage->operations->is_waiting && storage->operations->is_waiting(storage);
+}
 
 /*
  * Read the usage of the disk. Any thread may call, also during a commit. Returns false if the
  * storage is not on a disk of this machine, or if the usage cannot be read.
  */
-bool storage_usage(const struct storage *storage, struct storage_usage *ret_usage);
+static inline bool storage_usage(const struct storage *storage, struct storage_usage *ret_usage) {
+        return storage->operations->usage && storage->operations->usage(storage, ret_usage);
+}
 
 /*
  * Return whether the disk has so little room left that an operator should act: less than
@@ -155,4 +172,6 @@ bool storage_usage(const struct storage *storage, struct storage_usage *ret_usag
 bool storage_is_low(const struct storage_usage *usage);
 
 /* Accepts NULL, returns NULL. */
-struct storage *storage_close(struct storage *storage);
+static inline struct storage *storage_close(struct storage *storage) {
+        return storage ? storage->operations->close(storage) : NULL;
+}

@@ -18,21 +18,25 @@ static inline int64_t stub_clock_ns(void *userdata) {
 
 /* Must be the first member of the userdata of callbacks with stub_start_commit(). */
 struct stub_worker {
-        bool is_committing; /* a commit is in flight */
+        struct storage *storage;
+        const struct change_set *change_set; /* of the commit in flight; NULL: none */
 };
 
-static inline void stub_start_commit(void *userdata) {
+static inline void stub_start_commit(void *userdata, struct storage *storage,
+                                     const struct change_set *change_set) {
         struct stub_worker *worker = userdata;
 
-        worker->is_committing = true;
+        *worker = (struct stub_worker){ storage, change_set };
 }
 
 /* End the commit in flight, and the commits that follow it. Call after each call of the pipeline. */
 static inline void stub_finish_commits(struct stub_worker *worker, struct pipeline *pipeline,
                                        struct now now) {
-        while (worker->is_committing) {
-                worker->is_committing = false;
-                pipeline_committed(pipeline, pipeline_commit(pipeline), now);
+        while (worker->change_set) {
+                int result = storage_commit(worker->storage, worker->change_set);
+
+                worker->change_set = NULL;
+                pipeline_committed(pipeline, result, now);
         }
 }
 
