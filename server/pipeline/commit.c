@@ -170,13 +170,10 @@ static bool must_be_stored(const struct pipeline *pipeline) {
 static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now now) {
         struct state *state = pipeline->state;
         struct batch *batch = &pipeline->batch;
-        int r = 0;
+        int r;
 
         batch->sequence_before = state->notifications.last_sequence;
-        if (batch->effects.n_notifications > 0)
-                r = state_stage(state, &batch->effects);
-        if (r == 0 && is_stored)
-                return state_change_set(state, &batch->effects, now, &pipeline->commit.change_set);
+        r = state_prepare(state, &batch->effects, now, is_stored ? &pipeline->commit.change_set : NULL);
         if (r == 0 || pipeline->storage)
                 return r;
 

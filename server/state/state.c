@@ -147,10 +147,6 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
 
 /* 2. Committing */
 
-int state_stage(struct state *state, const struct effects *effects) {
-        return notification_queue_stage(&state->notifications, effects);
-}
-
 static int gather_forgotten(struct state *state, const struct effects *effects) {
         int r;
 
@@ -177,8 +173,8 @@ static struct state_header next_header(const struct state *state, const struct e
         return header;
 }
 
-int state_change_set(struct state *state, const struct effects *effects, struct now now,
-                     struct change_set *ret_change_set) {
+static int make_change_set(struct state *state, const struct effects *effects, struct now now,
+                           struct change_set *ret_change_set) {
         struct engine_stats stats = engine_stats(state->engine);
         struct change_list *list = &state->changes;
         const struct pending_notification *staged;
@@ -208,6 +204,16 @@ int state_change_set(struct state *state, const struct effects *effects, struct 
                 .acknowledged = state->acknowledged,
         };
         return 0;
+}
+
+int state_prepare(struct state *state, const struct effects *effects, struct now now,
+                  struct change_set *ret_change_set) {
+        int r;
+
+        r = notification_queue_stage(&state->notifications, effects);
+        if (r < 0 || !ret_change_set)
+                return r;
+        return make_change_set(state, effects, now, ret_change_set);
 }
 
 void state_commit(struct state *state, const struct change_set *change_set) {

@@ -11,11 +11,10 @@
  * The state that executes requests, with a storage:
  *
  *     engine_step()        repeatedly: a batch with its effects
- *     state_stage()        stage the batch's notifications
- *     state_change_set()   make the change set of the batch, for storage_commit()
+ *     state_prepare()      stage the batch's notifications, and make its change set for storage_commit()
  *     state_commit()       if it is stored; else state_undo()
  *
- * Without a storage no change set is made, and state_commit() follows state_stage().
+ * Without a storage no change set is made: both get NULL.
  *
  * A copy: state_new() with the header of a change set, then state_apply() for each change set in
  * order. Loading is this: a storage has the change sets of an empty state with its content.
@@ -59,18 +58,15 @@ struct state *state_free(struct state *state);
 int state_apply(struct state *state, const struct change_set *change_set, struct now now);
 
 /*
- * Stage one notification for each watched change of the effects. Returns 0, or -ENOMEM with nothing
- * staged.
+ * Stage one notification for each watched change of the effects, and make the change set of the effects
+ * and of these notifications. ret_change_set NULL: nothing is stored, and none is made. Returns 0, or
+ * -ENOMEM: then call state_undo().
+ *
+ * The change set borrows from the effects and the state: change neither until state_commit() or
+ * state_undo(), except by state_acknowledge() up to a sequence that was pending before.
  */
-int state_stage(struct state *state, const struct effects *effects);
-
-/*
- * Make the change set of the effects and of the staged notifications. It borrows from the effects
- * and the state: change neither until state_commit() or state_undo(), except by state_acknowledge() up
- * to a sequence that was pending before. Returns 0 or -ENOMEM.
- */
-int state_change_set(struct state *state, const struct effects *effects, struct now now,
-                     struct change_set *ret_change_set);
+int state_prepare(struct state *state, const struct effects *effects, struct now now,
+                  struct change_set *ret_change_set);
 
 /*
  * The change set is stored. NULL: none was made, because there is no storage, or nothing to store.
@@ -81,7 +77,7 @@ void state_commit(struct state *state, const struct change_set *change_set);
 /*
  * The change set is not stored, or was not made: drop the staged notifications, then engine_undo().
  * The clock is not set back, and forgotten replies stay forgotten: the next change set has those
- * that state_change_set() has taken; the others are stored until their time.
+ * that state_prepare() has taken; the others are stored until their time.
  * Returns 0 or -ENOMEM: then the state is inconsistent, and the process must end.
  */
 int state_undo(struct state *state, const struct effects *effects);
