@@ -12,7 +12,7 @@
 /* The longest request: SET key value and options. */
 #define REQUEST_WORDS_MAX (3 + SET_OPTION_WORDS_MAX)
 
-/* 1. Decoding */
+/* 1. Names */
 
 const char *request_fault_label(enum request_fault fault) {
         static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
@@ -36,6 +36,8 @@ void invocation_properties(const struct decoder *decoder, struct slice ret_names
 
         memcpy(ret_names, names, sizeof(names));
 }
+
+/* 2. The payload */
 
 /*
  * The words are NEX, NEX value, NEX PX ms, or NEX value PX ms. So their number tells whether there
@@ -158,6 +160,8 @@ static enum outcome decode_request(struct request *request) {
         return outcome == OUTCOME_DONE ? decode_timestamps(request) : outcome;
 }
 
+/* 3. The properties */
+
 /*
  * Return whether the store serves this protocol version: MAJOR.MINOR with major 0 or 1, or absent.
  */
@@ -192,28 +196,6 @@ static enum request_fault check_properties(const struct invocation *invocation, 
         return REQUEST_FAULT_NONE;
 }
 
-void invocation_decode(struct invocation *invocation) {
-        struct slice response_topic = invocation->request.response_topic;
-
-        invocation->outcome = OUTCOME_DONE;
-        invocation->fault = check_properties(invocation, &invocation->fault_value);
-        if (invocation->fault == REQUEST_FAULT_NONE)
-                invocation->outcome = decode_request(&invocation->request);
-
-        if (!response_topic.data)
-                invocation->result = INVOCATION_NO_RESPONSE_TOPIC;
-        else if (!topic_is_valid_response(response_topic))
-                invocation->result = INVOCATION_BAD_RESPONSE_TOPIC;
-        else if (invocation->fault != REQUEST_FAULT_NONE)
-                invocation->result = INVOCATION_FAULTY;
-        else if (invocation->outcome != OUTCOME_DONE)
-                invocation->result = INVOCATION_REFUSED;
-        else
-                invocation->result = INVOCATION_REQUEST;
-}
-
-/* 2. Arrival */
-
 /* The user properties that the store reads, by enum request_property. */
 struct read_properties {
         struct slice names[N_REQUEST_PROPERTIES + 1];
@@ -246,22 +228,50 @@ static void set_properties(struct invocation *invocation, const struct decoder *
                                      slice_equal(values[REQUEST_PERSISTENCE], decoder->persistence_value);
 }
 
-void invocation_of_message(const struct decoder *decoder, const struct message *message,
-                           struct invocation *ret_invocation) {
-        struct read_properties properties = { 0 };
-        struct slice client;
+/* 4. A request */
 
-        invocation_properties(decoder, properties.names);
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                keep_property(&properties, &message->user_properties[i]);
-        client = properties.values[REQUEST_SOURCE_ID];
-        if (client.length == 0)
-                client = topic_response_client(message->response_topic);
+/* Decode what the client has sent, or find the first error. */
+static void decode_invocation(struct invocation *invocation) {
+        struct slice response_topic = invocation->request.response_topic;
+
+        invocation->outcome = OUTCOME_DONE;
+        invocation->fault = check_properties(invocation, &invocation->fault_value);
+        if (invocation->fault == REQUEST_FAULT_NONE)
+                invocation->outcome = decode_request(&invocation->request);
+
+        if (!response_topic.data)
+                invocation->result = INVOCATION_NO_RESPONSE_TOPIC;
+        else if (!topic_is_valid_response(response_topic))
+                invocation->result = INVOCATION_BAD_RESPONSE_TOPIC;
+        else if (invocation->fault != REQUEST_FAULT_NONE)
+                invocation->result = INVOCATION_FAULTY;
+        else if (invocation->outcome != OUTCOME_DONE)
+                invocation->result = INVOCATION_REFUSED;
+        else
+                invocation->result = INVOCATION_REQUEST;
+}
+
+struct slice invocation_sender(const struct message *message) {
+        for (size_t i = 0; i < message->n_user_properties; i++) {
+                const struct user_property *property = &message->user_properties[i];
+
+                if (!slice_equal(property->name, SLICE_LITERAL(PROPERTY_SOURCE_ID)))
+                        continue;
+                if (property->value.length > 0)
+                        return property->value;
+                break;
+        }
+        return topic_response_client(message->response_topic);
+}
+
+void invocation_decode_message(const struct decoder *decoder, const struct message *message,
+                               struct invocation *ret_invocation) {
+        struct read_properties properties = { 0 };
 
         *ret_invocation = (struct invocation){
                 .request = {
                         .verb = VERB_UNKNOWN,
-                        .client = client,
+                        .client = invocation_sender(message),
                         .response_topic = message->response_topic,
                         .correlation_data = message->correlation_data,
                         .payload = message->payload,
@@ -270,12 +280,16 @@ void invocation_of_message(const struct decoder *decoder, const struct message *
                 .qos = message->qos,
                 .has_expiry = message->has_expiry,
         };
+        invocation_properties(decoder, properties.names);
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                keep_property(&properties, &message->user_properties[i]);
         set_properties(ret_invocation, decoder, properties.values);
+        decode_invocation(ret_invocation);
 }
 
 /* A record may have any number of properties. Read as many as a message has. */
-void invocation_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                          struct invocation *ret_invocation) {
+void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                              struct invocation *ret_invocation) {
         const struct frame_request *request = &record->request;
         struct slice rest = request->properties;
         struct read_properties properties = { 0 };
@@ -298,4 +312,5 @@ void invocation_of_record(const struct decoder *decoder, const struct frame_to_s
         while (n_read < MESSAGE_USER_PROPERTIES_MAX && frame_property_next(&rest, &property))
                 n_read += keep_property(&properties, &property);
         set_properties(ret_invocation, decoder, properties.values);
+        decode_invocation(ret_invocation);
 }

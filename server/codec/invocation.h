@@ -8,11 +8,8 @@
 #include "protocol/properties.h"
 
 /*
- * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"), in two
- * steps. On arrival, invocation_of_message() or invocation_of_record() sets the sender, the user
- * properties, and the payload as sent. Before the execution, invocation_decode() decodes these, without
- * a question about their origin. No I/O, no allocation: all slices borrow from the message or the
- * record.
+ * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"). No I/O, no
+ * allocation: all slices borrow from the message or the record.
  */
 
 /*
@@ -55,8 +52,6 @@ struct invocation {
         uint8_t qos;
         bool has_expiry;      /* the message has a Message Expiry Interval, perhaps 0 */
         struct slice version; /* of the protocol; absent: not sent */
-
-        /* Set by invocation_decode(). */
         enum invocation_result result;
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
@@ -82,21 +77,24 @@ enum request_property {
 };
 
 /*
- * A message of a broker without the plugin. The message itself names its sender. Of several user
- * properties with one name, the first counts.
+ * Return the client that sent this message of a broker without the plugin. The message itself names it.
+ * Of several user properties with one name, the first counts.
  */
-void invocation_of_message(const struct decoder *decoder, const struct message *message,
-                           struct invocation *ret_invocation);
-
-/* A request in a frame of the plugin: its sender is that of the record, which the broker vouches for. */
-void invocation_of_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                          struct invocation *ret_invocation);
+struct slice invocation_sender(const struct message *message);
 
 /*
- * Decode a request that has arrived; once. Log lines and metrics use the fields of refused requests
- * too. The caller sets request.id.
+ * Decode a message of a broker without the plugin. Log lines and metrics use the fields of refused
+ * requests too. The caller sets request.id.
  */
-void invocation_decode(struct invocation *invocation);
+void invocation_decode_message(const struct decoder *decoder, const struct message *message,
+                               struct invocation *ret_invocation);
+
+/*
+ * As invocation_decode_message(), a request in a frame of the plugin. Its sender is that of the record,
+ * which the broker vouches for.
+ */
+void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
+                              struct invocation *ret_invocation);
 
 /*
  * Return the names of the user properties that the store reads, by enum request_property. An absent

@@ -34,8 +34,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         struct invocation invocation;
         struct message reply;
 
-        invocation_of_message(&pipeline->decoder, message, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_message(&pipeline->decoder, message, &invocation);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;

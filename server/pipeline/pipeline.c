@@ -26,7 +26,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                              .persistence_value = slice_from_string(config->persistence_value) },
                 .commit.error = config->is_disk_full ? -ENOSPC : 0,
                 .drops.counters = &pipeline->counters,
-                .queue = { .decoder = &pipeline->decoder, .presence_topic = config->presence_topic },
+                .queue.presence_topic = config->presence_topic,
                 .quantum = { .callbacks = &pipeline->callbacks, .limit_ns = QUANTUM_NS },
                 .outbox = { .state = state,
                             .transport = &pipeline->transport,
@@ -148,17 +148,8 @@ void pipeline_disconnected(struct pipeline *pipeline) {
 }
 
 static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
-        struct queue_item item;
-        int r;
+        int r = queue_add_message(&pipeline->queue, message, now.mono_ns, PIPELINE_WAITING_MAX);
 
-        if (!queue_read_message(&pipeline->queue, message, now.mono_ns, &item))
-                return;
-        if (!peer_accepts(&pipeline->peer, &item)) {
-                drops_outside_frame(&pipeline->drops, &item);
-                return;
-        }
-
-        r = queue_add(&pipeline->queue, &item, PIPELINE_WAITING_MAX);
         if (r == -ENOBUFS)
                 drops_beyond_share(&pipeline->drops, message, queue_n_bytes(&pipeline->queue),
                                    PIPELINE_WAITING_MAX);

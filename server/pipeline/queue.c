@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "codec/invocation.h"
 #include "protocol/companion_box.h"
 #include "protocol/topics.h"
 
@@ -26,68 +27,70 @@ size_t queue_n_bytes(const struct queue *queue) {
 
 /* 1. Messages */
 
-static bool is_control(const struct queue *queue, const struct message *message) {
-        return queue->takes_control && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL));
-}
-
-bool queue_read_message(const struct queue *queue, const struct message *message, int64_t arrived_ns,
-                        struct queue_item *ret_item) {
-        struct queue_item item = { .arrived_ns = arrived_ns, .message = message };
-
+/*
+ * What the message asks for, and the client in whose queue it waits. A disconnect waits behind the
+ * requests of its client. Returns false for a message that the store does not serve.
+ */
+static bool classify_message(const struct queue *queue, const struct message *message,
+                             enum queue_kind *ret_kind, struct slice *ret_client) {
         if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
-                item.kind = QUEUE_REQUEST;
-                invocation_of_message(queue->decoder, message, &item.invocation);
-        } else if (is_control(queue, message)) {
-                item.kind = QUEUE_CONTROL;
+                *ret_kind = QUEUE_REQUEST;
+                *ret_client = invocation_sender(message);
+        } else if (queue->takes_control && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL))) {
+                *ret_kind = QUEUE_CONTROL;
         } else if (queue->presence_topic &&
                    topic_match_client(message->topic, slice_from_string(queue->presence_topic),
-                                      &item.disconnect.client_id)) {
-                item.kind = QUEUE_DISCONNECT;
+                                      ret_client)) {
+                *ret_kind = QUEUE_DISCONNECT;
         } else {
                 return false;
         }
-        item.n_bytes = message_size(message);
-        *ret_item = item;
         return true;
 }
 
-/* The client in whose queue the item waits. A disconnect waits behind the requests of its client. */
-static struct slice client_of_item(const struct queue *queue, const struct queue_item *item) {
-        if (queue->takes_control)
-                return (struct slice){ 0 };
-        return item->kind == QUEUE_REQUEST ? item->invocation.request.client : item->disconnect.client_id;
-}
+/* Return an item that owns a copy of the message, or NULL. */
+static struct queue_item *copy_message(const struct queue *queue, const struct message *message,
+                                       enum queue_kind kind, int64_t arrived_ns) {
+        struct queue_item *item = malloc(sizeof(*item));
+        struct message *copy = message_copy(message);
 
-/* Return a copy that owns a copy of the message, or NULL. */
-static struct queue_item *copy_item(const struct queue *queue, const struct queue_item *item) {
-        struct queue_item *copy = malloc(sizeof(*copy));
-        struct message *message = message_copy(item->message);
-
-        if (!copy || !message) {
+        if (!item || !copy) {
+                free(item);
                 free(copy);
-                free(message);
                 return NULL;
         }
-        queue_read_message(queue, message, item->arrived_ns, copy);
-        return copy;
+        *item = (struct queue_item){
+                .kind = kind, .arrived_ns = arrived_ns, .n_bytes = message_size(copy), .message = copy
+        };
+        if (kind == QUEUE_DISCONNECT) /* the client id of the copy */
+                topic_match_client(copy->topic, slice_from_string(queue->presence_topic),
+                                   &item->record.client_id);
+        return item;
 }
 
-int queue_add(struct queue *queue, const struct queue_item *item, size_t n_bytes_max) {
-        size_t n_bytes = sizeof(*item) + item->n_bytes;
+int queue_add_message(struct queue *queue, const struct message *message, int64_t arrived_ns,
+                      size_t n_bytes_max) {
+        size_t n_bytes = sizeof(struct queue_item) + message_size(message);
         struct fair_queue *of_client;
-        struct queue_item *copy;
+        struct slice client = { 0 };
+        struct queue_item *item;
+        enum queue_kind kind;
         int r;
 
-        r = fair_queues_open(&queue->messages, client_of_item(queue, item), &of_client);
+        if (!classify_message(queue, message, &kind, &client))
+                return 0;
+
+        r = fair_queues_open(&queue->messages, queue->takes_control ? (struct slice){ 0 } : client,
+                             &of_client);
         if (r < 0)
                 return r;
 
         if (!fair_queues_has_room(&queue->messages, of_client, n_bytes, n_bytes_max))
                 r = -ENOBUFS;
-        else if (!(copy = copy_item(queue, item)))
+        else if (!(item = copy_message(queue, message, kind, arrived_ns)))
                 r = -ENOMEM;
         else
-                fair_queues_add(&queue->messages, of_client, &copy->waiting, n_bytes);
+                fair_queues_add(&queue->messages, of_client, &item->waiting, n_bytes);
         fair_queues_close(&queue->messages, of_client);
         return r;
 }
@@ -123,22 +126,8 @@ void queue_expect_frames(struct queue *queue, const uint8_t hello_key[COMPANION_
         queue->next_number = 0;
 }
 
-static void read_record(const struct queue *queue, const struct frame_to_store_record *record,
-                        struct queue_item *item) {
-        if (record->kind == FRAME_REQUEST) {
-                item->kind = QUEUE_REQUEST;
-                invocation_of_record(queue->decoder, record, &item->invocation);
-        } else {
-                item->kind = QUEUE_DISCONNECT;
-                item->disconnect = (struct queued_disconnect){ .client_id = record->client_id,
-                                                               .connection = record->connection,
-                                                               .is_slow_watcher = record->is_slow_watcher };
-        }
-}
-
 /* Make the items of the frame. Returns QUEUE_FRAME_ADDED, QUEUE_FRAME_MALFORMED or -ENOMEM. */
-static int read_records(const struct queue *queue, struct queue_frame *frame,
-                        const struct frame_to_store *header, int64_t arrived_ns) {
+static int read_records(struct queue_frame *frame, const struct frame_to_store *header, int64_t arrived_ns) {
         struct slice records = header->records;
         struct frame_to_store_record record;
 
@@ -150,11 +139,13 @@ static int read_records(const struct queue *queue, struct queue_frame *frame,
                                   sizeof(*frame->items)) < 0)
                         return -ENOMEM;
                 item = &frame->items[frame->n_items];
-                *item = (struct queue_item){ .arrived_ns = arrived_ns,
-                                             .n_bytes = n_left - records.length,
-                                             .number = header->first + frame->n_items };
-                read_record(queue, &record, item);
-                frame->n_items++;
+                *item = (struct queue_item){
+                        .kind = record.kind == FRAME_REQUEST ? QUEUE_REQUEST : QUEUE_DISCONNECT,
+                        .arrived_ns = arrived_ns,
+                        .n_bytes = n_left - records.length,
+                        .number = header->first + frame->n_items++,
+                        .record = record,
+                };
         }
         return records.length > 0 ? QUEUE_FRAME_MALFORMED : QUEUE_FRAME_ADDED;
 }
@@ -189,7 +180,7 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
         /* After the first frame, the records of each frame follow those of the frame before. */
         if (queue->next_number > 0 && header.first != queue->next_number)
                 return QUEUE_FRAME_MALFORMED;
-        r = read_records(queue, frame, &header, arrived_ns);
+        r = read_records(frame, &header, arrived_ns);
         if (r != QUEUE_FRAME_ADDED)
                 return r;
 
@@ -208,7 +199,7 @@ static struct queue_item *first_message(const struct queue *queue) {
         return (struct queue_item *)fair_queues_first(&queue->messages);
 }
 
-static void drop_first_message(struct queue *queue) {
+static void pop_message(struct queue *queue) {
         struct queue_item *item = first_message(queue);
 
         fair_queues_take(&queue->messages);
@@ -216,17 +207,17 @@ static void drop_first_message(struct queue *queue) {
         free(item);
 }
 
-struct queue_item *queue_first(const struct queue *queue) {
-        struct queue_item *item = first_message(queue);
+const struct queue_item *queue_first(const struct queue *queue) {
+        const struct queue_item *item = first_message(queue);
 
         if (!item && queue->oldest)
                 item = &queue->oldest->items[queue->oldest->n_served];
         return item;
 }
 
-void queue_drop(struct queue *queue) {
+void queue_pop(struct queue *queue) {
         if (first_message(queue)) {
-                drop_first_message(queue);
+                pop_message(queue);
                 return;
         }
 
@@ -237,7 +228,7 @@ void queue_drop(struct queue *queue) {
 
 void queue_deinit(struct queue *queue) {
         while (first_message(queue))
-                drop_first_message(queue);
+                pop_message(queue);
         fair_queues_deinit(&queue->messages);
         queue_drop_frames(queue);
 }

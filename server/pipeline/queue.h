@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "codec/invocation.h"
 #include "fair_queue/fair_queue.h"
 #include "protocol/frame.h"
 
@@ -9,9 +8,9 @@
  * What waits to be served. A message of a broker without the plugin and a record in a frame of the
  * plugin become the same item when they arrive: serving does not ask where an item came from.
  *
- *     message ── queue_read_message() ──► item on the stack ── queue_add() ──► waits by client
- *     frame ──── queue_add_frame() ──► its records as items ──────────────► wait in their order
- *                                                          queue_first(), queue_drop() ◄── serving
+ *     message ── queue_add_message() ──► a copy as an item ──► waits by client
+ *     frame ──── queue_add_frame() ────► its records as items ──► wait in their order
+ *                                                  queue_first(), queue_pop() ◄── serving
  *
  * Messages wait by client (fair_queue/fair_queue.h defines the order and the limits). The plugin has
  * already taken its clients in turn: its records are served in the order of their numbers, and it
@@ -30,32 +29,22 @@ enum queue_kind {
         QUEUE_CONTROL,    /* a message of test control */
 };
 
-/* The end of one connection; or, with connection 0, of all connections of the client. */
-struct queued_disconnect {
-        struct slice client_id;
-        uint64_t connection;
-        bool is_slow_watcher; /* the plugin has disconnected the client */
-};
-
 struct queue_item {
         struct fair_item waiting; /* of a message. First: a pointer to it is a pointer to the item */
         enum queue_kind kind;
         int64_t arrived_ns;            /* monotonic */
         size_t n_bytes;                /* of the message or the record */
         uint64_t number;               /* of a record: see companion.h; 0: a message */
-        const struct message *message; /* NULL: a record. The slices below borrow from it */
-        union {
-                struct invocation invocation; /* not decoded yet */
-                struct queued_disconnect disconnect;
-        };
+        const struct message *message; /* NULL: a record */
+        /* QUEUE_DISCONNECT by a message: connection 0 stands for all connections of the client. */
+        struct frame_to_store_record record;
 };
 
 struct queue_frame;
 
 struct queue {
-        const struct decoder *decoder; /* borrowed */
-        const char *presence_topic;    /* borrowed: of struct pipeline_config */
-        bool takes_control;            /* messages of test control are served */
+        const char *presence_topic; /* borrowed: of struct pipeline_config */
+        bool takes_control;         /* messages of test control are served */
 
         struct fair_queues messages;
 
@@ -78,19 +67,13 @@ size_t queue_n_bytes(const struct queue *queue);
 /* 1. Messages */
 
 /*
- * Make an item of a message. It borrows from the message, and does not wait. Returns false for a
- * message that the store does not serve: *ret_item is not set.
+ * Append a copy of the message to the queue of its client; ignore a message that the store does not
+ * serve. All messages share one queue if test control is served: it takes effect in the order of arrival.
+ * Returns 0, -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an
+ * error the queue is unchanged.
  */
-bool queue_read_message(const struct queue *queue, const struct message *message, int64_t arrived_ns,
-                        struct queue_item *ret_item);
-
-/*
- * Append a copy of the item of a message, and of its message, to the queue of its client. All items
- * share one queue if test control is served: it takes effect in the order of arrival. Returns 0,
- * -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an error the
- * queue is unchanged.
- */
-int queue_add(struct queue *queue, const struct queue_item *item, size_t n_bytes_max);
+int queue_add_message(struct queue *queue, const struct message *message, int64_t arrived_ns,
+                      size_t n_bytes_max);
 
 /* 2. Frames */
 
@@ -119,11 +102,8 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns);
 
 /* 3. Serving */
 
-/*
- * Return the item that is served next, valid until queue_drop(); NULL if none waits. The caller decodes
- * its invocation.
- */
-struct queue_item *queue_first(const struct queue *queue);
+/* Return the item that is served next, valid until queue_pop(); NULL if none waits. */
+const struct queue_item *queue_first(const struct queue *queue);
 
-/* Free the item that queue_first() returns. */
-void queue_drop(struct queue *queue);
+/* Remove the item that queue_first() returns. */
+void queue_pop(struct queue *queue);

@@ -57,31 +57,34 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         batch_add_payload(batch, &pending->reply);
 }
 
-static void serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
-        struct invocation *invocation = &item->invocation;
-        struct request *request = &invocation->request;
+static void serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+        struct invocation invocation;
+        struct request *request = &invocation.request;
         const struct hooks *hooks = pipeline->hooks;
         uint64_t hook_number = 0;
 
-        invocation_decode(invocation);
+        if (item->message)
+                invocation_decode_message(&pipeline->decoder, item->message, &invocation);
+        else
+                invocation_decode_record(&pipeline->decoder, &item->record, &invocation);
         request->id = (struct request_id){ pipeline->peer.broker_run, item->number };
         if (hooks)
-                hook_number = hooks->request(hooks->userdata, invocation, now);
-        if (invocation->result == INVOCATION_NO_RESPONSE_TOPIC ||
-            invocation->result == INVOCATION_BAD_RESPONSE_TOPIC) {
+                hook_number = hooks->request(hooks->userdata, &invocation, now);
+        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
+            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
-        } else if (expiry_rest_s(invocation->has_expiry, request->expiry_s,
-                                 now.mono_ns - item->arrived_ns) == 0) {
+        } else if (expiry_rest_s(invocation.has_expiry, request->expiry_s, now.mono_ns - item->arrived_ns) ==
+                   0) {
                 pipeline->counters.n_expired++;
         } else {
-                reply_to_request(pipeline, invocation, item->arrived_ns, hook_number, now);
+                reply_to_request(pipeline, &invocation, item->arrived_ns, hook_number, now);
         }
 }
 
 /* 2. An item */
 
-static void serve_disconnect(struct pipeline *pipeline, const struct queued_disconnect *disconnect,
+static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_store_record *disconnect,
                              struct now now) {
         const struct event ended = { .type = disconnect->connection > 0 ? EVENT_CONNECTION_CLOSED
                                                                         : EVENT_CLIENT_DISCONNECTED,
@@ -96,7 +99,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct queued_disc
 }
 
 /* Serve the item, and count its cost towards the limits of the batch and of the quantum. */
-static void serve_item(struct pipeline *pipeline, struct queue_item *item, struct now now) {
+static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
         struct batch *batch = &pipeline->batch;
         int64_t start_ns = pipeline->quantum.read_ns;
@@ -107,7 +110,7 @@ static void serve_item(struct pipeline *pipeline, struct queue_item *item, struc
                 serve_request(pipeline, item, now);
                 break;
         case QUEUE_DISCONNECT:
-                serve_disconnect(pipeline, &item->disconnect, now);
+                serve_disconnect(pipeline, &item->record, now);
                 break;
         case QUEUE_CONTROL:
                 pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
@@ -125,7 +128,7 @@ static void serve_item(struct pipeline *pipeline, struct queue_item *item, struc
 /* 3. Waiting items */
 
 void serve_waiting(struct pipeline *pipeline, struct now now) {
-        struct queue_item *item;
+        const struct queue_item *item;
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
@@ -137,7 +140,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                         serve_item(pipeline, item, now);
                 else /* it arrived before the broker kind was known */
                         drops_outside_frame(&pipeline->drops, item);
-                queue_drop(&pipeline->queue);
+                queue_pop(&pipeline->queue);
         }
         /* The caller reads before more is served. And test control may have changed the clock. */
         if (queue_first(&pipeline->queue))

@@ -97,8 +97,7 @@ static void ask(struct bare_store *store, const struct message *request) {
         struct invocation invocation;
 
         store->correlation[0]++;
-        invocation_of_message(&store->decoder, request, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_message(&store->decoder, request, &invocation);
         if (invocation.result != INVOCATION_REQUEST)
                 fail("the store refused a request");
         step(store, &(struct event){ .type = EVENT_REQUEST,

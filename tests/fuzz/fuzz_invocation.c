@@ -232,8 +232,7 @@ static void decode(const struct message *message) {
         struct invocation invocation;
 
         ASSERT(copy && message_size(copy) == message_size(message));
-        invocation_of_message(&decoder, copy, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_message(&decoder, copy, &invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == 0 && !invocation.request.user.data);
         ASSERT(invocation.request.expiry_s == (message->has_expiry ? message->expiry_s : 0));
@@ -273,8 +272,7 @@ static void decode_in_frame(const struct message *message) {
         copy = text_copy(buf_slice(&bytes));
         ASSERT(frame_to_store_read(copy, &frame) == 0);
         ASSERT(frame_to_store_next(&frame.records, &record));
-        invocation_of_record(&decoder, &record, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_record(&decoder, &record, &invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == CONNECTION);
         ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));

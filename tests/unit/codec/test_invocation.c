@@ -33,8 +33,7 @@ static void add(struct message *message, struct slice name, struct slice value) 
 static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
         struct decoder decoder = { 0 };
 
-        invocation_of_message(&decoder, message, ret_invocation);
-        invocation_decode(ret_invocation);
+        invocation_decode_message(&decoder, message, ret_invocation);
         return ret_invocation->result;
 }
 
@@ -291,8 +290,7 @@ Test(persistence, is_requested_by_a_user_property) {
 
                 add(&message, S("__ts"), S("5:6:n"));
                 add(&message, persistences[i].property, persistences[i].value);
-                invocation_of_message(&decoder, &message, &invocation);
-                invocation_decode(&invocation);
+                invocation_decode_message(&decoder, &message, &invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));

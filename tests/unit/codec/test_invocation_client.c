@@ -34,8 +34,7 @@ Test(client, is_the_claimed_one_without_connection_and_user) {
                 if (clients[i].source.data)
                         message.user_properties[message.n_user_properties++] =
                                 (struct user_property){ S("__srcId"), clients[i].source };
-                invocation_of_message(&decoder, &message, &invocation);
-                invocation_decode(&invocation);
+                invocation_decode_message(&decoder, &message, &invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(clients, i));
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, 0, ROW(clients, i));

@@ -36,8 +36,7 @@ TestSuite(record, .init = setup, .fini = teardown);
 static void decode(void) {
 
         record.request.properties = buf_slice(&properties);
-        invocation_of_record(&decoder, &record, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_record(&decoder, &record, &invocation);
 }
 
 Test(record, has_the_identity_that_the_broker_vouches_for) {

@@ -26,8 +26,7 @@ static struct invocation decode(struct slice payload) {
         struct decoder decoder = { 0 };
         struct invocation invocation;
 
-        invocation_of_message(&decoder, &message, &invocation);
-        invocation_decode(&invocation);
+        invocation_decode_message(&decoder, &message, &invocation);
         cr_expect_eq(invocation.result,
                      invocation.outcome == OUTCOME_DONE ? INVOCATION_REQUEST : INVOCATION_REFUSED);
         return invocation;

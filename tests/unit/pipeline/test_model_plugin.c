@@ -20,7 +20,6 @@
 static struct model_plugin plugin;
 static int64_t now_ns;
 
-static const struct decoder decoder;
 static struct queue queue;
 static struct buf frame; /* to the plugin; sent by send_frame() */
 
@@ -137,7 +136,7 @@ static void setup(void) {
         cr_assert_eq(companion_box_init(), 0);
         model_plugin_init(&plugin, 42);
         now_ns = 1000;
-        queue = (struct queue){ .decoder = &decoder };
+        queue = (struct queue){ 0 };
         instance_id = "instance-1";
         run = 1;
         n_hellos = 0;
@@ -201,11 +200,10 @@ static void expect_record(uint64_t number, uint64_t connection, const char *payl
         cr_expect_eq(item->number, number, "%lu instead of %lu", (unsigned long)item->number,
                      (unsigned long)number);
         cr_assert_eq(item->kind, payload ? QUEUE_REQUEST : QUEUE_DISCONNECT);
-        cr_expect_eq(payload ? item->invocation.request.connection : item->disconnect.connection,
-                     connection);
+        cr_expect_eq(item->record.connection, connection);
         if (payload)
-                cr_expect(slice_equal_string(item->invocation.request.payload, payload));
-        queue_drop(&queue);
+                cr_expect(slice_equal_string(item->record.request.payload, payload));
+        queue_pop(&queue);
 }
 
 static void expect_no_record(void) {
@@ -237,7 +235,7 @@ static void end_up_to(uint64_t number) {
 
 static void drop_records(void) {
         while (queue_first(&queue))
-                queue_drop(&queue);
+                queue_pop(&queue);
 }
 
 /* Request 1 of connection 7 has ended, and the connection is tracked. */
@@ -269,8 +267,8 @@ static void notify(uint64_t sequence, uint32_t index, bool is_last, size_t n, co
 Test(model_plugin, a_record_is_sent_at_once_if_nothing_is_outstanding) {
         request("a", 7, "1");
         expect_frames(1, QUEUE_FRAME_ADDED);
-        cr_expect(slice_equal(queue_first(&queue)->invocation.request.client, S("a")));
-        cr_expect(slice_equal(queue_first(&queue)->invocation.request.user, S("user")));
+        cr_expect(slice_equal(queue_first(&queue)->record.client_id, S("a")));
+        cr_expect(slice_equal(queue_first(&queue)->record.request.username, S("user")));
         expect_record(1, 7, "1");
         request("a", 7, "2");
         request("b", 8, "3");
@@ -343,8 +341,8 @@ Test(model_plugin, frame_is_limited_in_work) {
 
 Test(model_plugin, request_at_another_qos_has_no_content) {
         request_at("a", 7, S("1"), 2);
-        cr_expect_eq(queue_first(&queue)->invocation.qos, 2);
-        cr_expect(slice_equal(queue_first(&queue)->invocation.request.response_topic, S("clients/x")));
+        cr_expect_eq(queue_first(&queue)->record.request.qos, 2);
+        cr_expect(slice_equal(queue_first(&queue)->record.request.response_topic, S("clients/x")));
         expect_record(1, 7, "");
 }
 

@@ -134,7 +134,7 @@ static size_t take_records(void) {
         size_t n = 0;
 
         for (; queue_first(&pipeline->queue); n++)
-                queue_drop(&pipeline->queue);
+                queue_pop(&pipeline->queue);
         return n;
 }
 

@@ -11,11 +11,10 @@
 
 static const uint8_t hello_keys[][COMPANION_KEY_SIZE] = { "the first", "the second" };
 
-static const struct decoder decoder;
 static struct queue queue;
 
 static void setup(void) {
-        queue = (struct queue){ .decoder = &decoder };
+        queue = (struct queue){ 0 };
         cr_assert_eq(companion_box_init(), 0);
         queue_expect_frames(&queue, hello_keys[0]);
 }
@@ -69,9 +68,9 @@ static void expect_next(uint64_t number, int64_t arrived_ns) {
         cr_expect_eq(next->number, number);
         cr_expect_eq(next->arrived_ns, arrived_ns);
         cr_expect_eq(next->kind, QUEUE_DISCONNECT);
-        cr_expect_eq(next->disconnect.connection, number);
-        cr_expect(slice_equal(next->disconnect.client_id, S("c")));
-        queue_drop(&queue);
+        cr_expect_eq(next->record.connection, number);
+        cr_expect(slice_equal(next->record.client_id, S("c")));
+        queue_pop(&queue);
 }
 
 static void expect_none(void) {
@@ -200,13 +199,11 @@ Test(frames, takes_no_record_of_a_malformed_frame) {
 /* Only test control and requests of a plain broker come as messages. */
 Test(frames, are_served_behind_messages) {
         const struct message message = { .topic = S(TOPIC_INVOKE) };
-        struct queue_item item;
 
         cr_expect_eq(receive(0, 1, 1, 2), QUEUE_FRAME_ADDED);
-        cr_assert(queue_read_message(&queue, &message, 0, &item));
-        cr_assert_eq(queue_add(&queue, &item, SIZE_MAX), 0);
+        cr_assert_eq(queue_add_message(&queue, &message, 0, SIZE_MAX), 0);
         cr_expect_eq(queue_first(&queue)->number, 0);
-        queue_drop(&queue);
+        queue_pop(&queue);
         expect_next(1, 1);
         queue_drop_frames(&queue);
         expect_none();

@@ -181,28 +181,24 @@ Test(starved, scan_returns_a_whole_page_or_fails) {
         keyspace_deinit(&keyspace);
 }
 
-static const struct decoder decoder;
-
 /* Add a request of this client. */
 static int add_to_queue(struct queue *queue, struct slice client, int64_t arrived_ns) {
         const struct message message = { .topic = S(TOPIC_INVOKE),
                                          .payload = S("payload"),
                                          .user_properties = { { S("__srcId"), client } },
                                          .n_user_properties = 1 };
-        struct queue_item item;
 
-        cr_assert(queue_read_message(queue, &message, arrived_ns, &item));
-        return queue_add(queue, &item, SIZE_MAX);
+        return queue_add_message(queue, &message, arrived_ns, SIZE_MAX);
 }
 
 static void expect_arrival(struct queue *queue, int64_t arrived_ns) {
         cr_assert_not_null(queue_first(queue));
         cr_expect_eq(queue_first(queue)->arrived_ns, arrived_ns);
-        queue_drop(queue);
+        queue_pop(queue);
 }
 
 Test(starved, queue_keeps_its_messages) {
-        struct queue queue = { .decoder = &decoder };
+        struct queue queue = { 0 };
 
         cr_assert_eq(add_to_queue(&queue, S("client"), 1), 0);
         for (uint64_t n = 1;; n++) {
@@ -222,7 +218,7 @@ Test(starved, queue_keeps_its_messages) {
 }
 
 Test(starved, failed_addition_leaves_the_queue_empty) {
-        struct queue queue = { .decoder = &decoder };
+        struct queue queue = { 0 };
 
         for (uint64_t n = 1;; n++) {
                 int r;
@@ -240,7 +236,7 @@ Test(starved, failed_addition_leaves_the_queue_empty) {
 
 /* Allocations fail while the table of queues grows. */
 Test(starved, queue_of_many_clients_keeps_its_messages) {
-        struct queue queue = { .decoder = &decoder };
+        struct queue queue = { 0 };
         char name[16];
 
         for (int i = 0; i < 1000; i++) {
@@ -266,7 +262,7 @@ Test(starved, queue_takes_a_whole_frame_or_none) {
         const struct frame_to_store header = { .number = 1, .first = 1 };
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 7 };
         uint8_t hello_key[COMPANION_KEY_SIZE] = { 1 }, key[COMPANION_KEY_SIZE], box[256];
-        struct queue queue = { .decoder = &decoder };
+        struct queue queue = { 0 };
         struct buf text = { 0 };
         uint64_t n_failed = 0;
 
