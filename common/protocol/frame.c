@@ -206,7 +206,7 @@ void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin
         case FRAME_END:
                 append_kind(buf, FRAME_END, 0);
                 wire_append_number(buf, record->end.number, 8);
-                wire_append_number(buf, record->end.execution_ns, 8);
+                wire_append_number(buf, record->end.work_ns, 8);
                 return;
         }
 }
@@ -298,7 +298,7 @@ bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *
         case FRAME_END:
                 read_flags(&reader, 0);
                 record.end.number = read_positive(&reader);
-                record.end.execution_ns = wire_read_number(&reader, 8);
+                record.end.work_ns = wire_read_number(&reader, 8);
                 break;
         default:
                 return false;

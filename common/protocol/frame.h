@@ -119,7 +119,7 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
  *      1  FRAME_REPLY                  1  FRAME_NOTIFICATION       1  FRAME_KICK     1  FRAME_END
  *      1  flags                        1  flags: 1 last            1  flags: 0       1  flags: 0
  *      8  number                       8  sequence                 8  connection     8  number
- *   blob  user properties              4  index                                      8  execution_ns
+ *   blob  user properties              4  index                                      8  work_ns
  *   blob  payload                   blob  key
  *                                   blob  recipients, 8 bytes each
  *                                   blob  user properties
@@ -165,8 +165,8 @@ struct frame_to_plugin_record {
                 struct frame_notification notification;
                 uint64_t connection; /* FRAME_KICK */
                 struct {
-                        uint64_t number;       /* FRAME_END: all records up to this number have ended */
-                        uint64_t execution_ns; /* of these records, without commits */
+                        uint64_t number;  /* FRAME_END: all records up to this number have ended */
+                        uint64_t work_ns; /* of these records, without commits */
                 } end;
         };
 };

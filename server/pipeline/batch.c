@@ -22,7 +22,7 @@ void batch_reset(struct batch *batch) {
         batch->n_items = 0;
         batch->n_bytes = 0;
         batch->last_number = 0;
-        batch->execution_ns = 0;
+        batch->work_ns = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
 }

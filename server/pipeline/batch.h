@@ -77,7 +77,7 @@ struct batch {
         size_t n_replies_published;
         uint64_t sequence_before; /* sequence of the last change before this batch */
         uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
-        int64_t execution_ns;     /* time for executing and publishing, without the commit; for FRAME_END */
+        int64_t work_ns;          /* time for executing and publishing, without the commit; for FRAME_END */
 };
 
 void batch_deinit(struct batch *batch);

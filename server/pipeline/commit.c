@@ -94,7 +94,7 @@ static void record_success(struct pipeline *pipeline, int result, struct now now
         counters->n_commits++;
         counters->n_rows += change_set->n_changes;
         histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - commit->start_ns);
-        quantum_set_limit(&pipeline->quantum, now.mono_ns - commit->start_ns);
+        quantum_set_limit(&pipeline->clock.quantum, now.mono_ns - commit->start_ns);
 }
 
 static void count_replies(struct pipeline *pipeline) {
@@ -192,7 +192,7 @@ void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
         }
 
         pipeline->batch.state = BATCH_COMMITTING;
-        pipeline->commit.start_ns = pipeline->quantum.read_ns; /* `now` is older */
+        pipeline->commit.start_ns = pipeline->clock.read_ns; /* `now` is older */
         pipeline->callbacks.start_commit(pipeline->callbacks.userdata, pipeline->storage,
                                          &pipeline->commit.change_set);
 }

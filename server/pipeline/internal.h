@@ -22,8 +22,8 @@
 #include "pipeline/outbox_messages.h"
 #include "pipeline/peer.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/quantum.h"
 #include "pipeline/queue.h"
+#include "pipeline/work_clock.h"
 
 /* The commits of batches. */
 struct commit {
@@ -65,7 +65,7 @@ struct pipeline {
         struct outbox outbox;
         struct outbox_messages messages; /* backends of the outbox */
         struct outbox_frames frames;
-        struct quantum quantum;
+        struct work_clock clock;
         struct upkeep upkeep;
 
         struct policy *policy;      /* owned; the engine borrows it */

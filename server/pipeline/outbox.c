@@ -196,9 +196,9 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
 static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t first) {
         struct histogram *whole = &outbox->drops->counters->latencies[STAGE_WHOLE];
 
-        batch->execution_ns += quantum_charge(outbox->quantum);
+        batch->work_ns += work_clock_charge(outbox->clock);
         for (; first < batch->n_replies_published; first++)
-                histogram_add(whole, outbox->quantum->read_ns - batch->replies[first].arrived_ns);
+                histogram_add(whole, outbox->clock->read_ns - batch->replies[first].arrived_ns);
 }
 
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {

@@ -5,7 +5,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/drops.h"
 #include "pipeline/hooks.h"
-#include "pipeline/quantum.h"
+#include "pipeline/work_clock.h"
 #include "state/recipients.h"
 #include "state/state.h"
 
@@ -61,7 +61,7 @@ struct outbox {
         const struct transport *transport;
         struct drops *drops;
         struct encoder *encoder;
-        struct quantum *quantum;
+        struct work_clock *clock;
         const struct hooks *hooks; /* NULL: none */
 
         const struct outbox_backend *backend; /* of the last outbox_open(); NULL: none */

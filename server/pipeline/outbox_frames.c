@@ -217,8 +217,7 @@ static void frames_publish_notification(void *backend, const struct pending_noti
         do /* test control can omit all recipients: then one record without recipients is added */
                 notify_some(frames, notification, recipients, &record);
         while (recipients->length > 0 && outbox_has_room(frames->outbox));
-        /* read_ns: the last reading of the clock */
-        frames->deadline_ns = frames->outbox->quantum->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
+        frames->deadline_ns = frames->outbox->clock->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
 }
 
 /* 4. Acknowledgements */
@@ -294,7 +293,7 @@ static void frames_publish_reply(void *backend, const struct pending_reply *pend
 /* Report the end of the batch's records, and how long the batch has taken without its commit. */
 static void frames_end_batch(void *backend, const struct batch *batch) {
         const struct frame_to_plugin_record record = {
-                .kind = FRAME_END, .end = { batch->last_number, (uint64_t)batch->execution_ns }
+                .kind = FRAME_END, .end = { batch->last_number, (uint64_t)batch->work_ns }
         };
         struct outbox_frames *frames = backend;
 

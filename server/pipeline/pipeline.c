@@ -27,12 +27,12 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .commit.error = config->is_disk_full ? -ENOSPC : 0,
                 .drops.counters = &pipeline->counters,
                 .queue.presence_topic = config->presence_topic,
-                .quantum = { .callbacks = &pipeline->callbacks, .limit_ns = QUANTUM_NS },
+                .clock.callbacks = &pipeline->callbacks,
                 .outbox = { .state = state,
                             .transport = &pipeline->transport,
                             .drops = &pipeline->drops,
                             .encoder = &pipeline->encoder,
-                            .quantum = &pipeline->quantum },
+                            .clock = &pipeline->clock },
                 .messages.outbox = &pipeline->outbox,
                 .frames = { .outbox = &pipeline->outbox, .deadline_ns = INT64_MAX },
                 .peer = { .deadline_ns = INT64_MAX,
@@ -41,6 +41,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                           .instance_id = slice_from_string(state->header.instance_id) },
         };
         memcpy(pipeline->peer.secret, config->companion_secret, sizeof(config->companion_secret));
+        quantum_set_limit(&pipeline->clock.quantum, 0);
         pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
         *ret_pipeline = pipeline;
         return 0;
@@ -82,7 +83,7 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
 }
 
 void pipeline_charge(struct pipeline *pipeline) {
-        pipeline->batch.execution_ns += quantum_charge(&pipeline->quantum);
+        pipeline->batch.work_ns += work_clock_charge(&pipeline->clock);
 }
 
 /*
@@ -125,10 +126,10 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
 
 /* A quantum for what waits, and another one for the events before the next call. */
 void pipeline_flush(struct pipeline *pipeline, struct now now) {
-        quantum_resume(&pipeline->quantum, now);
-        quantum_start(&pipeline->quantum);
+        work_clock_resume(&pipeline->clock, now);
+        quantum_start(&pipeline->clock.quantum);
         advance_batch(pipeline, now);
-        quantum_start(&pipeline->quantum);
+        quantum_start(&pipeline->clock.quantum);
 }
 
 /* 2. The broker */
@@ -164,7 +165,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 return;
 
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
-        quantum_resume(&pipeline->quantum, now);
+        work_clock_resume(&pipeline->clock, now);
         advance_batch(pipeline, now);
 }
 

@@ -165,7 +165,7 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 /*
  * All messages and acknowledgements of one wake-up are reported and the caller will wait for input, or
  * transport.has_room() may return true again. Commit and publish the batch. Then serve what waits, for
- * a limited time (pipeline/quantum.h), and commit and publish this batch as well. Returns early while a
+ * a limited time (pipeline/work_clock.h), and commit and publish this batch as well. Returns early while a
  * commit is in flight or the transport has no room.
  */
 void pipeline_flush(struct pipeline *pipeline, struct now now);

@@ -102,7 +102,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_st
 static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
         struct batch *batch = &pipeline->batch;
-        int64_t start_ns = pipeline->quantum.read_ns;
+        int64_t start_ns = pipeline->clock.read_ns;
 
         batch_add_item(batch, item->n_bytes, item->number);
         switch (item->kind) {
@@ -121,7 +121,7 @@ static void serve_item(struct pipeline *pipeline, const struct queue_item *item,
         pipeline_charge(pipeline);
         if (item->kind == QUEUE_REQUEST) {
                 histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
-                histogram_add(&latencies[STAGE_ENGINE], pipeline->quantum.read_ns - start_ns);
+                histogram_add(&latencies[STAGE_ENGINE], pipeline->clock.read_ns - start_ns);
         }
 }
 
@@ -132,7 +132,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
-               !quantum_is_over(&pipeline->quantum)) {
+               !quantum_is_over(&pipeline->clock.quantum)) {
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
                         break; /* test control may change state that the requests of a batch have used */
@@ -144,5 +144,5 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         }
         /* The caller reads before more is served. And test control may have changed the clock. */
         if (queue_first(&pipeline->queue))
-                quantum_end(&pipeline->quantum);
+                quantum_end(&pipeline->clock.quantum);
 }

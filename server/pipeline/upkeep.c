@@ -22,9 +22,9 @@
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        quantum_resume(&pipeline->quantum, now);
+        work_clock_resume(&pipeline->clock, now);
         while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && pipeline_can_step(pipeline) &&
-               !quantum_is_over(&pipeline->quantum)) {
+               !quantum_is_over(&pipeline->clock.quantum)) {
                 if (engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects) < 0) {
                         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;
@@ -105,7 +105,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         if (!is_needed || pipeline->batch.state != BATCH_OPEN)
                 return;
 
-        quantum_resume(&pipeline->quantum, now);
+        work_clock_resume(&pipeline->clock, now);
         commit_begin(pipeline, true, now);
         pipeline_flush(pipeline, now);
 }

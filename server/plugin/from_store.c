@@ -160,7 +160,7 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
         case FRAME_END:
                 r = records_end(plugin, record->end.number);
                 if (r == 0)
-                        to_store_ended(plugin, record->end.number, record->end.execution_ns);
+                        to_store_ended(plugin, record->end.number, record->end.work_ns);
                 return r;
         }
         return 0;

@@ -161,13 +161,13 @@ static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_
         to_store->n_records_max = n_max > 0 ? (size_t)n_max : 1;
 }
 
-void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns) {
+void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
         struct to_store *to_store = &plugin->to_store;
         size_t n_ended = 0;
 
         if (to_store->n_ended == 0)
                 return;
-        size_next_frame(to_store, to_store->n_ended, execution_ns + to_store->publish_ns);
+        size_next_frame(to_store, to_store->n_ended, work_ns + to_store->publish_ns);
         to_store->n_ended = 0;
         to_store->publish_ns = 0;
         while (n_ended < to_store->n_outstanding && to_store->outstanding[n_ended] <= number)

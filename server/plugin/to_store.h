@@ -58,8 +58,8 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
  */
 void to_store_disconnect(struct plugin *plugin, struct connection *connection);
 
-/* The store has reported the end of the records up to this number; their execution took execution_ns. */
-void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t execution_ns);
+/* The store has reported the end of the records up to this number; their execution took work_ns. */
+void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns);
 
 /* Return when the next request expires, or a frame has no end in time; INT64_MAX: never. */
 int64_t to_store_deadline_ns(const struct plugin *plugin);

@@ -432,7 +432,7 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
                 break;
         case FRAME_END:
                 record.end.number = number ? number : 1;
-                record.end.execution_ns = input_number(input, 4);
+                record.end.work_ns = input_number(input, 4);
         }
         return record;
 }

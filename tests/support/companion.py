@@ -68,8 +68,8 @@ def kick(connection):
     return struct.pack("!BBQ", 3, 0, int(connection))
 
 
-def end(number, execution_ns=0):
-    return struct.pack("!BBQQ", 4, 0, number, execution_ns)
+def end(number, work_ns=0):
+    return struct.pack("!BBQQ", 4, 0, number, work_ns)
 
 
 def frame(*records):

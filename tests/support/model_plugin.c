@@ -502,21 +502,20 @@ static void receive_notification(struct model_plugin *plugin,
 }
 
 /* Size the next frame for COMPANION_FRAME_WORK_NS of execution. */
-static void set_records_max(struct model_plugin *plugin, size_t n_records, uint64_t execution_ns) {
+static void set_records_max(struct model_plugin *plugin, size_t n_records, uint64_t work_ns) {
         uint64_t n_max = COMPANION_FRAME_RECORDS_MAX;
 
-        if (execution_ns > 0 && COMPANION_FRAME_WORK_NS * n_records / execution_ns < n_max)
-                n_max = COMPANION_FRAME_WORK_NS * n_records / execution_ns;
+        if (work_ns > 0 && COMPANION_FRAME_WORK_NS * n_records / work_ns < n_max)
+                n_max = COMPANION_FRAME_WORK_NS * n_records / work_ns;
         plugin->n_records_max = n_max > 0 ? n_max : 1;
 }
 
-static void receive_end(struct model_plugin *plugin, uint64_t number, uint64_t execution_ns,
-                        int64_t now_ns) {
+static void receive_end(struct model_plugin *plugin, uint64_t number, uint64_t work_ns, int64_t now_ns) {
         end_up_to(plugin, number, false);
         if (plugin->n_ended == 0)
                 return;
 
-        set_records_max(plugin, plugin->n_ended, execution_ns);
+        set_records_max(plugin, plugin->n_ended, work_ns);
         plugin->n_ended = 0;
         while (plugin->n_outstanding > 0 && plugin->outstanding[0] <= number) {
                 plugin->n_outstanding--;
@@ -547,7 +546,7 @@ static void receive_frame(struct model_plugin *plugin, const struct message *mes
                                 kick(plugin, record.connection);
                         break;
                 case FRAME_END:
-                        receive_end(plugin, record.end.number, record.end.execution_ns, now_ns);
+                        receive_end(plugin, record.end.number, record.end.work_ns, now_ns);
                         break;
                 }
         send_frames(plugin, COMPANION_FRAMES_MAX, now_ns);

@@ -222,12 +222,12 @@ class Peer(Connection):
     def encode_frame(self, *records):
         return self.encode_publish(CONTROL + "frame", companion.frame(*records), qos=0)
 
-    def end(self, number, execution_ns=0):
-        self.send_frame(companion.end(number, execution_ns))
+    def end(self, number, work_ns=0):
+        self.send_frame(companion.end(number, work_ns))
 
-    def answer(self, record, payload=b"+OK\r\n", execution_ns=0, **more):
+    def answer(self, record, payload=b"+OK\r\n", work_ns=0, **more):
         """Reply to a request, and report its end."""
-        self.send_frame(companion.reply(record.number, payload, **more), companion.end(record.number, execution_ns))
+        self.send_frame(companion.reply(record.number, payload, **more), companion.end(record.number, work_ns))
 
     def number_of(self, client):
         """Have the client send a request, and return the number of its connection."""

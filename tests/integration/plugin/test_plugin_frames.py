@@ -113,12 +113,12 @@ def test_a_frame_has_as_many_records_as_execute_in_2_ms(site, manual):
     publish_many(client, [b"%d" % n for n in range(300)])
     n_ended = 0
 
-    def frames_after(execution_ns):
+    def frames_after(work_ns):
         """Report this time for each outstanding record. Return the sizes of the frames that follow."""
         n = len(manual.frames)
         nonlocal n_ended
         last = manual.frames[-1].records[-1].number
-        manual.end(last, execution_ns * (last - n_ended))
+        manual.end(last, work_ns * (last - n_ended))
         n_ended = last
         manual.ping()
         return [len(frame.records) for frame in manual.frames[n:]]
@@ -140,10 +140,10 @@ def test_the_brokers_time_to_publish_replies_and_notifications_counts_as_work(si
     publish_many(clients[0], [b"%d" % n for n in range(300)])
     peer.ping()
 
-    def sizes_after(*records, execution_ns=0):
+    def sizes_after(*records, work_ns=0):
         """Publish these records, and report this time for all outstanding requests. Return the sizes of the frames that follow."""
         n, last = len(peer.frames), peer.frames[-1].records[-1].number
-        peer.send_frame(*records, companion.end(last, execution_ns))
+        peer.send_frame(*records, companion.end(last, work_ns))
         peer.ping()
         return [len(frame.records) for frame in peer.frames[n:] if frame.records]
 
@@ -151,7 +151,7 @@ def test_the_brokers_time_to_publish_replies_and_notifications_counts_as_work(si
         last = peer.frames[-1].records[-1].number
         return [companion.reply(number, bytes(length)) for number in range(last - 3, last + 1)]
 
-    assert sizes_after(execution_ns=1_000_000_000) == [1, 1]
+    assert sizes_after(work_ns=1_000_000_000) == [1, 1]
     assert sizes_after() == [2, 2]
     assert sizes_after(companion.notification(1, b"key", connections, bytes(180_000))) == [2, 2]
     assert sizes_after(*replies(900_000)) == [2, 2]

@@ -127,7 +127,7 @@ def test_the_end_of_a_connection_is_not_reported_if_its_requests_have_ended_with
     other.request(payload=b"3")
     client.disconnect()
 
-    peer.answer(peer.next_record(), execution_ns=10**9)  # from now on, a frame has one record
+    peer.answer(peer.next_record(), work_ns=10**9)  # from now on, a frame has one record
     second, third = peer.next_record(), peer.next_record()
     assert (second.payload, third.payload) == (b"2", b"3")
     peer.answer(second)

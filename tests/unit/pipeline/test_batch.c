@@ -129,13 +129,13 @@ Test(batch, is_empty_after_a_reset) {
         add((struct replied){ .response_topic = S("t"), .number = 7 });
         batch_add_item(&batch, 10, 7);
         cr_expect_eq(batch.last_number, 7);
-        batch.execution_ns = 5;
+        batch.work_ns = 5;
         cr_expect_not(batch_is_empty(&batch));
         batch_reset(&batch);
         cr_expect(batch_is_empty(&batch));
         cr_expect_eq(batch.n_replies, 0);
         cr_expect_eq(batch_n_bytes(&batch) + batch.last_number, 0);
-        cr_expect_eq(batch.execution_ns, 0);
+        cr_expect_eq(batch.work_ns, 0);
 }
 
 static const struct {

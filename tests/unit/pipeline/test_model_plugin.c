@@ -224,8 +224,8 @@ static void set_tracked(uint64_t number, bool is_tracked) {
 }
 
 /* Send the frame, with the end of the records up to this number. */
-static void end_after(uint64_t number, uint64_t execution_ns) {
-        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END, .end = { number, execution_ns } });
+static void end_after(uint64_t number, uint64_t work_ns) {
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END, .end = { number, work_ns } });
         send_frame();
 }
 

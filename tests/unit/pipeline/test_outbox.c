@@ -18,7 +18,7 @@ static struct engine *engine;
 static struct counters counters;
 static struct encoder encoder;
 static struct drops drops;
-static struct quantum quantum;
+static struct work_clock work_clock;
 static struct outbox outbox;
 static struct batch batch;
 static struct outbox_messages messages;
@@ -64,12 +64,12 @@ static void setup(void) {
         encoder.node_id = S("StateStore");
         state.engine = engine;
         drops.counters = &counters;
-        quantum.callbacks = &callbacks;
+        work_clock.callbacks = &callbacks;
         outbox = (struct outbox){ .state = &state,
                                   .transport = &transport,
                                   .drops = &drops,
                                   .encoder = &encoder,
-                                  .quantum = &quantum };
+                                  .clock = &work_clock };
         messages.outbox = &outbox;
         frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
         outbox_frames_set_max_packet(&frames, 0);

@@ -38,7 +38,7 @@ static const struct transport transport = { .publish = keep, .has_room = has_roo
 static struct encoder encoder = { .node_id = S("StateStore") };
 static struct counters counters;
 static struct drops drops;
-static struct quantum quantum;
+static struct work_clock work_clock;
 static struct state state; /* without pending notifications */
 static struct outbox outbox;
 static struct outbox_frames frames;
@@ -52,7 +52,7 @@ static void setup(void) {
                 .transport = &transport,
                 .drops = &drops,
                 .encoder = &encoder,
-                .quantum = &quantum,
+                .clock = &work_clock,
         };
         frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
         outbox_frames_set_max_packet(&frames, 0);
@@ -101,7 +101,7 @@ static void reply(uint64_t number, size_t n_bytes) {
 }
 
 static void end_batch(uint64_t last_number) {
-        const struct batch batch = { .last_number = last_number, .execution_ns = 1000 };
+        const struct batch batch = { .last_number = last_number, .work_ns = 1000 };
 
         outbox_frames_backend.end_batch(&frames, &batch);
 }
@@ -171,7 +171,7 @@ Test(outbox_frames, has_the_records_in_their_order) {
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_END);
         cr_expect_eq(record.end.number, 3);
-        cr_expect_eq(record.end.execution_ns, 1000);
+        cr_expect_eq(record.end.work_ns, 1000);
         cr_expect_eq(records.length, 0);
 }
 

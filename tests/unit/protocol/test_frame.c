@@ -296,7 +296,7 @@ Test(frame, to_the_plugin_is_read_as_it_was_written) {
                         cr_expect_eq(record.connection, expected->connection, ROW(to_plugin, i));
                 else
                         cr_expect(record.end.number == expected->end.number &&
-                                          record.end.execution_ns == expected->end.execution_ns,
+                                          record.end.work_ns == expected->end.work_ns,
                                   ROW(to_plugin, i));
         }
         cr_expect_not(frame_to_plugin_next(&records, &record));

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+#include "pipeline/pipeline.h"
+
+/*
+ * The clock of the pipeline's work. It is read at the end of each piece of work, which is the start of the
+ * next: read_ns is the present time, without another reading of the clock. The time between two readings
+ * is charged to the quantum.
+ *
+ * A quantum limits how long the pipeline works before it returns to its caller, which reads further
+ * messages. So a request that arrives behind many requests of another client is served after a few
+ * of them, because the queue serves the clients in turn. The work that exceeds the limit is completed.
+ *
+ * With slow storage a quantum lasts as long as the last commit, at most QUANTUM_NS_MAX: with shorter
+ * quanta, few requests would share the cost of each commit.
+ */
+#define QUANTUM_NS     INT64_C(1000000)
+#define QUANTUM_NS_MAX INT64_C(10000000)
+
+struct quantum {
+        int64_t limit_ns;
+        int64_t used_ns;
+};
+
+struct work_clock {
+        const struct pipeline_callbacks *callbacks; /* borrowed */
+        int64_t read_ns;                            /* monotonic: the present work began then */
+        struct quantum quantum;
+};
+
+/*
+ * The caller calls at this time. What has passed since the last reading of the clock was not the
+ * pipeline's work.
+ */
+void work_clock_resume(struct work_clock *clock, struct now now);
+
+/* Read the clock: the present work has ended. Charge its time to the quantum, and return it. */
+int64_t work_clock_charge(struct work_clock *clock);
+
+/* Begin a new quantum. */
+void quantum_start(struct quantum *quantum);
+
+/* No further work until quantum_start(). */
+void quantum_end(struct quantum *quantum);
+
+bool quantum_is_over(const struct quantum *quantum);
+
+/* Set the limit of each quantum. commit_ns: how long the last commit took; 0: none. */
+void quantum_set_limit(struct quantum *quantum, int64_t commit_ns);
