@@ -82,7 +82,7 @@ static void serve_request(struct pipeline *pipeline, const struct queue_item *it
         }
 }
 
-/* 2. An item */
+/* 2. Waiting items */
 
 static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_store_record *disconnect,
                              struct now now) {
@@ -98,48 +98,34 @@ static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_st
         client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, disconnect->client_id);
 }
 
-/* Serve the item, and count its cost towards the limits of the batch and of the quantum. */
-static void serve_item(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
-        struct histogram *latencies = pipeline->counters.latencies;
-        struct batch *batch = &pipeline->batch;
-        int64_t start_ns = pipeline->clock.read_ns;
-
-        batch_add_item(batch, item->n_bytes, item->number);
-        switch (item->kind) {
-        case QUEUE_REQUEST:
-                serve_request(pipeline, item, now);
-                break;
-        case QUEUE_DISCONNECT:
-                serve_disconnect(pipeline, &item->record, now);
-                break;
-        case QUEUE_CONTROL:
-                pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
-                break;
-        }
-        pipeline->upkeep.n_done++;
-        /* The end of this work is the start of the next: the clock is read once. */
-        pipeline_charge(pipeline);
-        if (item->kind == QUEUE_REQUEST) {
-                histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
-                histogram_add(&latencies[STAGE_ENGINE], pipeline->clock.read_ns - start_ns);
-        }
-}
-
-/* 3. Waiting items */
-
+/* Each item that is taken counts towards the limits of the batch and of the quantum. */
 void serve_waiting(struct pipeline *pipeline, struct now now) {
+        struct histogram *latencies = pipeline->counters.latencies;
         const struct queue_item *item;
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
                !quantum_is_over(&pipeline->clock.quantum)) {
+                int64_t start_ns = pipeline->clock.read_ns;
+
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
                         break; /* test control may change state that the requests of a batch have used */
-                if (peer_accepts(&pipeline->peer, item))
-                        serve_item(pipeline, item, now);
-                else /* it arrived before the broker kind was known */
+                batch_add_item(&pipeline->batch, item->n_bytes, item->number);
+                if (!peer_accepts(&pipeline->peer, item))
                         drops_outside_frame(&pipeline->drops, item);
+                else if (item->kind == QUEUE_REQUEST)
+                        serve_request(pipeline, item, now);
+                else if (item->kind == QUEUE_DISCONNECT)
+                        serve_disconnect(pipeline, &item->record, now);
+                else
+                        pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
+                pipeline->upkeep.n_done++;
+                pipeline_charge(pipeline);
+                if (item->kind == QUEUE_REQUEST) {
+                        histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
+                        histogram_add(&latencies[STAGE_ENGINE], pipeline->clock.read_ns - start_ns);
+                }
                 queue_pop(&pipeline->queue);
         }
         /* The caller reads before more is served. And test control may have changed the clock. */
