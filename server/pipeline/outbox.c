@@ -21,7 +21,7 @@ bool outbox_has_room(const struct outbox *outbox) {
 /* 1. The broker */
 
 /* The notifications up to this one are published: continue with the first recipient of the next. */
-static void continue_after(struct outbox *outbox, uint64_t sequence) {
+static void set_cursor(struct outbox *outbox, uint64_t sequence) {
         outbox->published_sequence = sequence;
         outbox->recipients_offset = 0;
 }
@@ -30,7 +30,7 @@ void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, vo
         bool was_kept = !outbox->backend || outbox->backend->is_kept;
 
         if (!was_kept || !backend->is_kept)
-                continue_after(outbox, outbox->state->acknowledged);
+                set_cursor(outbox, outbox->state->acknowledged);
         outbox->backend = backend;
         outbox->backend_data = backend_data;
         outbox->is_open = true;
@@ -49,7 +49,7 @@ void outbox_fail(struct outbox *outbox) {
 void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
         state_acknowledge(outbox->state, sequence);
         if (sequence > outbox->published_sequence)
-                continue_after(outbox, sequence);
+                set_cursor(outbox, sequence);
 }
 
 static bool can_publish(const struct outbox *outbox) {
@@ -113,25 +113,6 @@ static size_t count_recipients(struct slice recipients) {
         return n;
 }
 
-/* Publish the notification to its remaining recipients while the transport has room. */
-static void publish_notification(struct outbox *outbox, const struct pending_notification *notification) {
-        struct slice recipients = slice_skip(notification->recipients, outbox->recipients_offset);
-        struct message message;
-
-        if (encoder_notification(outbox->encoder, notification->version, notification->value, &message) ==
-            0) {
-                outbox->backend->publish_notification(outbox->backend_data, notification, &message,
-                                                      &recipients);
-        } else {
-                outbox_lose(outbox, count_recipients(recipients));
-                recipients.length = 0;
-        }
-        if (recipients.length == 0)
-                continue_after(outbox, notification->sequence);
-        else
-                outbox->recipients_offset = notification->recipients.length - recipients.length;
-}
-
 /*
  * Publish the notifications up to this sequence while the transport has room. Returns false if it has
  * none. But true if nothing can be published: outbox_open() repeats what was not kept.
@@ -140,9 +121,22 @@ static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
         const struct pending_notification *next;
 
         while (can_publish(outbox) && (next = next_notification(outbox)) && next->sequence <= sequence) {
+                struct slice recipients = slice_skip(next->recipients, outbox->recipients_offset);
+                struct message message;
+
                 if (!outbox_has_room(outbox))
                         return false;
-                publish_notification(outbox, next);
+                if (encoder_notification(outbox->encoder, next->version, next->value, &message) == 0) {
+                        outbox->backend->publish_notification(outbox->backend_data, next, &message,
+                                                              &recipients);
+                } else {
+                        outbox_lose(outbox, count_recipients(recipients));
+                        recipients.length = 0;
+                }
+                if (recipients.length == 0)
+                        set_cursor(outbox, next->sequence);
+                else
+                        outbox->recipients_offset = next->recipients.length - recipients.length;
         }
         return true;
 }

@@ -149,56 +149,50 @@ static size_t n_recipients_max(const struct outbox_frames *frames,
         return n < OUTBOX_FRAMES_RECIPIENTS_MAX ? n : OUTBOX_FRAMES_RECIPIENTS_MAX;
 }
 
-/*
- * Move the first recipients from the list into the record: as many as fit, and at least one. Returns
- * the memory that their copies need in the broker.
- */
-static size_t take_recipients(struct outbox_frames *frames, const struct pending_notification *notification,
-                              struct slice *recipients, struct frame_to_plugin_record *record) {
-        struct frame_notification *part = &record->notification;
-        struct slice rest = *recipients;
-        struct recipient recipient;
-        size_t n = 0, n_max, n_bytes = 0;
-
-        buf_reset(&frames->connections);
-        part->recipients = (struct slice){ 0 };
-        n_max = n_recipients_max(frames, record);
-        while (n == 0 || n < n_max) {
-                size_t copy_bytes;
-
-                if (!recipients_next(&rest, &recipient)) { /* in a damaged row, some bytes may remain */
-                        *recipients = rest;
-                        break;
-                }
-                copy_bytes = part->payload.length + BROKER_BYTES_OVERHEAD +
-                             topic_notify_length(recipient.client_length, part->key.length);
-                if (n > 0 && n_bytes + copy_bytes > OUTBOX_FRAMES_BROKER_BYTES_MAX)
-                        break;
-                for (int i = outbox_n_copies(frames->outbox, notification, &recipient); i > 0; i--, n++) {
-                        n_bytes += copy_bytes;
-                        frame_recipient_append(&frames->connections, recipient.connection);
-                }
-                *recipients = rest;
-        }
-        part->recipients = buf_slice(&frames->connections);
-        return n_bytes;
+/* The memory that the copy for this recipient needs in the broker. */
+static size_t copy_bytes(const struct frame_notification *notification, const struct recipient *recipient) {
+        return notification->payload.length + BROKER_BYTES_OVERHEAD +
+               topic_notify_length(recipient->client_length, notification->key.length);
 }
 
-/* Add the record for the first recipients to the frames, and remove them from the list. */
-static void notify_some(struct outbox_frames *frames, const struct pending_notification *notification,
-                        struct slice *recipients, struct frame_to_plugin_record *record) {
-        struct frame_notification *part = &record->notification;
-        size_t broker_bytes = take_recipients(frames, notification, recipients, record);
-        size_t n = frame_n_recipients(part);
+/*
+ * Remove the first recipients from the list, and return them: as many as fit into this record, which has
+ * none, and at least one.
+ */
+static struct slice take_recipients(const struct outbox_frames *frames,
+                                    const struct frame_to_plugin_record *record, struct slice *recipients) {
+        size_t n_max = n_recipients_max(frames, record), n_bytes = 0;
+        struct slice taken = *recipients, rest = *recipients;
+        struct recipient recipient;
 
-        part->index = frames->n_recipients_before;
-        part->is_last = recipients->length == 0;
-        frames->n_recipients_before += (uint32_t)n;
-        if (add_record(frames, record, broker_bytes) == 0)
-                outbox_count_notifications(frames->outbox, notification, n);
-        else /* it is too large: the recipients would wait for it forever */
-                for (size_t i = 0; i < n; i++)
-                        outbox_frames_kick(frames, frame_recipient(part, i));
+        for (size_t n = 0; n == 0 || n < n_max; n++) {
+                if (!recipients_next(&rest, &recipient)) {
+                        *recipients = rest; /* in a damaged row, some bytes may remain */
+                        break;
+                }
+                n_bytes += copy_bytes(&record->notification, &recipient);
+                if (n > 0 && n_bytes > OUTBOX_FRAMES_BROKER_BYTES_MAX)
+                        break;
+                *recipients = rest;
+        }
+        taken.length -= recipients->length;
+        return taken;
+}
+
+/* Set the recipients of the record. Returns the memory that their copies need in the broker. */
+static size_t set_recipients(struct outbox_frames *frames, const struct pending_notification *notification,
+                             struct slice recipients, struct frame_to_plugin_record *record) {
+        struct recipient recipient;
+        size_t n_bytes = 0;
+
+        buf_reset(&frames->connections);
+        while (recipients_next(&recipients, &recipient))
+                for (int i = outbox_n_copies(frames->outbox, notification, &recipient); i > 0; i--) {
+                        n_bytes += copy_bytes(&record->notification, &recipient);
+                        frame_recipient_append(&frames->connections, recipient.connection);
+                }
+        record->notification.recipients = buf_slice(&frames->connections);
+        return n_bytes;
 }
 
 static void frames_publish_notification(void *backend, const struct pending_notification *notification,
@@ -211,12 +205,27 @@ static void frames_publish_notification(void *backend, const struct pending_noti
                                   .properties = encode_properties(frames, message),
                                   .payload = message->payload },
         };
+        struct frame_notification *part = &record.notification;
 
         if (frames->outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
-        do /* test control can omit all recipients: then one record without recipients is added */
-                notify_some(frames, notification, recipients, &record);
-        while (recipients->length > 0 && outbox_has_room(frames->outbox));
+        do { /* test control can omit all recipients: then one record without recipients is added */
+                struct slice taken;
+                size_t n, broker_bytes;
+
+                part->recipients = (struct slice){ 0 };
+                taken = take_recipients(frames, &record, recipients);
+                broker_bytes = set_recipients(frames, notification, taken, &record);
+                n = frame_n_recipients(part);
+                part->index = frames->n_recipients_before;
+                part->is_last = recipients->length == 0;
+                frames->n_recipients_before += (uint32_t)n;
+                if (add_record(frames, &record, broker_bytes) == 0)
+                        outbox_count_notifications(frames->outbox, notification, n);
+                else /* it is too large: the recipients would wait for it forever */
+                        for (size_t i = 0; i < n; i++)
+                                outbox_frames_kick(frames, frame_recipient(part, i));
+        } while (recipients->length > 0 && outbox_has_room(frames->outbox));
         frames->deadline_ns = frames->outbox->clock->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
 }
 
