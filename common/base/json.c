@@ -2,48 +2,24 @@
 
 #include "base/json.h"
 
-#include <stdio.h>
-
 #include "base/base16.h"
 #include "base/base64.h"
-
-/*
- * Write the escape sequence of the first character of text to escaped. Returns the number of bytes
- * of this character; 0 if it needs no escape. JSON does not require the escapes of U+007F to
- * U+009F, but some terminals execute these characters.
- */
-static size_t escape(struct slice text, char escaped[sizeof("\\u0000")]) {
-        uint8_t byte = text.data[0];
-
-        if (byte == '"' || byte == '\\') {
-                snprintf(escaped, sizeof("\\u0000"), "\\%c", byte);
-        } else if (byte == '\n') {
-                snprintf(escaped, sizeof("\\u0000"), "\\n");
-        } else if (byte < 0x20 || byte == 0x7F) {
-                snprintf(escaped, sizeof("\\u0000"), "\\u%04x", byte);
-        } else if (byte == 0xC2 && text.length > 1 && text.data[1] >= 0x80 && text.data[1] < 0xA0) {
-                snprintf(escaped, sizeof("\\u0000"), "\\u%04x", text.data[1]);
-                return 2;
-        } else {
-                return 0;
-        }
-        return 1;
-}
+#include "base/escape.h"
 
 void json_append_string(struct buf *line, struct slice text) {
         size_t n_written = 0;
 
         buf_append_string(line, "\"");
-        for (size_t i = 0; i < text.length; i++) {
-                char escaped[sizeof("\\u0000")];
-                size_t n = escape((struct slice){ text.data + i, text.length - i }, escaped);
+        for (size_t i = 0; i < text.length;) {
+                char escaped[ESCAPED_SIZE];
+                size_t n = escape_character(slice_skip(text, i), escaped);
 
-                if (n == 0)
-                        continue;
-                buf_append(line, text.data + n_written, i - n_written);
-                buf_append_string(line, escaped);
-                i += n - 1;
-                n_written = i + 1;
+                if (*escaped) {
+                        buf_append(line, text.data + n_written, i - n_written);
+                        buf_append_string(line, escaped);
+                        n_written = i + n;
+                }
+                i += n;
         }
         buf_append(line, text.data + n_written, text.length - n_written);
         buf_append_string(line, "\"");

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/log_line.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
@@ -119,7 +120,7 @@ static size_t plain_length(struct slice text, bool is_utf8) {
 
         if (lead == '"' || lead == '\\' || (lead >= 0x80 && !is_utf8))
                 return 0;
-        return log_printable_length(text);
+        return printable_length(text);
 }
 
 struct log_text log_text(struct slice bytes) {

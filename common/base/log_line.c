@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/array.h"
+#include "base/escape.h"
 
 /* Room for a quote, a brace and the newline. */
 #define END_LENGTH 3
@@ -24,82 +24,6 @@ static bool has_room(const struct log_line *line, size_t length) {
         return line->length + length + END_LENGTH <= sizeof(line->text);
 }
 
-/* Length of the UTF-8 sequence at the beginning of text; 0 if it is invalid. */
-static size_t character_length(struct slice text) {
-        uint8_t lead = text.data[0];
-        size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-
-        return length <= text.length && slice_is_utf8((struct slice){ text.data, length }) ? length : 0;
-}
-
-/* The code point of a UTF-8 sequence of this length. */
-static uint32_t code_point(const uint8_t *data, size_t length) {
-        uint32_t code = length == 1 ? data[0] : data[0] & (0x7Fu >> length);
-
-        for (size_t i = 1; i < length; i++)
-                code = code << 6 | (data[i] & 0x3Fu);
-        return code;
-}
-
-/*
- * The characters that a terminal or a viewer of logs does not show as themselves: they end a line,
- * change the direction of the text around them, or are invisible. Without escapes a client could
- * make a line look like another one.
- */
-static const struct {
-        uint16_t first, last;
-} unprintable[] = {
-        { 0x0000, 0x001F }, /* C0 controls */
-        { 0x007F, 0x009F }, /* DEL, C1 controls */
-        { 0x00AD, 0x00AD }, /* soft hyphen */
-        { 0x061C, 0x061C }, /* direction */
-        { 0x180E, 0x180E }, /* vowel separator without width */
-        { 0x200B, 0x200F }, /* zero width, direction */
-        { 0x2028, 0x202E }, /* line and paragraph separators, direction */
-        { 0x2060, 0x206F }, /* zero width, direction */
-        { 0xFEFF, 0xFEFF }, /* byte order mark */
-};
-#define N_UNPRINTABLE ARRAY_LENGTH(unprintable)
-
-static bool is_printable(uint32_t code) {
-        for (size_t i = 0; i < N_UNPRINTABLE; i++)
-                if (code >= unprintable[i].first && code <= unprintable[i].last)
-                        return false;
-        return true;
-}
-
-size_t log_printable_length(struct slice text) {
-        size_t length = character_length(text);
-
-        return length > 0 && is_printable(code_point(text.data, length)) ? length : 0;
-}
-
-/*
- * Write the next character, escaped as in a JSON string. JSON has no escape sequence for a byte
- * that is not UTF-8: it becomes \\xNN, which JSON decodes to the text \xNN. Returns the number of
- * bytes of text consumed.
- */
-static size_t escape(struct slice text, char *escaped, size_t size) {
-        size_t length = character_length(text);
-        uint8_t lead = text.data[0];
-        uint32_t code;
-
-        if (length == 0) {
-                snprintf(escaped, size, "\\\\x%02X", lead);
-                return 1;
-        }
-        code = code_point(text.data, length);
-        if (lead == '"' || lead == '\\')
-                snprintf(escaped, size, "\\%c", lead);
-        else if (lead == '\n')
-                snprintf(escaped, size, "\\n");
-        else if (!is_printable(code)) /* at most 0xFFFF */
-                snprintf(escaped, size, "\\u%04X", (uint16_t)code);
-        else
-                snprintf(escaped, size, "%.*s", (int)length, (const char *)text.data);
-        return length;
-}
-
 /*
  * Put text in quotes. Truncate it so that the line has at most length_max bytes before the closing
  * quote.
@@ -107,14 +31,16 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
 static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
         put(line, "\"", 1);
         while (text.length > 0) {
-                char escaped[sizeof("\\u0000")];
-                size_t n = escape(text, escaped, sizeof(escaped));
+                char escaped[ESCAPED_SIZE];
+                size_t n = escape_character(text, escaped);
+                const char *written = *escaped ? escaped : (const char *)text.data;
+                size_t n_written = *escaped ? strlen(escaped) : n;
 
-                if (line->length + strlen(escaped) + strlen(ELLIPSIS) > length_max) {
+                if (line->length + n_written + strlen(ELLIPSIS) > length_max) {
                         put(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }
-                put(line, escaped, strlen(escaped));
+                put(line, written, n_written);
                 text = slice_skip(text, n);
         }
         put(line, "\"", 1);

@@ -8,7 +8,7 @@
 /*
  * A log line under construction, key=value or JSON. It is always one line of valid UTF-8 that can
  * be parsed: a field that does not fit is omitted, and a message that does not fit is truncated.
- * Only log.c calls these functions, except log_printable_length().
+ * Only log.c calls these functions.
  */
 #define LOG_LINE_MAX 1024
 
@@ -29,13 +29,6 @@ void log_line_add_number(struct log_line *line, const char *name, uint64_t numbe
 
 /* Add text that is always quoted, and truncated so that fields fit after it. */
 void log_line_add_message(struct log_line *line, const char *name, struct slice text);
-
-/*
- * Return the length of the UTF-8 sequence at the beginning of text; 0 if it is invalid, or not
- * shown as itself by a terminal: a control character, a line separator, a direction mark, or an
- * invisible character. text is not empty.
- */
-size_t log_printable_length(struct slice text);
 
 /* Close the JSON object, if any, and add the newline. */
 void log_line_end(struct log_line *line);

@@ -10,7 +10,7 @@
 
 #include "base/base16.h"
 #include "base/cleanup.h"
-#include "base/log_line.h"
+#include "base/escape.h"
 
 static int output_errno;
 
@@ -72,7 +72,7 @@ enum exit_code output_finish(enum exit_code exit_code) {
 static size_t plain_length(struct slice text, bool keep_lines) {
         if (text.data[0] == '\n' || text.data[0] == '\t')
                 return keep_lines;
-        return log_printable_length(text);
+        return printable_length(text);
 }
 
 bool output_is_printable(struct slice text, bool keep_lines) {

@@ -51,7 +51,7 @@ enum exit_code output_finish(enum exit_code exit_code);
 
 /*
  * Append text so that it stays on its line, cannot control a terminal, and has no invisible
- * characters. UTF-8 of printable characters (log_printable_length()) is appended unchanged. In any
+ * characters. UTF-8 of printable characters (printable_length()) is appended unchanged. In any
  * other text, control characters, bytes outside ASCII and backslashes are escaped: \n, \\, \x1B.
  * keep_lines: newlines and tabs are not escaped.
  */

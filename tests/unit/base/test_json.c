@@ -20,6 +20,8 @@ static const struct {
           "{\"key\":\"a\\\"b\\\\c\\n\\u0001\\u007f\"}\n" },
         { "control characters of terminals", S("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0"), false,
           "{\"key\":\"\\u0080\\u009b\\u009f\xC2\xA0\"}\n" },
+        { "characters that are not shown", S("\xE2\x80\xAE|\xEF\xBB\xBF|\xE2\x82\xAC"), false,
+          "{\"key\":\"\\u202e|\\ufeff|\xE2\x82\xAC\"}\n" },
         { "a NUL", S("a\0b"), false, "{\"key\":\"a\\u0000b\"}\n" },
         { "nothing", S(""), false, "{\"key\":\"\"}\n" },
         { "absent", { NULL, 0 }, false, "{\"key\":null}\n" },

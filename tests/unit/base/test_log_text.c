@@ -172,10 +172,10 @@ static const struct {
         { "a quote", S("\""), "\"\\\"\"", "\"\\\"\"" },
         { "a backslash", S("\\"), "\"\\\\\"", "\"\\\\\"" },
         { "a line's end", S("a\nb"), "\"a\\nb\"", "\"a\\nb\"" },
-        { "an escape sequence", S("\x1B[2J"), "\"\\u001B[2J\"", "\"\\u001B[2J\"" },
+        { "an escape sequence", S("\x1B[2J"), "\"\\u001b[2J\"", "\"\\u001b[2J\"" },
         { "NUL", S("a\0b"), "\"a\\u0000b\"", "\"a\\u0000b\"" },
-        { "DEL", S("\x7F"), "\"\\u007F\"", "\"\\u007F\"" },
-        { "a control character of two bytes", S("\xC2\x9B"), "\"\\u009B\"", "\"\\u009B\"" },
+        { "DEL", S("\x7F"), "\"\\u007f\"", "\"\\u007f\"" },
+        { "a control character of two bytes", S("\xC2\x9B"), "\"\\u009b\"", "\"\\u009b\"" },
         { "UTF-8", S("\xC3\xA4\xF0\x9F\x98\x80"), "\"\xC3\xA4\xF0\x9F\x98\x80\"",
           "\"\xC3\xA4\xF0\x9F\x98\x80\"" },
         { "not UTF-8", S("a\xFF\xC3"), "\"a\\\\xFF\\\\xC3\"", "\"a\\\\xFF\\\\xC3\"" },
@@ -214,7 +214,7 @@ Test(log_fields, show_only_characters_that_a_terminal_shows_as_themselves) {
 
                         buf_append_string(&text, "a ");
                         buf_append_slice(&text, character);
-                        snprintf(escape, sizeof(escape), "\\u%04X", characters[i].code);
+                        snprintf(escape, sizeof(escape), "\\u%04x", characters[i].code);
                         buf_append_string(&expected, "\"a ");
                         buf_append_string(&expected,
                                           characters[i].is_escaped ? escape : (const char *)character.data);
