@@ -61,13 +61,17 @@ __attribute__((noreturn)) static void end_process(const struct pipeline *pipelin
         pipeline->callbacks.fatal(pipeline->callbacks.userdata);
 }
 
+/* result: of storage_commit(). */
+static void end_process_if_unknown(const struct pipeline *pipeline, int result) {
+        if (result == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
+}
+
 /* Roll the batch back in memory, and reply to each of its requests with an error. */
-static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
+static void roll_back_batch(struct pipeline *pipeline, int error, struct now now) {
         struct batch *batch = &pipeline->batch;
         struct commit_error cause = commit_error(error);
 
-        if (error == -ESTALE)
-                end_process(pipeline, "it is unknown whether the last commit is stored");
         pipeline->commit.error = error;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
@@ -119,7 +123,7 @@ static void count_replies(struct pipeline *pipeline) {
 static void end_commit(struct pipeline *pipeline, const struct change_set *change_set, int result,
                        struct now now) {
         if (result < 0)
-                fail_batch(pipeline, result, now);
+                roll_back_batch(pipeline, result, now);
         else
                 state_commit(pipeline->state, change_set);
         pipeline->upkeep.n_done++;
@@ -128,6 +132,7 @@ static void end_commit(struct pipeline *pipeline, const struct change_set *chang
 }
 
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+        end_process_if_unknown(pipeline, result);
         if (result >= 0)
                 record_success(pipeline, result, now);
         end_commit(pipeline, &pipeline->commit.change_set, result, now);
@@ -202,8 +207,7 @@ int commit_now(struct pipeline *pipeline, struct now now) {
 
         if (r == 0 && pipeline->storage)
                 r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
-        if (r == -ESTALE)
-                end_process(pipeline, "it is unknown whether the last commit is stored");
+        end_process_if_unknown(pipeline, r);
         if (r < 0)
                 return r;
         state_commit(pipeline->state, pipeline->storage ? &pipeline->commit.change_set : NULL);

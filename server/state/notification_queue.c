@@ -16,16 +16,6 @@ static size_t item_bytes(const struct pending_notification *item) {
         return item->key.length + item->recipients.length + item->value.length;
 }
 
-/* Copy the bytes to *at, advance *at, and return the copy. */
-static struct slice copy_bytes(uint8_t **at, struct slice bytes) {
-        struct slice copy = { *at, bytes.length };
-
-        if (bytes.length > 0)
-                memcpy(*at, bytes.data, bytes.length);
-        *at += bytes.length;
-        return copy;
-}
-
 /*
  * Append a copy of the notification, with its own reference to the entry, or with a copy of the value.
  * Returns 0 or -ENOMEM.
@@ -41,16 +31,16 @@ static int append_item(struct notification_queue *queue, const struct pending_no
                           sizeof(*queue->items));
         if (r < 0)
                 return r;
-        at = malloc(item.key.length + item.recipients.length + (item.entry ? 0 : item.value.length));
+        at = malloc(item.key.length + item.recipients.length + (item.entry ? 0 : item.value.length) + 3);
         if (!at)
                 return -ENOMEM;
 
-        item.key = copy_bytes(&at, item.key);
-        item.recipients = copy_bytes(&at, item.recipients);
+        item.key = slice_copy(&at, item.key);
+        item.recipients = slice_copy(&at, item.recipients);
         if (item.entry)
                 entry_ref(item.entry);
-        else if (item.value.data)
-                item.value = copy_bytes(&at, item.value);
+        else
+                item.value = slice_copy(&at, item.value);
         queue->items[queue->n_items++] = item;
         queue->n_bytes += item_bytes(&item);
         if (queue->last_sequence < item.sequence)
