@@ -97,7 +97,10 @@ int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *dig
 /* Remove the reply and release its memory. */
 void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);
 
-/* Forget the reply with this number, if there is one. Compares it with all older ones. */
+/*
+ * Forget the reply with this number, if there is one. Compares it with all older ones: only for a copy that
+ * follows the commits (state_apply()).
+ */
 void dedup_forget_number(struct dedup *dedup, uint64_t number);
 
 /* As dedup_forget(), and count the reply as dropped early if its deadline has not passed. */

@@ -119,6 +119,10 @@ static int put_change(struct state *state, const struct change *change, struct n
         return 0;
 }
 
+/*
+ * What a storage passes when it loads has no removals. A copy that follows the commits has: the disk of the
+ * simulation (tests/sim/disk.c), which so checks that change sets are complete.
+ */
 static void remove_content(struct state *state, const struct change *change) {
         if (change->type == CHANGE_ENTRY)
                 engine_remove_entry(state->engine, change->entry.key);
