@@ -7,6 +7,7 @@
 #include "control/journal.h"
 #include "control/request_waits.h"
 #include "control/test_clock.h"
+#include "pipeline/batch.h"
 #include "pipeline/control_operations.h"
 #include "pipeline/hooks.h"
 
@@ -31,7 +32,7 @@ struct injected_fault {
  * request is not overwritten before its reply is sent.
  */
 #define INJECTED_FAULTS_MAX 4096
-_Static_assert(INJECTED_FAULTS_MAX >= PIPELINE_BATCH_MESSAGES_MAX, "the ring buffer has room for a batch");
+_Static_assert(INJECTED_FAULTS_MAX >= BATCH_ITEMS_MAX, "the ring buffer has room for a batch");
 
 /* The hook `control`: execute a command (control.h) and reply. userdata: the struct control. */
 void control_execute(void *userdata, const struct message *message, struct now now);

@@ -25,13 +25,13 @@ void effects_reset(struct effects *effects) {
                         registration_unref(row->registration.registration);
                 }
         }
-        for (size_t i = 0; i < effects->n_changes; i++)
-                entry_unref(effects->changes[i].entry);
+        for (size_t i = 0; i < effects->n_watched_changes; i++)
+                entry_unref(effects->watched_changes[i].entry);
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
         effects->n_rows = effects->n_executions = effects->n_forgotten = 0;
-        effects->n_changes = effects->n_notifications = effects->n_lost = 0;
+        effects->n_watched_changes = effects->n_notifications = effects->n_lost = 0;
         effects->first_reply = 0;
         effects->n_bytes = 0;
 }
@@ -41,7 +41,7 @@ void effects_deinit(struct effects *effects) {
         free(effects->rows);
         free(effects->executions);
         free(effects->forgotten);
-        free(effects->changes);
+        free(effects->watched_changes);
         free(effects->notifications);
         *effects = (struct effects){ 0 };
 }
@@ -87,8 +87,8 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
 
         for (; watchers; watchers = registration_next_of_key(watchers))
                 n_watchers++;
-        r = array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + 1,
-                          sizeof(*effects->changes));
+        r = array_reserve((void **)&effects->watched_changes, &effects->watched_changes_capacity,
+                          effects->n_watched_changes + 1, sizeof(*effects->watched_changes));
         if (r < 0)
                 return r;
         return array_reserve((void **)&effects->notifications, &effects->notifications_capacity,
@@ -97,13 +97,13 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
 
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version) {
-        size_t change = effects->n_changes;
+        size_t change = effects->n_watched_changes;
 
         if (!watchers)
                 return;
 
-        ASSERT(change < effects->changes_capacity);
-        effects->changes[effects->n_changes++] = (struct key_change){
+        ASSERT(change < effects->watched_changes_capacity);
+        effects->watched_changes[effects->n_watched_changes++] = (struct watched_change){
                 .version = version,
                 .entry = entry ? entry_ref(entry) : NULL,
         };

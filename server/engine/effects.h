@@ -33,14 +33,14 @@ struct reply {
 };
 
 /* A change of a key that has registrations. */
-struct key_change {
+struct watched_change {
         struct version version;
         struct entry *entry; /* the new entry; NULL: the key was deleted or has expired */
 };
 
 struct notification {
         struct registration *registration;
-        size_t change; /* index into changes */
+        size_t change; /* index into watched_changes */
 };
 
 struct effects {
@@ -52,8 +52,8 @@ struct effects {
         uint64_t *forgotten;  /* numbers of replies, before their time; engine_undo() does not revert it */
         size_t n_forgotten, forgotten_capacity;
         size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
-        struct key_change *changes;
-        size_t n_changes, changes_capacity;
+        struct watched_change *watched_changes;
+        size_t n_watched_changes, watched_changes_capacity;
         struct notification *notifications;
         size_t n_notifications, notifications_capacity;
 

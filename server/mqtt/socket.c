@@ -150,7 +150,7 @@ static void report_unconnected(struct mqtt_client *client) {
 }
 
 /* Returns a result of libmosquitto. */
-static int transfer(struct mqtt_client *client, bool reads) {
+static int read_and_write(struct mqtt_client *client, bool reads) {
         int r = MOSQ_ERR_SUCCESS;
 
         if (reads) {
@@ -175,7 +175,7 @@ static void socket_on_ready(uv_poll_t *poll, int status, int events) {
         client->is_socket_open = client->is_socket_open || mqtt_client_is_socket_connected(client);
         if (status < 0)
                 client->poll_events = 0; /* libuv has stopped it */
-        r = transfer(client, reads);
+        r = read_and_write(client, reads);
         if (r != MOSQ_ERR_SUCCESS) /* usually client_on_disconnect() has reported it already */
                 client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)

@@ -57,8 +57,7 @@ size_t batch_n_bytes(const struct batch *batch) {
 }
 
 bool batch_is_full(const struct batch *batch) {
-        return batch->n_items >= PIPELINE_BATCH_MESSAGES_MAX ||
-               batch->effects.n_changes >= PIPELINE_BATCH_MESSAGES_MAX ||
+        return batch->n_items >= BATCH_ITEMS_MAX || batch->effects.n_watched_changes >= BATCH_ITEMS_MAX ||
                batch_n_bytes(batch) >= BATCH_BYTES_MAX;
 }
 

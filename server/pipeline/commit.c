@@ -17,7 +17,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
                 return false;
 
         limits = storage_limits(pipeline->storage);
-        return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_changes >=
+        return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_watched_changes >=
                        limits.n_changes ||
                batch_n_bytes(batch) >= limits.n_bytes;
 }
@@ -120,8 +120,8 @@ static void count_replies(struct pipeline *pipeline) {
  * result: of the commit; 0 with change_set NULL if nothing had to be stored; or -ENOMEM if the commit
  * could not begin.
  */
-static void end_commit(struct pipeline *pipeline, const struct change_set *change_set, int result,
-                       struct now now) {
+static void settle_batch(struct pipeline *pipeline, const struct change_set *change_set, int result,
+                         struct now now) {
         if (result < 0)
                 roll_back_batch(pipeline, result, now);
         else
@@ -135,7 +135,7 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
         if (result >= 0)
                 record_success(pipeline, result, now);
-        end_commit(pipeline, &pipeline->commit.change_set, result, now);
+        settle_batch(pipeline, &pipeline->commit.change_set, result, now);
         pipeline_flush(pipeline, now);
 }
 
@@ -192,7 +192,7 @@ void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
         int r = prepare_commit(pipeline, is_stored, now);
 
         if (r < 0 || !is_stored) {
-                end_commit(pipeline, NULL, r, now);
+                settle_batch(pipeline, NULL, r, now);
                 return;
         }
 

@@ -253,7 +253,7 @@ static void receive_banner(struct peer *peer, const struct message *message) {
 }
 
 /* A frame is lost for the store: identify the broker again, so that the plugin sends its requests again. */
-static void miss_frame(struct pipeline *pipeline, int result) {
+static void restart_after_lost_frame(struct pipeline *pipeline, int result) {
         if (result == -ENOMEM)
                 drops_out_of_memory(&pipeline->drops);
         else
@@ -281,7 +281,7 @@ static void receive_frame(struct pipeline *pipeline, const struct message *messa
         if (r == QUEUE_FRAME_ADDED)
                 outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
         else if (r != QUEUE_FRAME_IGNORED)
-                miss_frame(pipeline, r);
+                restart_after_lost_frame(pipeline, r);
 }
 
 bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now) {

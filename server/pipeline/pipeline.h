@@ -246,14 +246,6 @@ bool pipeline_check_progress(struct pipeline *pipeline);
 #define PIPELINE_WAITING_MAX   ((size_t)512 << 20)
 size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
-/*
- * Maximum number of messages that are executed in one batch. A message has at most one reply.
- * Requests that arrive later wait for all replies of the batch, whatever their clients. A commit
- * shared by this many requests needs 12 ms to become slower than a broker that handles 20,000
- * requests a second.
- */
-#define PIPELINE_BATCH_MESSAGES_MAX 256
-
 const struct counters *pipeline_counters(const struct pipeline *pipeline);
 
 struct gauges {

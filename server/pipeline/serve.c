@@ -53,7 +53,7 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         if (outcome_is_error(pending->reply.result.outcome))
                 client_log_refusal(&pipeline->client_log, engine, request, pending->reply.result.outcome,
                                    now);
-        pending->n_preceding_changes = batch->effects.n_changes;
+        pending->n_preceding_changes = batch->effects.n_watched_changes;
         batch_add_payload(batch, &pending->reply);
 }
 

@@ -112,7 +112,7 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
         compact_items(queue);
         while (at < effects->n_notifications && r == 0) {
                 const struct notification *first = &effects->notifications[at];
-                const struct key_change *change = &effects->changes[first->change];
+                const struct watched_change *change = &effects->watched_changes[first->change];
                 struct pending_notification notification = { .sequence = queue->last_sequence + 1,
                                                              .version = change->version,
                                                              .key = first->registration->key_name,

@@ -15,7 +15,7 @@ struct effects_mark {
 };
 
 static struct effects_mark mark(const struct effects *effects) {
-        return (struct effects_mark){ effects->n_changes, effects->n_notifications };
+        return (struct effects_mark){ effects->n_watched_changes, effects->n_notifications };
 }
 
 static bool is_same_version(struct version a, struct version b) {
@@ -74,7 +74,7 @@ static void check_reply_written(const struct reply *reply) {
         encoder_deinit(&encoder);
 }
 
-static void check_notification_written(const struct key_change *change) {
+static void check_notification_written(const struct watched_change *change) {
         struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = SLICE_LITERAL("StateStore") };
         struct slice words[4], value = { 0 };
         struct message message;
@@ -108,7 +108,7 @@ static bool is_notified(const struct effects *effects, size_t change, struct sli
 }
 
 static void compare_change(const struct effects *effects, size_t i, const struct model_change *expected) {
-        const struct key_change *change = &effects->changes[i];
+        const struct watched_change *change = &effects->watched_changes[i];
         size_t n_notified = 0;
 
         ASSERT(is_same_version(change->version, expected->version));
@@ -125,7 +125,7 @@ static void compare_change(const struct effects *effects, size_t i, const struct
 
 static void compare_effects(const struct effects *effects, struct effects_mark before,
                             const struct model_effects *expected) {
-        ASSERT(effects->n_changes - before.n_changes == expected->n_changes);
+        ASSERT(effects->n_watched_changes - before.n_changes == expected->n_changes);
         for (size_t i = 0; i < expected->n_changes; i++)
                 compare_change(effects, before.n_changes + i, &expected->changes[i]);
 

@@ -67,7 +67,7 @@ Test(notify, is_sent_once_to_each_client_oldest_registration_first) {
         ask(&world, WATCH("c3", "other"));
         ask(&world, SET("k", "v"));
         cr_expect_str_eq(notified(&world), "c2:k=v c1:k=v ");
-        cr_expect_eq(world.effects.n_changes, 1);
+        cr_expect_eq(world.effects.n_watched_changes, 1);
 }
 
 Test(notify, is_sent_in_the_order_of_changes) {
@@ -83,8 +83,8 @@ Test(notify, is_sent_in_the_order_of_changes) {
 }
 
 static int64_t notified_version(void) {
-        cr_assert_eq(world.effects.n_changes, 1);
-        return version_number(world.effects.changes[0].version);
+        cr_assert_eq(world.effects.n_watched_changes, 1);
+        return version_number(world.effects.watched_changes[0].version);
 }
 
 Test(notify, has_the_new_version_of_a_set_and_the_last_of_a_deleted_key) {

@@ -93,9 +93,9 @@ Test(lost_keys, watchers_of_each_absent_key_are_notified_once) {
 
         tick(&world);
         cr_expect_str_eq(notified(&world), "c:lost gone d:lost gone ");
-        cr_expect_eq(world.effects.n_changes, 1);
+        cr_expect_eq(world.effects.n_watched_changes, 1);
         cr_expect_eq(world.effects.n_rows, 0);
-        cr_expect_eq(version_number(world.effects.changes[0].version), WORLD_WALL_MS * 1000);
+        cr_expect_eq(version_number(world.effects.watched_changes[0].version), WORLD_WALL_MS * 1000);
         cr_expect_not(engine_may_lose_keys(world.engine));
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 3);

@@ -317,8 +317,7 @@ Test(batch_cost, watched_keys_with_one_deadline_expire_in_batches_of_few_notific
                 broker_committed(&broker, 0);
                 cr_assert_lt(n, N_WATCHED);
                 cr_assert_gt(broker.n_notifications_committed, 0);
-                cr_assert_lt(broker.n_notifications_committed,
-                             PIPELINE_BATCH_MESSAGES_MAX + ENGINE_STEP_ROWS_MAX);
+                cr_assert_lt(broker.n_notifications_committed, BATCH_ITEMS_MAX + ENGINE_STEP_ROWS_MAX);
         }
         broker_deinit(&broker);
 }

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "pipeline/batch.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -205,7 +206,7 @@ Test(batch_limits, each_message_counts_towards_the_batch) {
         for (size_t i = 0; i < N_ROWS(kinds); i++) {
                 if (kinds[i].has_plugin)
                         continue; /* the plugin sends fewer at a time */
-                start_with_waiting(i, 2 * PIPELINE_BATCH_MESSAGES_MAX + 1, NULL);
+                start_with_waiting(i, 2 * BATCH_ITEMS_MAX + 1, NULL);
                 expect_calls(3, kinds[i].name);
                 broker_deinit(&broker);
         }

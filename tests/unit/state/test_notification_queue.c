@@ -66,7 +66,7 @@ Test(notification_queue, stages_each_change_once_with_all_recipients) {
         cr_expect_eq(staged[0].sequence, 1);
         cr_expect_eq(staged[0].version.counter, 0);
         cr_expect(slice_equal(staged[0].key, S("k")));
-        cr_expect_eq(staged[0].entry, effects.changes[0].entry, "the value is copied");
+        cr_expect_eq(staged[0].entry, effects.watched_changes[0].entry, "the value is copied");
         recipients = staged[0].recipients;
         expect_recipient(&recipients, 7, S("c"));
         expect_recipient(&recipients, UINT64_MAX, S("d\0\xFF"));

@@ -149,7 +149,7 @@ static void expect_repeat(struct verb_store *store, enum verb verb, uint64_t num
         cr_expect_str_eq(buf_text(&store->encoded), reply, "%s", verbs[verb].label);
         cr_expect_str_eq(buf_text(&present), value, "%s", verbs[verb].label);
         cr_expect_eq(store->reply.execution == EXECUTION_REPEATED, is_remembered, "%s", verbs[verb].label);
-        cr_expect_eq(store->effects.n_changes, 0, "%s", verbs[verb].label);
+        cr_expect_eq(store->effects.n_watched_changes, 0, "%s", verbs[verb].label);
 }
 
 static void check_verb(enum verb verb) {

@@ -17,7 +17,7 @@ static inline void add_watcher(struct registrations *table, struct slice client,
 /* value absent: the key is deleted. */
 static inline void change_key(struct effects *effects, struct registrations *table, struct slice key,
                               struct slice value) {
-        struct version version = { 1000, (uint32_t)effects->n_changes };
+        struct version version = { 1000, (uint32_t)effects->n_watched_changes };
         struct registration *watchers = registrations_of_key(table, hash_bytes(HASH_KEY(1), key), key);
         struct row row = { .type = ROW_ENTRY };
 
