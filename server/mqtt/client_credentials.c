@@ -84,8 +84,9 @@ int credentials_check_password_file(const struct credentials *credentials,
                                     struct credentials_fault *ret_fault) {
         CLEANUP(buf_deinit) struct buf password = { 0 };
 
-        return credentials->password_file ? credentials_read_password(credentials->password_file, &password, ret_fault)
-                                          : 0;
+        return credentials->password_file
+                       ? credentials_read_password(credentials->password_file, &password, ret_fault)
+                       : 0;
 }
 
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,

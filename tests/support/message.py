@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A received MQTT message."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Optional
 
