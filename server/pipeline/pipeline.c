@@ -87,27 +87,23 @@ void pipeline_charge(struct pipeline *pipeline) {
 }
 
 /*
- * What must not change within a batch changes before its first item is served: the broker, and the
- * policy. The records of frames that have failed did not end: the plugin sends them again.
+ * Lead the batch through its states (batch.h), and then the next ones, as far as possible now. What must
+ * not change within a batch changes before its first item is served: the broker, and the policy. The
+ * records of frames that have failed did not end: the plugin sends them again.
  */
-static void serve_batch(struct pipeline *pipeline, struct now now) {
-        if (pipeline->outbox.has_failed)
-                peer_restart_later(pipeline, now);
-        if (pipeline->peer.state == PEER_NEW)
-                peer_identify(pipeline, now);
-        if (pipeline->has_next_policy && pipeline->outbox.is_open)
-                settings_apply_policy(pipeline, now);
-        serve_waiting(pipeline, now);
-}
-
-/* Lead the batch through its states (batch.h), and then the next ones, as far as possible now. */
 static void advance_batch(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->batch;
 
         for (;;) {
                 switch (batch->state) {
                 case BATCH_OPEN:
-                        serve_batch(pipeline, now);
+                        if (pipeline->outbox.has_failed)
+                                peer_restart_later(pipeline, now);
+                        if (pipeline->peer.state == PEER_NEW)
+                                peer_identify(pipeline, now);
+                        if (pipeline->has_next_policy && pipeline->outbox.is_open)
+                                settings_apply_policy(pipeline, now);
+                        serve_waiting(pipeline, now);
                         if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
                                 return;
                         commit_begin(pipeline, false, now);

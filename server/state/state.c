@@ -177,14 +177,19 @@ static struct state_header next_header(const struct state *state, const struct e
         return header;
 }
 
-static int make_change_set(struct state *state, const struct effects *effects, struct now now,
-                           struct change_set *ret_change_set) {
-        struct engine_stats stats = engine_stats(state->engine);
+int state_prepare(struct state *state, const struct effects *effects, struct now now,
+                  struct change_set *ret_change_set) {
         struct change_list *list = &state->changes;
         const struct pending_notification *staged;
+        struct engine_stats stats;
         size_t n_staged;
         int r;
 
+        r = notification_queue_stage(&state->notifications, effects);
+        if (r < 0 || !ret_change_set)
+                return r;
+
+        stats = engine_stats(state->engine);
         staged = notification_queue_staged(&state->notifications, &n_staged);
         r = gather_forgotten(state, effects);
         if (r == 0)
@@ -208,16 +213,6 @@ static int make_change_set(struct state *state, const struct effects *effects, s
                 .acknowledged = state->acknowledged,
         };
         return 0;
-}
-
-int state_prepare(struct state *state, const struct effects *effects, struct now now,
-                  struct change_set *ret_change_set) {
-        int r;
-
-        r = notification_queue_stage(&state->notifications, effects);
-        if (r < 0 || !ret_change_set)
-                return r;
-        return make_change_set(state, effects, now, ret_change_set);
 }
 
 void state_commit(struct state *state, const struct change_set *change_set) {
