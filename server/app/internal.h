@@ -3,6 +3,7 @@
 
 #include <uv.h>
 
+#include "app/member_file.h"
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
@@ -32,6 +33,7 @@ struct commit_work {
         struct storage *storage;
         const struct change_set *change_set;
         int result;
+        bool is_running;
 };
 
 /* For --exit-with-parent. */
@@ -86,12 +88,13 @@ struct server {
         } next_outage;
 
         struct cluster_view cluster;
-        struct storage *member_storage; /* of the pipeline; NULL: not a member of a cluster */
-        int64_t connected_ms;           /* monotonic; when the broker was last found to be connected */
-        bool gives_up;                  /* at the end, let another member lead */
-        struct store_view view;         /* what the HTTP pages show; view.disconnected is the text below */
-        char disconnected[STATUS_MAX];  /* why there is no connection to the broker */
-        char status[STATUS_MAX];        /* the text last sent to the service manager */
+        struct storage *storage; /* owned until there is a pipeline, which then owns it; NULL: none */
+        struct member_file member_file;
+        int64_t served_ms; /* monotonic; when a broker was last found to be served */
+        bool gives_up;     /* at the end, let another member lead: also if this one ends before it serves */
+        struct store_view view;        /* what the HTTP pages show; view.disconnected is the text below */
+        char disconnected[STATUS_MAX]; /* why there is no connection to the broker */
+        char status[STATUS_MAX];       /* the text last sent to the service manager */
         struct logged_states logged;
         bool is_attempt_refused; /* the broker refused the connection; its end has not been reported yet */
         bool was_ready;          /* the store has served requests at least once since its start */

@@ -90,8 +90,8 @@ static void server_on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
-        if (server->member_storage && storage_is_waiting(server->member_storage))
-                _exit(server->exit_code); /* the commit in flight may never end */
+        if (server->cluster.is_member && server->commit.is_running)
+                _exit(server->exit_code); /* while etcd is away, the commit does not end */
         http_close(take_ptr(&server->http));
         dev_broker_stop(server->dev_broker);
         server_close_handles(server);

@@ -14,45 +14,48 @@
 #include "base/log.h"
 #include "base/random.h"
 
-/*
- * Read the number, or write a new one: the file may be empty, or a crash may have left a part. It stays
- * open, and so locked, until the process ends.
- */
+/* Lock the file, read its number, and remove it from the file. *ret_member: 0 if it has none. */
 static int take_number(int fd, uint64_t *ret_member) {
-        uint64_t member;
-
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return errno == EWOULDBLOCK ? -EBUSY : -errno;
-        if (pread(fd, &member, sizeof(member), 0) != sizeof(member)) {
-                random_fill(&member, sizeof(member));
-                if (pwrite(fd, &member, sizeof(member), 0) != sizeof(member))
-                        return errno ? -errno : -EIO;
-        }
-        *ret_member = member;
-        return 0;
+        if (pread(fd, ret_member, sizeof(*ret_member), 0) != sizeof(*ret_member))
+                *ret_member = 0;
+        return ftruncate(fd, 0) < 0 ? -errno : 0;
 }
 
-int member_file_lock(uint64_t *ret_member) {
-        CLEANUP(buf_deinit) struct buf name = { 0 };
-        const char *directory = getenv("RUNTIME_DIRECTORY");
-        int fd, r;
+/* Returns as member_file_take(). */
+static int open_member_file(const char *name, struct member_file *file) {
+        int r;
 
-        if (!directory) {
-                random_fill(ret_member, sizeof(*ret_member));
-                return 0;
-        }
-
-        buf_append_format(&name, "%s/member", directory);
-        if (!buf_text(&name))
-                return -ENOMEM;
-        fd = open(buf_text(&name), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : take_number(fd, ret_member);
+        file->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        r = file->fd < 0 ? -errno : take_number(file->fd, &file->member);
         if (r == -EBUSY)
                 log_error("cannot start: another process of this member holds the lock of \"%s\"",
-                          LOG_STRING(buf_text(&name)));
+                          LOG_STRING(name));
         else if (r < 0)
-                log_error("cannot start: \"%s\": %s", LOG_STRING(buf_text(&name)), strerror(-r));
-        if (r < 0 && fd >= 0)
-                close(fd);
+                log_error("cannot start: \"%s\": %s", LOG_STRING(name), strerror(-r));
+        if (r < 0 && file->fd >= 0)
+                close(file->fd);
         return r;
+}
+
+int member_file_take(struct member_file *ret_file) {
+        CLEANUP(buf_deinit) struct buf name = { 0 };
+        const char *directory = getenv("RUNTIME_DIRECTORY");
+        int r = 0;
+
+        *ret_file = (struct member_file){ .fd = -1 };
+        if (directory) {
+                buf_append_format(&name, "%s/member", directory);
+                r = buf_text(&name) ? open_member_file(buf_text(&name), ret_file) : -ENOMEM;
+        }
+        while (r == 0 && ret_file->member == 0)
+                random_fill(&ret_file->member, sizeof(ret_file->member));
+        return r;
+}
+
+void member_file_put(const struct member_file *file) {
+        if (file->fd >= 0 &&
+            pwrite(file->fd, &file->member, sizeof(file->member), 0) != sizeof(file->member))
+                log_warning("cannot write the file of this member: %s", strerror(errno));
 }

@@ -4,15 +4,25 @@
 #include <stdint.h>
 
 /*
- * The file "member" in the directory that the service manager names in RUNTIME_DIRECTORY: the number of
- * this member of a cluster, random and for people of no meaning. A process locks the file until it ends.
- * So a process that finds its own number in the header of etcd knows that the leader was an earlier
+ * The file "member" in the directory that the service manager names in RUNTIME_DIRECTORY. It has the
+ * number of this member of a cluster: random, and above 0. A process locks the file until it ends. So a
+ * process that finds the number of the file in the header of etcd knows that the leader was an earlier
  * process of the same machine, and that it has ended (election/election.h).
+ *
+ * A process takes the number out of the file, and puts it back when it serves. So a member that wins and
+ * cannot serve wins at once only one time, and then leaves the lead to another member.
  */
+struct member_file {
+        int fd; /* open until the process ends; -1: there is no file */
+        uint64_t member;
+};
 
 /*
- * Lock the file; create it if it does not exist. Without RUNTIME_DIRECTORY the number is a new one, so
- * this member waits for the lease of its earlier process. Returns 0; -EBUSY if another process holds
- * the lock; or another -errno. The cause is logged.
+ * Lock the file, and take the number out of it. If there is none, or no RUNTIME_DIRECTORY, the number is
+ * a new one: then this member waits for the lease of its earlier process. Returns 0; -EBUSY if another
+ * process holds the lock; or another -errno. The cause is logged.
  */
-int member_file_lock(uint64_t *ret_member);
+int member_file_take(struct member_file *ret_file);
+
+/* Put the number back. Errors are logged and otherwise ignored. */
+void member_file_put(const struct member_file *file);

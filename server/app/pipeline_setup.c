@@ -75,6 +75,10 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         server_update_status(server);
         warn_of_unverified_clients(server, broker_kind);
         server->logged.disconnect = DISCONNECT_NONE;
+        if (!server->was_ready && server->cluster.leads) {
+                member_file_put(&server->member_file);
+                server->gives_up = false;
+        }
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;
@@ -104,6 +108,7 @@ static void server_on_committed(uv_work_t *request, int status) {
         struct server *server = request->data;
 
         (void)status; /* no request is cancelled */
+        server->commit.is_running = false;
         /*
          * The commit took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
          */
@@ -117,6 +122,7 @@ static void server_start_commit(void *userdata, struct storage *storage,
                                 const struct change_set *change_set) {
         struct server *server = userdata;
 
+        server->commit.is_running = true;
         server->commit.storage = storage;
         server->commit.change_set = change_set;
         server->commit.request.data = server;
@@ -164,7 +170,6 @@ static int open_control(struct server *server) {
         return control_new(&server->control, server->pipeline, server_begin_outage, server);
 }
 
-CLEANUP_FUNCTION(cleanup_storage, struct storage *, storage_close)
 CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
 
 /* Log what was loaded. last_end: of the data directory; NULL: in etcd. start_ns: monotonic time before. */
@@ -185,10 +190,10 @@ static void log_start(const struct server *server, const char *last_end, const s
 
 /*
  * Load the state of the data directory, or that of the member that leads; without any, create an empty
- * state. *storage: of the member, or NULL; the caller owns it then, and *ret_state. Returns as
- * storage_lead(). Logs the cause of an error, except -ENOMEM.
+ * state. The caller owns *ret_state. Returns as storage_lead(). Logs the cause of an error, except
+ * -ENOMEM.
  */
-static int open_state(const struct server *server, struct state **ret_state, struct storage **storage) {
+static int open_state(struct server *server, struct state **ret_state) {
         static const char *const last_ends[N_STORAGE_LAST_ENDS] = { "clean", "unclean", "none" };
         struct engine_config engine = make_engine_config(&server->config);
         CLEANUP(cleanup_state) struct state *state = NULL;
@@ -203,23 +208,23 @@ static int open_state(const struct server *server, struct state **ret_state, str
                 return state_new(ret_state, &engine, &header, server_now(server));
         }
 
-        if (!*storage) {
-                r = storage_sqlite_open(storage, server->config.data_dir);
+        if (!server->storage) {
+                r = storage_sqlite_open(&server->storage, server->config.data_dir);
                 if (r < 0)
                         return r;
                 last_end = last_ends[r];
         }
-        r = storage_load_state(&state, *storage, &engine, server_now(server));
+        r = storage_load_state(&state, server->storage, &engine, server_now(server));
         if (r < 0)
                 return r;
         log_start(server, last_end, state, start_ns);
-        r = storage_lead(*storage, &state->header);
+        r = storage_lead(server->storage, &state->header);
         if (r >= 0)
                 *ret_state = take_ptr(&state);
         return r;
 }
 
-int server_create_pipeline(struct server *server, struct storage *of_member) {
+int server_create_pipeline(struct server *server) {
         const struct config *config = &server->config;
         struct pipeline_config pipeline_config = {
                 .callbacks = { .clock_ns = server_clock_ns,
@@ -233,7 +238,6 @@ int server_create_pipeline(struct server *server, struct storage *of_member) {
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
-        CLEANUP(cleanup_storage) struct storage *storage = of_member;
         CLEANUP(cleanup_state) struct state *state = NULL;
         int r;
 
@@ -245,17 +249,16 @@ int server_create_pipeline(struct server *server, struct storage *of_member) {
         random_fill(&pipeline_config.run, sizeof(pipeline_config.run));
         random_fill(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
-        r = open_state(server, &state, &storage); /* server_run() logs -ENOMEM */
+        r = open_state(server, &state); /* server_run() logs -ENOMEM */
         if (r < 0)
                 return r;
         snprintf(server->client_id, sizeof(server->client_id), COMPANION_RANDOM_ID_PREFIX "%s",
                  state->header.instance_id);
         pipeline_config.is_disk_full = r == STORAGE_FULL;
-        r = pipeline_new(&server->pipeline, &pipeline_config, state, storage);
+        r = pipeline_new(&server->pipeline, &pipeline_config, state, server->storage);
         if (r < 0)
                 return r;
         take_ptr(&state);
-        take_ptr(&storage);
         server->view.pipeline = server->pipeline;
         if (config->control)
                 r = open_control(server);

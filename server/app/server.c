@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "config/config.h"
 #include "http/pages.h"
 #include "storage/etcd/etcd.h"
@@ -85,15 +86,15 @@ static void warn_of_low_disk(struct server *server) {
         *logged_bytes = gauges.disk.n_free_bytes + 1;
 }
 
-/* Clients reach only the broker of the leader: a leader without its broker serves nobody. */
-static bool broker_is_present(struct server *server) {
+/* Clients reach only the broker of the leader: a leader that cannot serve its broker serves nobody. */
+static bool broker_is_served(struct server *server) {
         int64_t now_ms = system_clock_mono_ms();
         struct gauges gauges;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        if (gauges.is_connected)
-                server->connected_ms = now_ms;
-        return now_ms - server->connected_ms <= server->config.etcd.lease_ms;
+        if (gauges.broker_kind != BROKER_UNKNOWN)
+                server->served_ms = now_ms;
+        return now_ms - server->served_ms <= server->config.etcd.lease_ms;
 }
 
 static void check_storage(uv_timer_t *timer) {
@@ -102,8 +103,8 @@ static void check_storage(uv_timer_t *timer) {
         /* The check can start a commit, and server_on_committed() needs the link. */
         if (!server->link)
                 return;
-        if (server->cluster.leads && !broker_is_present(server))
-                server_give_up(server, "the broker is away for longer than the lease");
+        if (server->cluster.leads && !broker_is_served(server))
+                server_give_up(server, "the broker cannot be served for longer than the lease");
         pipeline_check_storage(server->pipeline, server_now(server));
         server_update_status(server);
         warn_of_low_disk(server);
@@ -174,13 +175,13 @@ static int run_loop(struct server *server) {
         server_watch_parent(server);
         r = open_http(server);
         if (r == 0 && server->config.etcd.n_endpoints > 0)
-                r = standby_run(server, &server->member_storage);
+                r = standby_run(server);
         if (r == 0)
-                r = server_create_pipeline(server, server->member_storage);
+                r = server_create_pipeline(server);
         if (r == 0)
                 r = server->config.dev ? start_dev_broker(server) : server_open_link(server);
         if (r == 0) {
-                server->connected_ms = system_clock_mono_ms();
+                server->served_ms = system_clock_mono_ms();
                 start_handles(server);
         } else {
                 http_close(take_ptr(&server->http));
@@ -209,7 +210,16 @@ static void set_early_signals(void) {
         signal(SIGINT, exit_at_once);
         signal(SIGHUP, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGUSR2, SIG_IGN); /* only a leader steps down */
         signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
+}
+
+/* While etcd is away, wait for one lease: without an answer, the others wait for the end of the lease anyway. */
+static void give_up(const struct server *server) {
+        signal(SIGALRM, exit_at_once);
+        alarm((unsigned int)(server->config.etcd.lease_ms / MS_PER_S));
+        if (storage_etcd_give_up(server->storage) == 0)
+                log_info("this member has given up: another one may lead");
 }
 
 int server_run(struct config *config, int n_arguments, char *const *arguments) {
@@ -230,9 +240,12 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         r = run_loop(&server);
         log_report_suppressed();
         control_free(server.control);
-        if (server.gives_up && storage_etcd_give_up(server.member_storage) == 0)
-                log_info("this member has given up: another one leads");
-        pipeline_free(server.pipeline);
+        if (server.gives_up)
+                give_up(&server);
+        if (server.pipeline)
+                pipeline_free(server.pipeline);
+        else
+                storage_close(server.storage);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)

@@ -117,11 +117,12 @@ static void win_on_worker(uv_work_t *work) {
 static void take_reading(struct standby *standby) {
         const struct election_header *former = &standby->reading.header.holder;
 
+        election_observe(&standby->election, &standby->read.election);
+        if (standby->election.reading.revision != standby->read.election.revision)
+                return; /* an earlier one counts */
         standby->has_seen_change |=
                 former->mod_revision > 0 && former->mod_revision != standby->read.header.holder.mod_revision;
-        election_observe(&standby->election, &standby->read.election);
-        if (standby->election.reading.revision == standby->read.election.revision)
-                standby->reading = standby->read; /* else an earlier one counts */
+        standby->reading = standby->read;
 }
 
 static void standby_on_win(uv_work_t *work, int status) {
@@ -218,12 +219,13 @@ static void wait_to_lead(struct standby *standby) {
                 uv_run(&standby->server->loop, UV_RUN_ONCE);
 }
 
-int standby_run(struct server *server, struct storage **ret_storage) {
+int standby_run(struct server *server) {
         struct election_config election = { .lease_ns = server->config.etcd.lease_ms * NS_PER_MS };
         struct standby standby = { .server = server, .logged_reason = -1 };
         int r;
 
-        r = member_file_lock(&election.member);
+        r = member_file_take(&server->member_file);
+        election.member = server->member_file.member;
         if (r == 0)
                 r = open_etcd(&standby, &election);
         if (r == 0)
@@ -238,6 +240,7 @@ int standby_run(struct server *server, struct storage **ret_storage) {
         election_init(&standby.election, &election);
         wait_to_lead(&standby);
         log_info("this member leads: term=%" PRIu64, server->cluster.term);
-        *ret_storage = standby.storage;
+        server->storage = standby.storage;
+        server->gives_up = true; /* unless it serves */
         return 0;
 }

@@ -77,6 +77,10 @@ static void check_etcd(struct config_reading *reading) {
         if (etcd->n_endpoints > 0 && config->dev)
                 config_report_setting(reading, "--etcd",
                                       "not with --dev: its broker is lost with the store");
+        if (etcd->n_endpoints > 0 && config->seed_file)
+                config_report_setting(
+                        reading, "--seed",
+                        "not with --etcd: each member would set the keys again; use statestorectl import");
         if (!etcd->certificate != !etcd->key)
                 config_report_setting(reading, etcd->key ? "--etcd-key" : "--etcd-certificate",
                                       "--etcd-certificate and --etcd-key must be given together");

@@ -128,8 +128,9 @@ static bool is_etcd_url(const char *url) {
                 address = slice_skip(text, strlen("https://"));
         else
                 return false;
-        return !memchr(address.data, '/', address.length) && memchr(address.data, ':', address.length) &&
-               endpoints_check(address) == 0;
+        /* no user and password: they would be in the list of processes, and in the log */
+        return !memchr(address.data, '/', address.length) && !memchr(address.data, '@', address.length) &&
+               memchr(address.data, ':', address.length) && endpoints_check(address) == 0;
 }
 
 static int set_etcd(void *target, const struct option *option, const char *value) {

@@ -288,6 +288,14 @@ static const struct {
           { "--etcd=ftp://a:1" },
           "statestored: --etcd=ftp://a:1: a list of http://HOST:PORT or https://HOST:PORT was expected, not "
           "\"ftp://a:1\"; see --help\n" },
+        { "a password in the address of etcd",
+          { "--etcd=http://u:p@a:1" },
+          "statestored: --etcd=http://u:p@a:1: a list of http://HOST:PORT or https://HOST:PORT was "
+          "expected, not \"http://u:p@a:1\"; see --help\n" },
+        { "etcd with a seed",
+          { "--etcd=http://a:1", "--seed=s" },
+          "statestored: --seed: not with --etcd: each member would set the keys again; use statestorectl "
+          "import; see --help\n" },
         { "etcd with a data directory",
           { "--etcd=http://a:1", "--data-dir=d" },
           "statestored: --etcd: not with --data-dir: the keys are stored in one of both; see --help\n" },
