@@ -4,9 +4,10 @@
 
 packages_build="gcc libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libprotobuf-c-dev libsodium-dev libsqlite3-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config protobuf-c-compiler scdoc uthash-dev"
 packages_run="mosquitto"
+packages_cluster="curl etcd-client etcd-server haproxy"
 packages_plugin="libmosquitto1 libsodium23"
 packages_libraries="ca-certificates libcurl4 libjansson4 libmicrohttpd12 libmosquitto1 libprotobuf-c1 libsodium23 libsqlite3-0 libssl3 libsystemd0 libuv1 libxxhash0"
-packages_test="buildah clang-format debootstrap etcd-client etcd-server git libcriterion-dev man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd valgrind zsh"
+packages_test="$packages_cluster buildah clang-format debootstrap git libcriterion-dev man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
 packages_published="iproute2 jq openssl python3 python3-paho-mqtt util-linux"
@@ -17,7 +18,7 @@ command -v npm >/dev/null || packages_test="$packages_test nodejs npm"
 command -v go >/dev/null || packages_test="$packages_test golang-go"
 
 # Used by commands in the documents.
-packages_test="$packages_test curl jq"
+packages_test="$packages_test jq"
 
 # install_packages NAME...: install the packages that are missing.
 install_packages() {

@@ -5,6 +5,7 @@
 #
 #   sh server/run.sh            on port 1883
 #   PORT=11883 sh server/run.sh
+#   sh server/run.sh --cluster  three machines on loopback, and HAProxy on 127.0.0.1: see conf/CLUSTER.md
 #
 # On Debian 12 the script first installs missing packages, which requires root or sudo.
 
@@ -14,6 +15,14 @@ cd "$(dirname "$0")/.."
 . server/packages.sh
 . server/build_directory.sh
 
+case $* in
+'') cluster=false ;;
+--cluster) cluster=true ;;
+*)
+        echo "run.sh: unknown arguments: $*: use --cluster or none" >&2
+        exit 2
+        ;;
+esac
 port=${PORT:-1883}
 build=build/release
 
@@ -27,12 +36,42 @@ if ! $is_port; then
 fi
 
 install_packages $packages_build $packages_run
+! $cluster || install_packages $packages_cluster
 
 [ -x $build/server/statestored ] || echo "building: $build" >&2
 set_up_build $build --buildtype=release -Db_lto=true -Dtests=false
 ninja -C $build --quiet
 
 directory=$(mktemp -d)
+
+# write_broker_configuration FILE ADDRESS: write the configuration of a broker that listens at the address.
+write_broker_configuration() {
+        sed -e "s|^listener .*|listener $port $2|" \
+                -e "s|^plugin .*|plugin $PWD/$build/server/plugin/mosquitto_statestore.so|" \
+                conf/mosquitto.conf >"$1"
+        # By default mosquitto drops root, and then might not be able to read the plugin.
+        [ "$(id -u)" != 0 ] || echo 'user root' >>"$1"
+}
+
+# How to use it, for the text that the script prints when the store serves.
+at=
+[ "$port" = 1883 ] || at=" --port $port"
+use=$(
+        cat <<TEXT
+Every program on this machine can use it without a password. In another terminal, here:
+
+  export PATH=\$PWD/$build/server:\$PATH
+  statestorectl$at set greeting hello
+  statestorectl$at get greeting
+  statestorectl$at watch greeting
+TEXT
+)
+
+if $cluster; then
+        . server/run_cluster.sh
+        exit
+fi
+
 broker=
 store=
 
@@ -47,11 +86,7 @@ stop() {
 trap 'stop; exit 1' EXIT
 trap 'stop; exit 0' INT TERM
 
-sed -e "s|^listener 1883 |listener $port |" \
-        -e "s|^plugin .*|plugin $PWD/$build/server/plugin/mosquitto_statestore.so|" \
-        conf/mosquitto.conf >"$directory/mosquitto.conf"
-# By default mosquitto drops root, and then might not be able to read the plugin.
-[ "$(id -u)" != 0 ] || echo 'user root' >>"$directory/mosquitto.conf"
+write_broker_configuration "$directory/mosquitto.conf" 127.0.0.1
 mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
 log=$directory/mosquitto.log
 : >"$log" # exists before the broker runs, because wait_for reads it at once
@@ -84,17 +119,9 @@ store=$!
 waiting=$store
 wait_for test -e "$directory/ready" || exit 1 # statestored has logged the cause
 
-at=
-[ "$port" = 1883 ] || at=" --port $port"
 cat <<TEXT
 
-The state store is at mqtt://127.0.0.1:$port. Every program on this machine can use it without a password. In another
-terminal, here:
-
-  export PATH=\$PWD/$build/server:\$PATH
-  statestorectl$at set greeting hello
-  statestorectl$at get greeting
-  statestorectl$at watch greeting
+The state store is at mqtt://127.0.0.1:$port. $use
 
 Ctrl-C stops it.
 TEXT

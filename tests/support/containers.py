@@ -51,9 +51,10 @@ class Network:
         self._keeper = subprocess.Popen(killed_with_parent(["unshare", "--net", sys.executable, "-c", NETWORK]),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._keeper.stdout.readline() == b"up\n"
+        self.file = Path(f"/proc/{self._keeper.pid}/ns/net")
 
     def enter(self):
-        return ["nsenter", f"--net=/proc/{self._keeper.pid}/ns/net", "--"]
+        return ["nsenter", f"--net={self.file}", "--"]
 
     def close(self):
         self._keeper.communicate(timeout=PATIENCE)

@@ -29,8 +29,21 @@ def plugin_environment():
     return {**sanitizer_environment(), **WITHOUT_LEAK_CHECK} if sanitizer_environment() else {}
 
 
+def make_tree(folder):
+    """Make the folder, with the files of the repository, and the tested build as build/release and build/debug."""
+    folder.mkdir(exist_ok=True)
+    for path in REPOSITORY.iterdir():
+        if not path.name.startswith((".", "build")):
+            (folder / path.name).symlink_to(path)
+    (folder / ".ci").symlink_to(REPOSITORY / ".ci")
+    (folder / "build").mkdir()
+    for name in "release", "debug":
+        (folder / "build" / name).symlink_to(BUILD)
+    return folder
+
+
 class Terminal:
-    """Its folder contains the files of the repository, and the tested build as build/release and build/debug.
+    """A shell in a make_tree().
 
     ports: port number in the documents -> port in this test. places: path in the documents -> path in this test. here()
     replaces both in a text.
@@ -42,7 +55,9 @@ class Terminal:
         self.places = {}
         self.background = []
         self.on_service = None
-        self._make_folder()
+        make_tree(self.folder)
+        self.programs = self.folder / "programs"
+        self.programs.mkdir()
         self._make_pipes()
         self._make_programs()
         self._pty, theirs = pty.openpty()
@@ -56,18 +71,6 @@ class Terminal:
         self._shell = subprocess.Popen(killed_with_parent(["bash", "--norc"]), cwd=self.folder, stdin=subprocess.PIPE,
                                        stdout=theirs, stderr=theirs, env={**inherited, **variables}, text=True)
         os.close(theirs)
-
-    def _make_folder(self):
-        self.folder.mkdir(exist_ok=True)
-        for path in REPOSITORY.iterdir():
-            if not path.name.startswith((".", "build")):
-                (self.folder / path.name).symlink_to(path)
-        (self.folder / ".ci").symlink_to(REPOSITORY / ".ci")
-        (self.folder / "build").mkdir()
-        for name in "release", "debug":
-            (self.folder / "build" / name).symlink_to(BUILD)
-        self.programs = self.folder / "programs"
-        self.programs.mkdir()
 
     def _make_programs(self):
         """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
