@@ -51,7 +51,8 @@ class Network:
         self._keeper = subprocess.Popen(killed_with_parent(["unshare", "--net", sys.executable, "-c", NETWORK]),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._keeper.stdout.readline() == b"up\n"
-        self.file = Path(f"/proc/{self._keeper.pid}/ns/net")
+        self.process_id = self._keeper.pid
+        self.file = Path(f"/proc/{self.process_id}/ns/net")
 
     def enter(self):
         return ["nsenter", f"--net={self.file}", "--"]

@@ -51,7 +51,9 @@ def listing(directories):
         directories["sbindir"] / "statestored",
         directories["bindir"] / "statestorectl",
         directories["prefix"] / "lib/statestored/mosquitto_statestore.so",
+        directories["prefix"] / "lib/statestored/end_sessions.sh",
         directories["prefix"] / "lib/systemd/system/statestored.service",
+        directories["prefix"] / "lib/systemd/system/statestored-sessions.service",
         Path("/etc/statestored/statestored.conf"),
         Path("/etc/statestored/policy.conf"),
         *(directories["mandir"] / name for name in ("man8/statestored.8", "man5/statestored.conf.5",
@@ -60,7 +62,7 @@ def listing(directories):
         directories["datadir"] / "zsh/site-functions/_statestorectl",
         documents / "LICENSE",
         *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf",
-                                            "mosquitto-production.conf", "mosquitto-acl.conf")),
+                                            "mosquitto-production.conf", "mosquitto-acl.conf", "haproxy.cfg", "keepalived.conf")),
     }
 
 
@@ -150,6 +152,12 @@ def test_systemd_knows_every_setting_of_the_unit(unit, directories, tmp_path):
     result = run("systemd-analyze", "--man=no", "verify", here)
 
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_systemd_knows_every_setting_of_the_unit_that_ends_sessions(unit):
+    result = run("systemd-analyze", "--man=no", "verify", unit.with_name("statestored-sessions.service"))
+
+    assert "statestored-sessions" not in result.stderr
 
 
 def test_restarts_are_not_limited(unit):

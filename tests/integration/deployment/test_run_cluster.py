@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sh server/run.sh --cluster`: three machines and HAProxy, in a network of their own, because their ports are fixed."""
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from support.containers import Network
-from support.process import CTL, PATIENCE, Process, wait_until
+from support.downloads import require_program
+from support.process import CTL, PATIENCE, REPOSITORY, Process, wait_until
 from support.terminal import plugin_environment, make_tree
 
 MACHINES = {"a": "127.0.0.11", "b": "127.0.0.12", "c": "127.0.0.13"}
@@ -23,18 +27,31 @@ class Cluster:
                            plugin_environment())
         self.process.wait_for_log("Ctrl-C stops all")
 
+    def execute(self, *command):
+        return subprocess.run([*self.network.enter(), *command], capture_output=True, text=True,
+                              errors="replace", timeout=PATIENCE, check=False)
+
     def ctl(self, *arguments):
-        """Without a time-out of its own, statestorectl waits for the next leader."""
-        return subprocess.run([*self.network.enter(), CTL, "--timeout", f"{PATIENCE}s", *arguments], capture_output=True,
-                              text=True, timeout=PATIENCE, check=False)
+        return self.execute(CTL, "--timeout", f"{PATIENCE}s", *arguments)
+
+    def set(self, key, value):
+        """Set the key. It may be tried again: a connection ends if the leader has just stepped down."""
+        wait_until(lambda: self.ctl("set", key, value).returncode == 0, f"{key} is set")
+
+    def process_id(self, machine, program):
+        """Return the id of the process that run.sh has started last, or None."""
+        [file] = self.tree.glob(f"tmp.*/{machine}/{program}.pid")
+        return int(file.read_text() or 0) or None
+
+    def broker(self, machine):
+        return self.process_id(machine, "mosquitto")
 
     def logs(self):
         return "\n".join(f"{log}:\n{log.read_text()}" for pattern in ("haproxy", "statestored", "mosquitto")
                          for log in sorted(self.tree.rglob(f"tmp.*/**/{pattern}.log")))
 
     def page(self, machine):
-        return subprocess.run([*self.network.enter(), "curl", "-s", f"http://{MACHINES[machine]}:9464/readyz"],
-                              capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+        return self.execute("curl", "-s", f"http://{MACHINES[machine]}:9464/readyz").stdout
 
     def leader(self):
         """Return the machine that leads, or None."""
@@ -55,11 +72,11 @@ class Cluster:
             return False
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    network = Network(tmp_path, [])
+@contextlib.contextmanager
+def running_cluster(directory):
+    network = Network(directory, [])
     try:
-        cluster = Cluster(make_tree(tmp_path / "tree"), network)
+        cluster = Cluster(make_tree(directory / "tree"), network)
         try:
             yield cluster
         finally:
@@ -69,24 +86,71 @@ def cluster(tmp_path):
         network.close()
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
 def test_a_key_survives_the_loss_of_a_machine_and_a_step_down(cluster):
-    wait_until(lambda: cluster.ctl("set", "key", "value").returncode == 0, "the key is set")
+    cluster.set("survives", "value")
 
     lost = cluster.leader()
     cluster.execute_printed("kill -9", lost)
-    assert cluster.ctl("get", "key").stdout == "value", cluster.logs()
+    assert cluster.ctl("get", "survives").stdout == "value", cluster.logs()
     assert cluster.leader() not in (lost, None)
 
     stepped_down = cluster.leader()
     cluster.execute_printed("kill -USR2", stepped_down)
     wait_until(lambda: cluster.leader() not in (stepped_down, None), "another machine leads")
-    wait_until(lambda: cluster.ctl("get", "key").stdout == "value", "the key is read through the address")
+    wait_until(lambda: cluster.ctl("get", "survives").stdout == "value", "the key is read through the address")
 
     wait_until(lambda: cluster.page(lost).startswith("standby: "), "the lost machine has started again")
 
 
-def test_its_end_leaves_no_process_and_no_file(cluster, tmp_path):
-    assert cluster.process.stop() == 0
+def test_a_step_down_ends_the_sessions_at_the_broker(cluster):
+    cluster.set("key", "value")
+    leader = cluster.leader()
+    broker = cluster.broker(leader)
 
-    wait_until(lambda: len(cluster.process_ids()) == 1, "only the process that keeps the network is left")
-    assert not list((tmp_path / "tree").glob("tmp.*"))
+    cluster.execute_printed("kill -USR2", leader)
+
+    wait_until(lambda: cluster.broker(leader) not in (broker, None), "the broker was started again")
+
+
+def test_a_restart_of_the_leader_keeps_the_sessions_at_the_broker(cluster):
+    cluster.set("key", "value")
+    leader = cluster.leader()
+    broker, store = cluster.broker(leader), cluster.process_id(leader, "statestored")
+
+    os.kill(store, signal.SIGKILL)
+    wait_until(lambda: cluster.process_id(leader, "statestored") not in (store, None), "the store was started again")
+    wait_until(lambda: cluster.leader() == leader, "the same machine leads")
+
+    assert cluster.broker(leader) == broker
+
+
+def test_a_reader_of_etcd_has_all_values(cluster):
+    cluster.set("read by another", "its value")
+
+    shown = cluster.execute("etcdctl", "--endpoints", "http://127.0.0.11:2379", "get", "--prefix", "/statestore/").stdout
+
+    assert "its value" in shown
+
+
+def test_the_alerts_name_metrics_of_the_leader(cluster):
+    require_program("promtool")
+    alerts = REPOSITORY / "conf/cluster/alerts.yml"
+    leader = wait_until(cluster.leader, "a member leads")
+    shown = cluster.execute("curl", "-s", f"http://{MACHINES[leader]}:9464/metrics").stdout
+
+    assert set(re.findall(r"statestore_\w+", alerts.read_text())) <= set(re.findall(r"(?m)^statestore_\w+", shown))
+    assert subprocess.run(["promtool", "check", "rules", alerts], timeout=PATIENCE, check=False).returncode == 0
+
+
+def test_its_end_leaves_no_process_and_no_file(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        assert cluster.process.stop() == 0
+
+        wait_until(lambda: len(cluster.process_ids()) == 1, "only the process that keeps the network is left")
+        assert not list((tmp_path / "tree").glob("tmp.*"))
