@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One member leads. Another one does when it, its broker, or its machine is lost."""
+
+import signal
+import time
+
+import pytest
+
+from support.broker import free_port
+from support.cluster_client import ClusterClient
+from support.counter import wait_for_all
+from support.process import Process, wait_until
+from support.wire_client import WireClient, was_set
+
+LOCK_MS = 60_000
+
+
+@pytest.fixture
+def slow_cluster(make_cluster):
+    """A cluster whose leader stays the same while a busy machine starts a process."""
+    return make_cluster(flags=["--lease", "20s"])
+
+
+@pytest.fixture
+def second_process(tmp_path):
+    store = Process("statestored", tmp_path / "statestored.log")
+    yield store
+    if store.child:
+        store.kill()
+
+
+def test_one_member_leads_and_the_others_say_which(slow_cluster):
+    cluster = slow_cluster
+    leader = cluster.wait_for_leader()
+    standby = cluster.other_than(leader).member
+
+    wait_until(lambda: standby.waits_for(f'standby: "{leader.name}" leads'), "the standby names the leader")
+    assert leader.member.pages.metrics()["statestore_leads"] == 1
+
+
+def test_a_machine_killed_under_load_loses_nothing(cluster, counters):
+    holder, contender = ClusterClient(cluster), ClusterClient(cluster)
+    assert holder.ask("SET", "lock", "holder", "NX", "PX", LOCK_MS) == b"+OK\r\n"
+    running = counters(cluster)
+    killed = cluster.wait_for_leader()
+
+    killed.kill()
+    wait_for_all(running)
+
+    assert cluster.wait_for_leader() is cluster.other_than(killed)
+    assert contender.ask("SET", "lock", "contender", "NX", "PX", LOCK_MS) == b":-1\r\n"
+    assert holder.value_of("lock") == b"holder"
+
+    killed.start()
+    wait_until(lambda: killed.member.waits_for("leads"), "the killed machine comes back as a standby")
+
+
+def test_a_lock_ends_on_the_member_that_leads_next(cluster):
+    client = ClusterClient(cluster)
+    killed = cluster.wait_for_leader()
+    sent = time.monotonic()
+    assert client.ask("SET", "lock", "holder", "NX", "PX", 4000) == b"+OK\r\n"
+    killed.kill()
+
+    wait_until(lambda: client.ask("SET", "lock", "other", "NX") == b"+OK\r\n", "the lock ends")
+
+    assert time.monotonic() - sent >= 4, "the lock has ended early"
+
+
+def test_the_killed_store_of_the_leader_serves_again(slow_cluster, counters):
+    cluster = slow_cluster
+    leader = cluster.wait_for_leader()
+    term = leader.member.pages.metrics()["statestore_term"]
+    watcher, writer = (WireClient(leader.broker.port) for _ in range(2))
+    watcher.subscribe_to_notifications()
+    watcher.register("watched")
+    running = counters(cluster)
+
+    for n in range(3):
+        correlation = writer.begin("SET", "watched", n)
+        leader.member.end_process()
+        assert writer.reply_to(correlation).payload == b"+OK\r\n"
+        wait_for_all(running)
+
+    assert watcher.changes() == [was_set(n) for n in range(3)]
+    assert cluster.wait_for_leader() is leader
+    assert leader.member.pages.metrics()["statestore_term"] == term + 3
+
+
+def test_a_leader_steps_down(cluster, counters):
+    running = counters(cluster)
+    for _ in range(2):
+        leader = cluster.wait_for_leader()
+        leader.member.end_process(signal.SIGUSR2)
+        cluster.wait_for_leader(cluster.other_than(leader))
+        wait_for_all(running)
+        assert leader.member.exit_codes == [0]
+        leader.member.exit_codes.clear()
+
+
+def test_a_leader_whose_broker_is_lost_gives_up(cluster, counters):
+    running = counters(cluster)
+    leader = cluster.wait_for_leader()
+
+    leader.broker.kill()
+
+    cluster.wait_for_leader(cluster.other_than(leader))
+    wait_for_all(running)
+    wait_until(lambda: leader.member.waits_for("leads"), "the member without a broker is a standby")
+
+
+def test_a_member_without_a_broker_does_not_win(cluster):
+    leader = cluster.wait_for_leader()
+    standby = cluster.other_than(leader)
+    standby.broker.kill()
+
+    leader.kill()
+    wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for its broker")
+    standby.broker.start()
+
+    cluster.wait_for_leader(standby)
+
+
+def test_a_broker_without_the_plugin_is_not_used(cluster):
+    leader = cluster.wait_for_leader()
+    standby = cluster.other_than(leader)
+    lines = standby.broker.lines
+    standby.broker.kill()
+    standby.broker.lines = []
+    standby.broker.start()
+
+    leader.kill()
+    wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for the plugin")
+    standby.broker.kill()
+    standby.broker.lines = lines
+    standby.broker.start()
+
+    cluster.wait_for_leader(standby)
+
+
+def test_a_second_process_of_a_member_does_not_start(cluster, second_process):
+    member = cluster.wait_for_leader().member
+    second_process.spawn([*member.command, "--http-listen", f"127.0.0.1:{free_port()}"], member.environment)
+
+    assert second_process.wait() == 1
+    assert "another process of this member holds the lock" in second_process.log()
+    assert member.is_ready()
+
+
+def test_clusters_with_different_prefixes_are_independent(make_cluster):
+    cluster = make_cluster(n_witnesses=0, flags=["--etcd-prefix", "/{name}/"])
+    one, other = [WireClient(cluster.wait_for_leader(machine).broker.port) for machine in cluster.members]
+
+    assert one.ask("SET", "k", "one") == b"+OK\r\n"
+    assert other.ask("GET", "k") == b"$-1\r\n"
+    assert all(machine.member.is_ready() for machine in cluster.members)

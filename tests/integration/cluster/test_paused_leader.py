@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leader is suspended until another member leads, and continues: it answers nothing from its old state, and ends. Its
+broker has never restarted."""
+
+import pytest
+
+from support.cluster_client import ClusterClient
+from support.process import wait_until
+from support.wire_client import WireClient
+
+
+@pytest.fixture
+def suspended(cluster):
+    """Suspends the leader while the other member wins and changes the key. Before that, the client of its broker sends one
+    request, and after it the other ones. Then the leader continues. Returns the other machine."""
+
+    def change_while_suspended(client, former, before, after=()):
+        other = cluster.other_than(former)
+        with former.member.paused():
+            client.begin(*before)
+            cluster.wait_for_leader(other)
+            assert ClusterClient(cluster).ask("SET", "k", "new") == b"+OK\r\n"
+            for words in after:
+                client.begin(*words)
+        wait_until(lambda: former.member.exit_codes, "the former leader ends")
+        wait_until(lambda: former.member.waits_for(f'"{other.name}" leads'), "the former leader is a standby")
+        return other
+
+    return change_while_suspended
+
+
+def start_with_old_value(cluster):
+    """Return the leader, and a client of its broker that has set the key."""
+    leader = cluster.wait_for_leader()
+    client = WireClient(leader.broker.port)
+    assert client.ask("SET", "k", "old") == b"+OK\r\n"
+    return leader, client
+
+
+def test_a_paused_leader_answers_no_read_with_an_old_value(cluster, suspended):
+    former, client = start_with_old_value(cluster)
+
+    suspended(client, former, ("GET", "another"), [("GET", "k")] * 10)
+
+    assert [message.payload for message in client.messages()] == []
+    assert former.member.exit_codes == [1]
+
+
+@pytest.mark.xfail(strict=True, reason="the plugin keeps numbered requests, and the store executes them in a later term")
+def test_a_request_of_a_former_term_is_not_executed(cluster, suspended):
+    former, client = start_with_old_value(cluster)
+    other = suspended(client, former, ("SET", "k", "delayed"))
+
+    other.kill()
+    cluster.wait_for_leader(former)
+
+    assert ClusterClient(cluster).value_of("k") == b"new"

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines on the loopback interface that share a state in etcd.
+
+A machine is an etcd, a mosquitto with the plugin, and a member: a statestored that starts again when it ends, as systemd does.
+A witness has only an etcd. Killing a machine kills all its processes.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+from support.broker import free_port
+from support.pages import Pages
+from support.process import STATESTORED, Process, wait_until
+from support.proxy import Proxy
+from support.site import SiteBroker
+
+RESTART_SECONDS = 0.2  # as in statestored.service
+
+# A suspended process accepts connections and does not answer.
+PAGE_SECONDS = 1
+
+
+class Etcd(Process):
+    """One etcd of several. `flags`: further ones of each."""
+
+    def __init__(self, directory, name, flags=()):
+        directory = Path(directory)
+        super().__init__(name, directory / "etcd.log")
+        self.directory = directory / "etcd"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.peer_url = f"http://127.0.0.1:{free_port()}"
+        self.flags = flags
+        self.cluster = None  # the name and peer URL of each
+
+    def start(self):
+        self.spawn(["etcd", "--name", self.name, "--data-dir", self.directory, "--listen-client-urls", self.url,
+                    "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
+                    "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", self.cluster, *self.flags])
+        return self
+
+    def answers(self):
+        """Return whether this etcd is healthy: most of all are reachable."""
+        assert self.running(), f"etcd has ended\n{self.log()}"
+        with contextlib.suppress(OSError):
+            return Pages(self.port, PAGE_SECONDS).get("/health")[0] == 200
+        return False
+
+
+def etcdctl(url, *arguments):
+    """Run etcdctl, and return what it prints."""
+    return subprocess.run(["etcdctl", "--endpoints", url, *map(str, arguments)], env={**os.environ, "ETCDCTL_API": "3"},
+                          check=True, capture_output=True, text=True).stdout
+
+
+class Member(Process):
+    """A statestored of a cluster, in the words of systemd: Restart=always, and RUNTIME_DIRECTORY."""
+
+    def __init__(self, directory, name, broker_port, flags):
+        self.directory = Path(directory)
+        self.directory.mkdir()
+        super().__init__(name, self.directory / "statestored.log")
+        self.pages = Pages(free_port(), PAGE_SECONDS)
+        self.command = [STATESTORED, "--host", "127.0.0.1", "--port", broker_port, "--member", name, "--require-plugin", "on",
+                        "--http-listen", f"127.0.0.1:{self.pages.port}", *flags]
+        self.environment = {"RUNTIME_DIRECTORY": str(self.directory)}
+        self.exit_codes = []  # of the processes that have ended
+        self._supervisor = None
+        self._is_stopping = threading.Event()
+
+    def start(self):
+        """Start it, and start it again whenever it ends."""
+        self._is_stopping.clear()
+        self._supervisor = threading.Thread(target=self._supervise)  # lives as long as its processes: killed_with_parent()
+        self._supervisor.start()
+        return self
+
+    def _supervise(self):
+        while not self._is_stopping.is_set():
+            self.spawn(self.command, self.environment)
+            self.exit_codes.append(self.child.wait())
+            self._is_stopping.wait(RESTART_SECONDS)
+
+    def signal_and_wait(self, number):
+        """End it by this signal for good. Return the exit code."""
+        self._is_stopping.set()
+        wait_until(lambda: not self._supervisor.is_alive() or self._send(number), f"{self.name} ends")
+        self._supervisor.join()
+        self.child = None
+        return self.exit_codes[-1]
+
+    def _send(self, number):
+        """Send the signal to the present process, if there is one. Return whether it ends."""
+        with contextlib.suppress(ProcessLookupError):
+            self.send_signal(number)
+        self._supervisor.join(PAGE_SECONDS)
+        return not self._supervisor.is_alive()
+
+    def end_process(self, number=signal.SIGKILL):
+        """End the present process by this signal, and wait until it has ended. Another one follows."""
+        n_ended = len(self.exit_codes)
+        self.send_signal(number)
+        wait_until(lambda: len(self.exit_codes) > n_ended, f"{self.name} ends on signal {number}")
+
+    def readiness(self):
+        """Return the status and text of /readyz, or None without an answer."""
+        with contextlib.suppress(OSError):
+            status, text = self.pages.get("/readyz")
+            return status, text.strip()
+        return None
+
+    def is_ready(self):
+        return (self.readiness() or (0, ""))[0] == 200
+
+    def waits_for(self, text):
+        """Return whether it says on /readyz that it does not serve, for a reason that contains the text."""
+        status, reason = self.readiness() or (0, "")
+        return status == 503 and text in reason
+
+
+class Machine:
+    def __init__(self, directory, name, etcd_flags=()):
+        self.name = name
+        self.directory = Path(directory) / name
+        self.directory.mkdir()
+        self.etcd = Etcd(self.directory, name, etcd_flags)
+        self.broker = self.member = None
+        self.proxies = []  # between the member and each etcd, if there are any
+
+    def processes(self):
+        return [process for process in (self.etcd, self.broker, self.member) if process]
+
+    def kill(self):
+        """Kill all processes of the machine at once."""
+        running = [process for process in self.processes() if process.child]
+        if self.member in running:
+            self.member._is_stopping.set()
+        for process in running:
+            process.send_signal(signal.SIGKILL)
+        for process in running:
+            process.kill()
+
+    def start(self):
+        """Start all processes that do not run."""
+        for process in self.processes():
+            if not process.child:
+                process.start()
+
+
+class Cluster:
+    """Machines "a", "b", ...; the last ones are witnesses. flags: of each member, in which {name} is that of its machine.
+    has_proxies: members reach etcd through proxies, which can interrupt and lose replies: machine.proxies."""
+
+    def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), has_proxies=False):
+        names = [chr(ord("a") + n) for n in range(n_members + n_witnesses)]
+        self.machines = [Machine(directory, name, etcd_flags) for name in names]
+        self.members = self.machines[:n_members]
+        self.clients = []
+        try:
+            self._start_etcd()
+            for machine in self.members:
+                self._add_member(machine, has_proxies, flags)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_etcd(self):
+        for machine in self.machines:
+            machine.etcd.cluster = ",".join(f"{one.name}={one.etcd.peer_url}" for one in self.machines)
+            machine.etcd.start()
+        self.wait_for_etcd()
+
+    def wait_for_etcd(self):
+        wait_until(lambda: all(machine.etcd.answers() for machine in self.machines), "etcd answers")
+
+    def _add_member(self, machine, has_proxies, flags):
+        machine.broker = SiteBroker(machine.directory).start()
+        ports = [one.etcd.port for one in sorted(self.machines, key=lambda one: one is not machine)]
+        if has_proxies:
+            machine.proxies = [Proxy(port) for port in ports]
+            ports = [proxy.port for proxy in machine.proxies]
+        urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
+        machine.member = Member(machine.directory / "member", machine.name, machine.broker.port,
+                                ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)])
+        machine.member.start()
+
+    def wait_for_leader(self, wanted=None):
+        """Wait until the member of a machine serves: of any one, or of this one. Return the machine."""
+        def find():
+            candidates = [machine for machine in self.members if wanted in (None, machine)]
+            return next((machine for machine in candidates if machine.member.child and machine.member.is_ready()), None)
+
+        return wait_until(find, f"{wanted.name if wanted else 'a member'} leads")
+
+    def other_than(self, machine):
+        """Return the other machine, of two with members."""
+        [other] = [one for one in self.members if one is not machine]
+        return other
+
+    def close(self):
+        for client in self.clients:
+            client.close()
+        for machine in self.machines:
+            machine.kill()
+            for proxy in machine.proxies:
+                proxy.close()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the HTTP server of a store."""
+
+import contextlib
+import http.client
+import urllib.error
+import urllib.request
+
+from support.process import PATIENCE
+
+
+class Pages:
+    def __init__(self, port, patience=PATIENCE):
+        self.port = port
+        self.patience = patience
+
+    def get(self, path, method="GET"):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=self.patience) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def get_from(self, address, path):
+        """As get(), from another address of the loopback interface."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.patience, source_address=(address, 0))
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+    def metrics(self):
+        samples = {}
+        for line in self.get("/metrics")[1].splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                samples[name] = float(value)
+        return samples
+
+    def metrics_or_none(self):
+        """The metrics, or None: a full backlog makes the kernel drop connections silently."""
+        with contextlib.suppress(OSError):
+            return self.metrics()
