@@ -235,8 +235,7 @@ int standby_run(struct server *server) {
                 return r;
         }
 
-        server->cluster =
-                (struct cluster_view){ .is_member = true, .lease_ms = server->config.etcd.lease_ms };
+        server->cluster.is_member = true;
         election_init(&standby.election, &election);
         wait_to_lead(&standby);
         log_info("this member leads: term=%" PRIu64, server->cluster.term);

@@ -12,9 +12,8 @@ void process_usage_read(struct process_usage *ret_usage);
 
 /* This process as a member of a cluster (election/election.h). */
 struct cluster_view {
-        bool is_member; /* else the other fields have no meaning */
-        bool leads;     /* else it is a standby */
-        int64_t lease_ms;
+        bool is_member;      /* else the other fields have no meaning */
+        bool leads;          /* else it is a standby */
         uint64_t term;       /* of the leader that was seen last */
         char waits_for[160]; /* text, of a standby */
 };

@@ -41,12 +41,6 @@ static const char *awaited_step(const struct gauges *gauges) {
         return "waiting for the end of a commit";
 }
 
-static const char *full_disk(const struct store_view *view) {
-        return view->cluster->is_member ? "etcd has no room: keys are served, but not written"
-                                        : "the disk of the data directory is full: keys are served, but can "
-                                          "only be deleted until there is room";
-}
-
 bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
@@ -58,12 +52,15 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         if (!gauges.is_connected)
                 buf_append_string(cause, *view->disconnected ? view->disconnected
                                                              : "not connected to a broker yet");
-        else if (view->cluster->is_member && gauges.storage_waits_ms > view->cluster->lease_ms)
-                buf_append_string(cause, "waiting for etcd: requests get no replies");
         else if (gauges.broker_kind == BROKER_UNKNOWN)
                 buf_append_string(cause, awaited_step(&gauges));
+        else if (gauges.is_disk_full && view->cluster->is_member)
+                buf_append_string(cause, "etcd is full: compact and defragment it, and disarm its alarm");
         else if (gauges.is_disk_full)
-                buf_append_string(cause, full_disk(view));
+                buf_append_string(cause, "the disk of the data directory is full: keys are served, but can "
+                                         "only be deleted until there is room");
+        else if (!gauges.has_lease)
+                buf_append_string(cause, "the lease of this member has ended: etcd confirms no commit");
         else if (gauges.is_storage_failing)
                 buf_append_string(cause, "the last commit failed: see the log");
         else

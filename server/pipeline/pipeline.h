@@ -261,12 +261,12 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
-        bool is_plugin_detected;  /* the broker has the plugin, which may not have replied yet */
-        bool is_plugin_required;  /* pipeline_config.requires_plugin */
-        bool is_storage_failing;  /* the last commit failed, or the disk has no room to add something */
-        bool is_disk_full;        /* is_storage_failing, because the disk is full */
-        int64_t storage_waits_ms; /* for how long a commit has waited for another machine; 0: none waits */
-        bool has_disk;            /* `disk` is valid */
+        bool is_plugin_detected; /* the broker has the plugin, which may not have replied yet */
+        bool is_plugin_required; /* pipeline_config.requires_plugin */
+        bool is_storage_failing; /* the last commit failed, or the disk has no room to add something */
+        bool is_disk_full;       /* is_storage_failing, because the disk is full */
+        bool has_lease;          /* storage_has_lease(); true without a storage */
+        bool has_disk;           /* `disk` is valid */
         struct storage_usage disk;
 };
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges);

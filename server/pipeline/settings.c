@@ -64,15 +64,6 @@ const struct counters *pipeline_counters(const struct pipeline *pipeline) {
         return &pipeline->counters;
 }
 
-/* Return for how long the commit in flight has waited for another machine; 0: it does not. */
-static int64_t storage_waits_ms(const struct pipeline *pipeline) {
-        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
-
-        if (pipeline->batch.state != BATCH_COMMITTING || !storage_is_waiting(pipeline->storage))
-                return 0;
-        return (callbacks->clock_ns(callbacks->userdata) - pipeline->commit.start_ns) / NS_PER_MS;
-}
-
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
         const struct engine_config *config = engine_config(pipeline->state->engine);
         struct engine_stats stats = engine_stats(pipeline->state->engine);
@@ -97,9 +88,9 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_connected = peer->state != PEER_DOWN,
                 .is_plugin_detected = peer->is_plugin_detected,
                 .is_plugin_required = peer->requires_plugin,
-                .storage_waits_ms = storage_waits_ms(pipeline),
                 .is_storage_failing = pipeline->commit.error < 0,
                 .is_disk_full = pipeline->commit.error == -ENOSPC,
+                .has_lease = !pipeline->storage || storage_has_lease(pipeline->storage),
         };
         ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
 }

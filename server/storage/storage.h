@@ -5,8 +5,8 @@
 
 /*
  * Interface of a storage, which keeps a state: load it, become its only writer, then commit change
- * sets in order, each atomically. Calls must not overlap, except storage_is_waiting() and
- * storage_usage().
+ * sets in order, each atomically. Calls must not overlap, except storage_has_lease(),
+ * storage_is_waiting() and storage_usage().
  *
  * The implementation is storage/sqlite/sqlite.h.
  */
@@ -131,14 +131,15 @@ static inline struct storage_limits storage_limits(const struct storage *storage
 
 /*
  * A storage that several processes can write has a lease: for its time after the begin of a commit,
- * no other process has become the writer. Call both functions only while no commit is in flight.
+ * no other process has become the writer.
  *
  * storage_renewal_ns(): when to commit, even without changes, so that the lease does not end; monotonic
  * nanoseconds, INT64_MAX for never. It counts from the begin of the last commit, whether it failed or not.
+ * Call it only while no commit is in flight.
  *
  * storage_has_lease(): return false if the lease has ended. Another process may be the writer then, so
  * a reply that depends on the state must wait for another commit: its success proves that there was no
- * other writer.
+ * other writer. Any thread may call, also during a commit.
  */
 static inline int64_t storage_renewal_ns(const struct storage *storage) {
         return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;

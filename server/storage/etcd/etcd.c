@@ -257,6 +257,7 @@ int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *head
         }
         header->holder.mod_revision = revision;
         storage->header = *header;
+        atomic_store(&storage->sent_ns, header->holder.sent_ns);
         return 0;
 }
 
@@ -308,7 +309,7 @@ int storage_etcd_give_up(struct storage *base) {
 }
 
 int64_t storage_etcd_sent_ns(const struct storage *base) {
-        return ((const struct etcd_storage *)base)->header.holder.sent_ns;
+        return atomic_load(&((const struct etcd_storage *)base)->sent_ns);
 }
 
 /* 3. The storage */
@@ -349,7 +350,7 @@ static bool etcd_storage_has_lease(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
         struct election_config election = election_config_of(storage);
 
-        return election_has_lease(&election, storage->header.holder.sent_ns, etcd_storage_clock_ns());
+        return election_has_lease(&election, storage_etcd_sent_ns(base), etcd_storage_clock_ns());
 }
 
 static bool etcd_storage_is_waiting(const struct storage *base) {
