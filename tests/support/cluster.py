@@ -6,6 +6,7 @@ A witness has only an etcd. Killing a machine kills all its processes.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -25,30 +26,43 @@ PAGE_SECONDS = 1
 
 
 class Etcd(Process):
-    """One etcd of several. `flags`: further ones of each."""
+    """One etcd of several. `flags`: further ones of each. scheme: http or https, of the URL for clients."""
 
-    def __init__(self, directory, name, flags=()):
+    def __init__(self, directory, name, flags=(), scheme="http"):
         directory = Path(directory)
         super().__init__(name, directory / "etcd.log")
         self.directory = directory / "etcd"
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.scheme = scheme
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.peer_url = f"http://127.0.0.1:{free_port()}"
+        self.health = Pages(free_port(), PAGE_SECONDS)  # without TLS
         self.flags = flags
         self.cluster = None  # the name and peer URL of each
 
     def start(self):
         self.spawn(["etcd", "--name", self.name, "--data-dir", self.directory, "--listen-client-urls", self.url,
                     "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
-                    "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", self.cluster, *self.flags])
+                    "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", self.cluster,
+                    "--listen-metrics-urls", f"http://127.0.0.1:{self.health.port}", *self.flags])
         return self
 
     def answers(self):
         """Return whether this etcd is healthy: most of all are reachable."""
         assert self.running(), f"etcd has ended\n{self.log()}"
         with contextlib.suppress(OSError):
-            return Pages(self.port, PAGE_SECONDS).get("/health")[0] == 200
+            return self.health.get("/health")[0] == 200
         return False
+
+
+def make_room(etcds):
+    """Remove the former values of all keys, and allow writes again."""
+    url = etcds[0].url
+    revision = json.loads(etcdctl(url, "get", "no key", "--write-out", "json"))["header"]["revision"]
+    etcdctl(url, "compact", revision)
+    for etcd in etcds:
+        etcdctl(etcd.url, "defrag")
+    etcdctl(url, "alarm", "disarm")
 
 
 def etcdctl(url, *arguments):
@@ -77,6 +91,7 @@ class Member(Process):
         self._is_stopping.clear()
         self._supervisor = threading.Thread(target=self._supervise)  # lives as long as its processes: killed_with_parent()
         self._supervisor.start()
+        wait_until(lambda: self.child, f"{self.name} starts")
         return self
 
     def _supervise(self):
@@ -123,11 +138,11 @@ class Member(Process):
 
 
 class Machine:
-    def __init__(self, directory, name, etcd_flags=()):
+    def __init__(self, directory, name, *etcd):
         self.name = name
         self.directory = Path(directory) / name
         self.directory.mkdir()
-        self.etcd = Etcd(self.directory, name, etcd_flags)
+        self.etcd = Etcd(self.directory, name, *etcd)
         self.broker = self.member = None
         self.proxies = []  # between the member and each etcd, if there are any
 
@@ -155,9 +170,9 @@ class Cluster:
     """Machines "a", "b", ...; the last ones are witnesses. flags: of each member, in which {name} is that of its machine.
     has_proxies: members reach etcd through proxies, which can interrupt and lose replies: machine.proxies."""
 
-    def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), has_proxies=False):
+    def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), scheme="http", has_proxies=False):
         names = [chr(ord("a") + n) for n in range(n_members + n_witnesses)]
-        self.machines = [Machine(directory, name, etcd_flags) for name in names]
+        self.machines = [Machine(directory, name, etcd_flags, scheme) for name in names]
         self.members = self.machines[:n_members]
         self.clients = []
         try:
@@ -183,7 +198,7 @@ class Cluster:
         if has_proxies:
             machine.proxies = [Proxy(port) for port in ports]
             ports = [proxy.port for proxy in machine.proxies]
-        urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
+        urls = ",".join(f"{machine.etcd.scheme}://127.0.0.1:{port}" for port in ports)
         machine.member = Member(machine.directory / "member", machine.name, machine.broker.port,
                                 ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)])
         machine.member.start()

@@ -5,7 +5,10 @@ reply, or executed twice, makes the next one fail."""
 import threading
 import time
 
+from support.message import error
 from support.process import PATIENCE, wait_until
+
+FULL = error("the disk is full")
 
 
 class Counter(threading.Thread):
@@ -19,6 +22,7 @@ class Counter(threading.Thread):
         self.times = []  # when each one was sent, and when its reply came
         self.lost = []  # acknowledged values that were not there
         self.doubled = []  # values that a repeated request found there: it was executed twice
+        self.n_refused = 0  # because etcd is full: not executed
         self.fault = None
         self._is_stopping = threading.Event()
         self.start()
@@ -35,6 +39,9 @@ class Counter(threading.Thread):
         condition = ("NEX", self.count) if self.count else ("NX",)
         payload = self.client.perform("SET", self.key, self.count + 1, *condition).payload
         self.times.append((began, time.monotonic()))
+        if payload == FULL:
+            self.n_refused += 1
+            return
         if payload == b":-1\r\n":
             self._examine()
         else:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A TCP proxy that simulates failures of the network."""
 
+import select
 import selectors
 import socket
 import struct
@@ -84,6 +85,10 @@ class Proxy:
     def hold_replies(self):
         """Stop reading from the broker until mend(); continue to send to it."""
         self._order(HOLD_REPLIES)
+
+    def has_held_replies(self):
+        """Return whether hold_replies() keeps bytes from clients."""
+        return any(end.is_held and not end.is_near and select.select([end.socket], [], [], 0)[0] for end in list(self._ends))
 
     def mend(self):
         self._order(MEND)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An etcd that requires a certificate, or a user with a password."""
+
+import pytest
+
+from support.certificates import Authority
+from support.cluster import etcdctl
+from support.cluster_client import ClusterClient
+from support.process import wait_until
+
+PREFIX = "/statestore/"
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return Authority(tmp_path, "authority")
+
+
+@pytest.fixture
+def cluster_with_tls(make_cluster, authority):
+    server = authority.issue("server", addresses="IP:127.0.0.1")
+    return lambda *flags: make_cluster(
+        n_members=1, n_witnesses=0, scheme="https", flags=["--etcd-ca-file", str(authority.certificate), *flags],
+        etcd_flags=["--cert-file", server.certificate, "--key-file", server.key, "--client-cert-auth", "--trusted-ca-file",
+                    authority.certificate])
+
+
+def test_a_member_has_a_certificate(cluster_with_tls, authority):
+    client = authority.issue("client")
+    cluster = cluster_with_tls("--etcd-certificate", str(client.certificate), "--etcd-key", str(client.key))
+    assert ClusterClient(cluster).ask("SET", "k", "value") == b"+OK\r\n"
+
+
+def test_a_member_without_a_certificate_waits(cluster_with_tls):
+    [machine] = cluster_with_tls().members
+    machine.etcd.wait_for_log("client didn't provide a certificate")
+    assert machine.member.waits_for("etcd has not been read recently")
+
+
+def test_members_are_a_user_of_etcd(make_cluster, tmp_path):
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    cluster = make_cluster(flags=["--etcd-user", "store", "--etcd-password-file", str(password)])
+    wait_until(lambda: all(machine.member.waits_for("etcd has not been read recently") for machine in cluster.members),
+               "the members wait for the user")
+
+    for command in (["role", "add", "store"], ["role", "grant-permission", "store", "--prefix=true", "readwrite", PREFIX],
+                    ["user", "add", "store:secret"], ["user", "grant-role", "store", "store"],
+                    ["user", "add", "root:root"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
+        etcdctl(cluster.machines[0].etcd.url, *command)
+
+    client = ClusterClient(cluster)
+    assert client.ask("SET", "k", "value") == b"+OK\r\n"
+    cluster.wait_for_leader().kill()
+    assert client.value_of("k") == b"value"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""etcd is away, loses replies, or is full. Nothing is lost or done twice, and the members serve again by themselves."""
+
+from support.cluster import make_room
+from support.cluster_client import ClusterClient
+from support.counter import FULL, wait_for_all
+from support.process import wait_until
+from support.wire_client import WireClient
+
+LARGE = "x" * 100_000
+
+
+def test_writes_wait_while_etcd_is_away(cluster, counters):
+    running = counters(cluster)
+    leader = cluster.wait_for_leader()
+    for machine in cluster.machines:
+        machine.etcd.kill()
+
+    wait_until(lambda: leader.member.waits_for("etcd confirms no commit"), "/readyz says that etcd is away")
+    for machine in cluster.machines:
+        machine.etcd.start()
+
+    wait_for_all(running)
+
+
+def test_a_member_waits_for_etcd_at_its_start(cluster):
+    for machine in cluster.members:
+        machine.member.kill()
+    for machine in cluster.machines:
+        machine.etcd.kill()
+    for machine in cluster.members:
+        machine.member.start()
+    wait_until(lambda: all(machine.member.waits_for("etcd has not been read recently") for machine in cluster.members),
+               "both members wait for etcd")
+    for machine in cluster.machines:
+        machine.etcd.start()
+
+    cluster.wait_for_leader()
+    assert not any(machine.member.exit_codes[1:] for machine in cluster.members)
+
+
+def test_a_leader_that_is_cut_off_from_etcd_serves_no_longer(make_cluster, counters):
+    cluster = make_cluster(has_proxies=True)
+    running = counters(cluster)
+    former = cluster.wait_for_leader()
+    other = cluster.other_than(former)
+    client = WireClient(former.broker.port)
+
+    for proxy in former.proxies:
+        proxy.cut()
+    cluster.wait_for_leader(other)
+    wait_until(lambda: former.member.waits_for("etcd confirms no commit"), "the former leader does not serve")
+    client.begin("GET", "k")
+    wait_for_all(running)
+    for proxy in former.proxies:
+        proxy.mend()
+
+    wait_until(lambda: former.member.waits_for(f'"{other.name}" leads'), "the former leader is a standby")
+    assert former.member.exit_codes == [1]
+    assert client.messages() == []
+
+
+def test_replies_of_etcd_are_lost(make_cluster, counters):
+    """The proxy receives requests, and resets the connection without their replies."""
+    cluster = make_cluster(has_proxies=True)
+    running = counters(cluster)
+    leader = cluster.wait_for_leader()
+
+    for _ in range(5):
+        for proxy in leader.proxies:
+            proxy.hold_replies()
+        wait_until(lambda: any(proxy.has_held_replies() for proxy in leader.proxies), "etcd replies")
+        for proxy in leader.proxies:
+            proxy.cut()
+            proxy.mend()
+        wait_for_all(running)
+
+
+def test_an_etcd_that_is_full_refuses_writes_until_there_is_room(make_cluster, counters):
+    cluster = make_cluster(etcd_flags=["--quota-backend-bytes", "8000000"])
+    running = counters(cluster)
+    client = ClusterClient(cluster)
+    assert client.ask("SET", "kept", "value") == b"+OK\r\n"
+
+    wait_until(lambda: client.ask("SET", "large", LARGE) == FULL, "a write is refused")
+    wait_until(lambda: all(counter.n_refused for counter in running), "each client is refused a write")
+    wait_until(lambda: any(machine.member.waits_for("etcd is full") for machine in cluster.members), "/readyz names the reason")
+    make_room([machine.etcd for machine in cluster.machines])
+
+    wait_for_all(running)
+    assert client.ask("SET", "large", "small") == b"+OK\r\n"
+    assert client.value_of("kept") == b"value"
