@@ -2,6 +2,7 @@
 """A client that connects to the broker of the member that serves, and to another one when that changes."""
 
 import contextlib
+import time
 import uuid
 
 from support import resp
@@ -11,6 +12,9 @@ from support.wire_client import WireClient
 
 # Time without a reply after which the client connects again, and repeats the request.
 REPLY_SECONDS = 1
+
+# While it waits, it looks this often whether the member still serves, as a proxy in front of the brokers does.
+LOOK_SECONDS = 0.1
 
 
 class ClusterClient:
@@ -35,6 +39,7 @@ class ClusterClient:
         if self._clock:
             self._connection.clock = self._clock
         self._clock = self._connection.clock
+        self._connection.set_patience(LOOK_SECONDS)
 
     def _try(self, words, identity):
         """Return the reply, or None."""
@@ -42,9 +47,18 @@ class ClusterClient:
             if not self._connection:
                 self._connect()
             identity.setdefault("ts", self._clock.now())
-            return self._connection.reply_to(self._connection.begin(*words, **identity))
+            return self._wait_for(self._connection.begin(*words, **identity))
         self.close()
         return None
+
+    def _wait_for(self, correlation):
+        deadline = time.monotonic() + REPLY_SECONDS
+        while True:
+            try:
+                return self._connection.reply_to(correlation)
+            except TimeoutError:
+                if time.monotonic() > deadline or not self.machine.member.is_ready():
+                    raise
 
     def perform(self, *words, token=None):
         """Send the request until it has a reply, and return the reply."""

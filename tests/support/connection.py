@@ -67,6 +67,10 @@ class Connection:
         except ConnectionError:
             raise Disconnected(self._reason) from None
 
+    def set_patience(self, seconds):
+        """Change `patience`. After a TimeoutError, the call can be repeated."""
+        self._socket.settimeout(seconds)
+
     def _next_packet(self):
         """Read one packet: type, flags and body."""
         while True:
