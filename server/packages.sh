@@ -10,6 +10,7 @@ packages_libraries="ca-certificates libcurl4 libjansson4 libmicrohttpd12 libmosq
 packages_test="$packages_cluster buildah clang-format debootstrap git iproute2 keepalived libcriterion-dev man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
+packages_cluster="etcd-client etcd-server python3 python3-paho-mqtt python3-pytest"
 packages_published="iproute2 jq openssl python3 python3-paho-mqtt util-linux"
 packages_fuzz="clang libclang-rt-14-dev"
 
