@@ -135,8 +135,8 @@
  * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary
  * way, until a valid HELLO.
  */
-#define COMPANION_VERSION        "8"
-#define COMPANION_VERSION_NUMBER 8
+#define COMPANION_VERSION        "9"
+#define COMPANION_VERSION_NUMBER 9
 
 /*
  * Limits of frames to the store. One request may exceed COMPANION_FRAME_BYTES_MAX and

@@ -297,7 +297,7 @@ bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *
                 break;
         case FRAME_END:
                 read_flags(&reader, 0);
-                record.end.number = read_positive(&reader);
+                record.end.number = wire_read_number(&reader, 8);
                 record.end.work_ns = wire_read_number(&reader, 8);
                 break;
         default:

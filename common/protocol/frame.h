@@ -165,7 +165,7 @@ struct frame_to_plugin_record {
                 struct frame_notification notification;
                 uint64_t connection; /* FRAME_KICK */
                 struct {
-                        uint64_t number;  /* FRAME_END: all records up to this number have ended */
+                        uint64_t number;  /* FRAME_END: all records up to it have ended; 0: none */
                         uint64_t work_ns; /* of these records, without commits */
                 } end;
         };

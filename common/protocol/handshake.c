@@ -39,10 +39,14 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
 
 #define WELCOME_TAKEOVER 1
 
-#define CONNECTION_IDLE 1
+#define CONNECTION_TRACKED 1
+#define CONNECTION_PENDING 2
 
 void handshake_connection_append(struct buf *connections, const struct handshake_connection *connection) {
-        wire_append_number(connections, connection->is_idle ? CONNECTION_IDLE : 0, 1);
+        wire_append_number(connections,
+                           (connection->is_tracked ? CONNECTION_TRACKED : 0) |
+                                   (connection->is_pending ? CONNECTION_PENDING : 0),
+                           1);
         wire_append_number(connections, connection->number, 8);
 }
 
@@ -51,6 +55,7 @@ void handshake_welcome_append(struct buf *text, const struct handshake_welcome *
         wire_append_number(text, welcome->is_takeover ? WELCOME_TAKEOVER : 0, 1);
         wire_append_number(text, welcome->broker_run, 8);
         wire_append_number(text, welcome->published, 8);
+        wire_append_number(text, welcome->last_number, 8);
         buf_append_slice(text, welcome->connections);
 }
 
@@ -59,10 +64,12 @@ bool handshake_next_connection(struct slice *connections, struct handshake_conne
         struct wire_reader reader = { .rest = *connections };
         uint64_t flags = wire_read_number(&reader, 1), number = wire_read_number(&reader, 8);
 
-        if (reader.has_failed || flags > CONNECTION_IDLE || number == 0)
+        if (reader.has_failed || flags > (CONNECTION_TRACKED | CONNECTION_PENDING) || number == 0)
                 return false;
 
-        *ret_connection = (struct handshake_connection){ .number = number, .is_idle = flags };
+        *ret_connection = (struct handshake_connection){ .number = number,
+                                                         .is_tracked = flags & CONNECTION_TRACKED,
+                                                         .is_pending = flags & CONNECTION_PENDING };
         *connections = reader.rest;
         return true;
 }
@@ -75,6 +82,7 @@ int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welc
 
         welcome.broker_run = wire_read_number(&reader, 8);
         welcome.published = wire_read_number(&reader, 8);
+        welcome.last_number = wire_read_number(&reader, 8);
         if (reader.has_failed || version != COMPANION_VERSION_NUMBER || flags > WELCOME_TAKEOVER)
                 return -EBADMSG;
         welcome.connections = reader.rest;

@@ -41,8 +41,9 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *        1      1  flags: 1 takeover; the others are 0
  *        2      8  broker run
  *       10      8  published
- *       18         then for each connection, in any order:
- *                  1  flags: 1 idle; the others are 0
+ *       18      8  last number
+ *       26         then for each connection, in any order:
+ *                  1  flags: 1 tracked, 2 pending; the others are 0
  *                  8  number, above 0
  */
 struct handshake_welcome {
@@ -50,13 +51,15 @@ struct handshake_welcome {
         uint64_t broker_run;
         /* The plugin has published the changes up to this sequence completely; 0: none of this instance. */
         uint64_t published;
+        uint64_t last_number;     /* that the plugin has given to a record; 0: none */
         struct slice connections; /* handshake_next_connection() */
 };
 
 /* An open connection in WELCOME. It is tracked, or has requests that have not ended, or both. */
 struct handshake_connection {
         uint64_t number;
-        bool is_idle; /* all its requests have ended: so it is tracked */
+        bool is_tracked;
+        bool is_pending; /* it has requests that have not ended */
 };
 
 /* Append a connection to the bytes for handshake_welcome.connections, or to the text. */

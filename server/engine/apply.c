@@ -51,8 +51,12 @@ int engine_put_reply(struct engine *engine, uint64_t number, const struct digest
         return dedup_restore(&engine->dedup, number, digest, result, deadline_ns);
 }
 
-int engine_put_execution(struct engine *engine, const struct executed_request *execution) {
-        return executions_put(&engine->executions, execution);
+void engine_put_execution(struct engine *engine, const struct executed_request *execution) {
+        executions_put(&engine->executions, *execution);
+}
+
+void engine_forget_executions(struct engine *engine) {
+        engine->executions = (struct executions){ 0 };
 }
 
 void engine_forget_reply(struct engine *engine, uint64_t number) {
@@ -76,12 +80,7 @@ void engine_remove_registration(struct engine *engine, struct slice client, stru
 
 int engine_put_registration(struct engine *engine, struct slice client, struct slice user, struct slice key,
                             uint64_t connection) {
-        const struct registration *first;
-
         engine_remove_registration(engine, client, key);
-        first = registrations_of_client(&engine->registrations, client);
-        if (first && first->connection != connection)
-                engine->has_former_connections = true;
         return registrations_add(&engine->registrations,
                                  registrations_names(&engine->registrations, client, key), user, connection)
                        ? 0

@@ -30,8 +30,7 @@ int command_change(struct engine *engine, uint64_t hash, struct row row, struct 
         struct registration *watchers;
         int r;
 
-        if (engine->is_revoking)
-                revocation_check_key(engine, hash, entry_key(either), effects);
+        ASSERT(revocation_check_key(engine, entry_key(either), &(size_t){ 0 }, effects));
         watchers = registrations_of_key(&engine->registrations, hash, entry_key(either));
         r = effects_reserve_change(effects, watchers);
         row.entry.before_deadline_ns =
@@ -143,7 +142,8 @@ static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, u
                 disconnect_continue(engine, &step->n_rows_left, step->effects);
         for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_rows_left--) {
                 expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
-                if (!expired || step->n_rows_left == 0)
+                if (!expired || step->n_rows_left == 0 ||
+                    !revocation_check_key(engine, entry_key(expired), &step->n_rows_left, step->effects))
                         return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)
                         return OUTCOME_OUT_OF_MEMORY;
@@ -387,7 +387,10 @@ static enum outcome end_registration(struct request_step *step, struct registrat
         if (effects_reserve_row(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        disconnect_end_registration(step->engine, registration, step->effects);
+        effects_row(step->effects,
+                    (struct row){ .type = ROW_REGISTRATION,
+                                  .registration = { registration_ref(registration), .is_stopped = true } });
+        registrations_remove(&step->engine->registrations, registration);
         return OUTCOME_DONE;
 }
 

@@ -20,18 +20,19 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
 }
 
 void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
-        struct registration *registration;
+        struct registrations *registrations = &engine->registrations;
+        struct registration *registration, *again;
 
-        for (; *n_rows_left > 0 && (registration = registrations_of_ended(&engine->registrations));
+        for (; *n_rows_left > 0 && (registration = registrations_of_ended(registrations));
              (*n_rows_left)--) {
-                /*
-                 * If the client has registered again, the row in the storage belongs to the newer
-                 * registration.
-                 */
-                if (registration_is_made_again(&engine->registrations, registration))
-                        registrations_remove(&engine->registrations, registration);
-                else
+                again = registration_made_again(registrations, registration);
+                if (!again) {
                         disconnect_end_registration(engine, registration, effects);
+                        continue;
+                }
+                /* The row in the storage belongs to the newer registration. */
+                again->replaces_ended = true;
+                registrations_remove(registrations, registration);
         }
 }
 
@@ -50,40 +51,32 @@ static bool is_retained(const struct event *event, uint64_t connection) {
                                                    sizeof(*event->connections), compare_uint64);
 }
 
-void disconnect_others(struct engine *engine, const struct event *event, struct effects *effects) {
-        struct registration_cursor cursor = { 0 };
-        struct registration *registration;
+int disconnect_others(struct engine *engine, const struct event *event, struct effects *effects) {
+        struct registrations *registrations = &engine->registrations;
 
-        while ((registration = registrations_each(&engine->registrations, &cursor)))
+        if (!event->is_continued) {
+                registrations->connection_check = (struct registration_cursor){ 0 };
+                engine->has_restored_registrations = false;
+        }
+        for (size_t n = 0; n < ENGINE_STEP_ROWS_MAX; n++) {
+                struct registration *registration =
+                        registrations_each(registrations, &registrations->connection_check);
+
+                if (!registration)
+                        return ENGINE_STEP_DONE;
                 if (!is_retained(event, registration->connection))
                         disconnect_end_registration(engine, registration, effects);
-        engine->has_former_connections = false;
-        engine->has_restored_registrations = false;
-}
-
-/* End those registrations of one client that were made over other connections. */
-static void end_connections_except(struct engine *engine, struct registration *registration,
-                                   uint64_t connection, struct effects *effects) {
-        while (registration) {
-                struct registration *next = registration->next_of_client;
-
-                if (registration->connection != connection)
-                        disconnect_end_registration(engine, registration, effects);
-                registration = next;
         }
+        return ENGINE_STEP_UNFINISHED;
 }
 
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            size_t *n_rows_left, struct effects *effects) {
         struct registration *registration = registrations_of_client(&engine->registrations, client);
 
-        /*
-         * Without has_former_connections, all registrations of a client have the same connection.
-         */
-        if (registration && registration->connection != connection && !engine->has_former_connections)
+        /* All registrations of a client have the same connection. */
+        if (registration && registration->connection != connection)
                 end_client(engine, registration, n_rows_left, effects);
-        else if (engine->has_former_connections)
-                end_connections_except(engine, registration, connection, effects);
 }
 
 void disconnect_client(struct engine *engine, struct slice client, struct effects *effects) {

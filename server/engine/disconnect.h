@@ -11,8 +11,8 @@ void disconnect_client(struct engine *engine, struct slice client, struct effect
 /* Process EVENT_CONNECTION_CLOSED. */
 void disconnect_connection(struct engine *engine, uint64_t connection, struct effects *effects);
 
-/* Process EVENT_CONNECTIONS_RETAINED: end all registrations except those of the event's connections. */
-void disconnect_others(struct engine *engine, const struct event *event, struct effects *effects);
+/* Process EVENT_CONNECTIONS_RETAINED. Returns an engine_step_result. */
+int disconnect_others(struct engine *engine, const struct event *event, struct effects *effects);
 
 /* Process EVENT_REACHED. */
 void disconnect_reached(struct engine *engine, struct registration *registration);

@@ -33,6 +33,7 @@ void effects_reset(struct effects *effects) {
         effects->n_rows = effects->n_executions = effects->n_forgotten = 0;
         effects->n_watched_changes = effects->n_notifications = effects->n_lost = 0;
         effects->first_reply = 0;
+        effects->n_replies = 0;
         effects->n_bytes = 0;
 }
 
@@ -70,6 +71,7 @@ void effects_row(struct effects *effects, struct row row) {
                 effects->n_bytes += registration_bytes(row.registration.registration);
                 break;
         case ROW_REPLY:
+                effects->n_replies++;
                 effects->n_bytes += sizeof(row.reply) + sizeof(struct result);
                 if (effects->first_reply == 0)
                         effects->first_reply = row.reply.number;

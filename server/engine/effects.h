@@ -46,6 +46,7 @@ struct notification {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
+        size_t n_replies;                 /* of the rows: remembered replies */
         struct execution_row *executions; /* in their order */
         size_t n_executions, executions_capacity;
         uint64_t first_reply; /* number of the first remembered reply in the rows; 0: none */

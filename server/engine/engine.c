@@ -238,18 +238,18 @@ static void execute_once(struct request_step *step) {
         struct engine *engine = step->engine;
         struct effects *effects = step->effects;
         bool is_remembered = verbs[request->verb].flags & VERB_IS_REMEMBERED;
-        bool has_number = is_remembered && request->id.number > 0;
+        bool has_number = is_remembered && request->number > 0;
         bool has_digest = is_remembered && has_unique_content(request);
         const struct executed_request *by_number = NULL;
         struct remembered_reply *by_content = NULL;
         struct request_digests digests;
 
         if (has_number) {
-                by_number = executions_find(&engine->executions, request->id);
+                by_number = executions_find(&engine->executions, request->number);
                 if (by_number) {
                         repeat_reply(step, by_number->result,
                                      effects->n_executions == 0 ||
-                                             by_number->order < effects->executions[0].after.order);
+                                             by_number->number < effects->executions[0].after.number);
                         return;
                 }
                 /* First make room: a request that is executed and not remembered could be executed again. */
@@ -273,8 +273,9 @@ static void execute_once(struct request_step *step) {
         }
 
         if (has_number && !outcome_is_error(step->reply->result.outcome))
-                effects_execution(effects,
-                                  executions_add(&engine->executions, request->id, step->reply->result));
+                effects_execution(effects, executions_put(&engine->executions,
+                                                          (struct executed_request){ request->number,
+                                                                                     step->reply->result }));
 }
 
 static void process_request(struct engine *engine, const struct event *event, struct now now,
@@ -294,6 +295,14 @@ static void process_request(struct engine *engine, const struct event *event, st
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
         execute_once(&step);
+}
+
+/* No client is notified of a change that a new policy does not let it read. */
+static int prepare_request(struct engine *engine, const struct request *request, struct effects *effects) {
+        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+
+        return revocation_check_key(engine, request->key, &n_rows_left, effects) ? ENGINE_STEP_DONE
+                                                                                 : ENGINE_STEP_UNFINISHED;
 }
 
 static int process_tick(struct engine *engine, struct now now, struct effects *effects) {
@@ -324,6 +333,8 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
 
         switch (event->type) {
+        case EVENT_REQUEST_NEXT:
+                return prepare_request(engine, event->request, effects);
         case EVENT_REQUEST:
                 process_request(engine, event, now, effects);
                 return 0;
@@ -345,8 +356,7 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
                 disconnect_connection(engine, event->connection, effects);
                 return 0;
         case EVENT_CONNECTIONS_RETAINED:
-                disconnect_others(engine, event, effects);
-                return 0;
+                return disconnect_others(engine, event, effects);
         }
         ASSERT(!"a known event");
         return 0;

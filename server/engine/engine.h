@@ -75,14 +75,28 @@ struct now {
 };
 
 enum event_type {
+        EVENT_TICK, /* time has passed: expire keys, end registrations of idle clients */
+
+        /*
+         * Before EVENT_REQUEST: prepare to execute `request`. Repeat it while it is
+         * ENGINE_STEP_UNFINISHED; ticks may come in between.
+         */
+        EVENT_REQUEST_NEXT,
         EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
-        EVENT_TICK,    /* time has passed: expire keys, end registrations of idle clients */
 
         /* The following events end registrations: */
-        EVENT_CLIENT_DISCONNECTED,  /* all registrations of `client` */
-        EVENT_CONNECTION_CLOSED,    /* all registrations made over `connection` */
-        EVENT_CONNECTIONS_RETAINED, /* all registrations except those made over `connections` */
+        EVENT_CLIENT_DISCONNECTED, /* all registrations of `client` */
+        EVENT_CONNECTION_CLOSED,   /* all registrations made over `connection` */
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
+
+        /*
+         * All registrations except those made over `connections`. While it is
+         * ENGINE_STEP_UNFINISHED, repeat it with the same connections and is_continued. No request
+         * and no tick may come in between: a client could be notified whose connection has ended.
+         * After loading, no request may come before it if registrations of one client may belong
+         * to several connections.
+         */
+        EVENT_CONNECTIONS_RETAINED,
 
         /*
          * Only without the plugin in the broker (common/protocol/companion.h). EVENT_REACHED: a
@@ -104,6 +118,7 @@ struct event {
         uint64_t connection;
         const uint64_t *connections; /* in ascending order */
         size_t n_connections;
+        bool is_continued;                 /* of EVENT_CONNECTIONS_RETAINED */
         struct registration *registration; /* borrowed; may have ended already */
 };
 
@@ -118,9 +133,9 @@ struct event {
  * The first two count towards the quotas until they are removed. A request that exceeds a quota
  * first removes as many of them as its step may.
  *
- * Exceptions: EVENT_CONNECTIONS_RETAINED, which happens once per connection of the store; the first
- * KEYNOTIFY of a client with restored registrations of a former connection; a change of a key while
- * its watchers remain to be checked against a new policy.
+ * Two events are repeated until all is done: EVENT_CONNECTIONS_RETAINED counts each registration as a
+ * row. EVENT_REQUEST_NEXT checks the watchers of the key that remain to be checked against a new
+ * policy: no client is notified before.
  */
 #define ENGINE_STEP_ROWS_MAX 64
 
@@ -129,6 +144,11 @@ struct event {
  * whole second.
  */
 #define ENGINE_REMEMBERED_MAX_S 600
+
+enum engine_step_result {
+        ENGINE_STEP_DONE = 0,
+        ENGINE_STEP_UNFINISHED, /* repeat the event */
+};
 
 /* Opaque. */
 struct engine;
@@ -140,8 +160,8 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
- * Process one event and append its effects. Returns 0, or -ENOMEM from a tick: a key could not be
- * expired, and the next tick tries again. A request that runs out of memory is not executed, and
+ * Process one event and append its effects. Returns an engine_step_result; or -ENOMEM from a tick: a
+ * key could not be expired, and the next tick tries again. A request that runs out of memory is not executed, and
  * its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations of
  * connections that have ended.
  */
@@ -167,9 +187,10 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
  * batch has dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the
  * state is inconsistent: free the engine and load it from storage.
  *
- * This also restores the registrations that events have ended. A later tick, or the next change of
- * its key, ends each registration that the policy does not grant. The caller must report the other
- * ends again:
+ * Registrations that events have ended stay ended, although the storage has them: later ticks remove
+ * them. But a registration that its client has ended by KEYNOTIFY STOP is restored, because the client
+ * gets an error. Its connection may have ended in the same batch, so the caller must report the end
+ * again:
  * - with the plugin, by EVENT_CONNECTIONS_RETAINED, when another WELCOME lists the tracked
  *   connections;
  * - without it, by EVENT_NOT_REACHED for the next notification.
@@ -177,8 +198,8 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
 int engine_undo(struct engine *engine, const struct effects *effects);
 
 /*
- * Return true if a connection with registrations may have ended: from an engine_undo() of an ended
- * registration until EVENT_CONNECTIONS_RETAINED.
+ * Return true if a connection with registrations may have ended: from an engine_undo() of a KEYNOTIFY
+ * STOP until EVENT_CONNECTIONS_RETAINED.
  */
 bool engine_has_restored_registrations(const struct engine *engine);
 
@@ -272,8 +293,7 @@ struct entry_fields {
  * may have passed.
  *
  * Each `put` returns 0 or -ENOMEM. Put replies in ascending order of numbers: engine_put_reply()
- * returns -EBADMSG if it detects another order. engine_put_execution() returns -EBADMSG for a place
- * that is not one of the number.
+ * returns -EBADMSG if it detects another order.
  */
 int engine_put_entry(struct engine *engine, const struct entry_fields *fields);
 void engine_remove_entry(struct engine *engine, struct slice key);
@@ -282,7 +302,8 @@ int engine_put_registration(struct engine *engine, struct slice client, struct s
 void engine_remove_registration(struct engine *engine, struct slice client, struct slice key);
 int engine_put_reply(struct engine *engine, uint64_t number, const struct digest *digest,
                      struct result result, int64_t deadline_ns);
-int engine_put_execution(struct engine *engine, const struct executed_request *execution);
+void engine_put_execution(struct engine *engine, const struct executed_request *execution);
+void engine_forget_executions(struct engine *engine); /* another broker run is served */
 void engine_forget_reply(struct engine *engine, uint64_t number);
 void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
 void engine_set_clock(struct engine *engine, struct version clock);

@@ -340,14 +340,42 @@ struct registration *registrations_add(struct registrations *table, struct regis
         return registration;
 }
 
+int registrations_add_ended(struct registrations *table, struct registration_names names) {
+        struct registration_node *client = calloc(1, sizeof(*client) + names.client.length), *key = NULL;
+        struct registration *registration = NULL;
+
+        if (!client)
+                return -ENOMEM;
+
+        memcpy(client->name, names.client.data, names.client.length);
+        client->hh.keylen = (unsigned int)names.client.length;
+        client->number = table->n_nodes++;
+        if (node_find_or_add(table, table->keys, names.key_hash, names.key, &key) == 0)
+                registration = add_pair(table, client, key, (struct slice){ 0 }, 0);
+        if (!registration) {
+                node_release(table->keys, key);
+                free(client);
+                return -ENOMEM;
+        }
+
+        DL_APPEND2(table->ended, client, previous_ended, next_ended);
+        return 0;
+}
+
+/* The registration is removed: continue with the next one. */
+static void pass_cursor(struct registration_cursor *cursor, const struct registration *registration) {
+        if (cursor->next == registration)
+                cursor->next = registration->hh.next;
+}
+
 void registrations_remove(struct registrations *table, struct registration *registration) {
         struct registration_node *key = registration->key;
         struct registration_node *client = registration->client;
 
         count_bytes(table, registration, -1);
         table->n_registrations--;
-        if (table->check.next == registration)
-                table->check.next = registration->hh.next;
+        pass_cursor(&table->check, registration);
+        pass_cursor(&table->connection_check, registration);
         HASH_DEL(table->pairs[hash_shard(registration->hh.hashv, REGISTRATIONS_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
@@ -381,7 +409,8 @@ struct registration *registrations_of_ended(const struct registrations *table) {
         return table->ended ? table->ended->registrations : NULL;
 }
 
-bool registration_is_made_again(const struct registrations *table, const struct registration *ended) {
+struct registration *registration_made_again(const struct registrations *table,
+                                             const struct registration *ended) {
         return registrations_find(table, registrations_names(table, ended->client_name, ended->key_name));
 }
 

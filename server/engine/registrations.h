@@ -35,10 +35,12 @@ struct registration {
         UT_hash_handle hh; /* by pair */
         struct registration_pair pair;
         uint32_t n_references;
+        uint32_t policy_number;                 /* of the last policy that granted it: engine/revocation.h */
         struct registration_node *key, *client; /* NULL after registrations_remove() */
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
+        bool replaces_ended; /* an ended one of the same client and key was removed without a row */
         struct slice client_name, key_name;
         struct slice user; /* user name of its client; empty: none, or not verified */
         uint8_t bytes[];   /* of the three slices */
@@ -67,11 +69,13 @@ struct registrations {
         struct registration_node *unreachable; /* list of clients, the longest idle first; utlist */
         struct registration_node *ended;       /* clients whose registrations remain to be removed */
         uint64_t n_registrations;              /* includes those of ended clients */
-        struct registration_cursor check;      /* stays valid when registrations are added or removed */
-        struct registration_node *next_key;    /* for registrations_next_key() */
-        uint32_t n_key_shards_begun;           /* likewise */
-        uint64_t n_nodes;                      /* nodes made since the start; the number of the next node */
-        uint64_t n_bytes;                      /* the sum of registration_cost() */
+        /* These positions stay valid when registrations are added or removed: */
+        struct registration_cursor check;            /* for the policy: engine/revocation.h */
+        struct registration_cursor connection_check; /* for the connections: engine/disconnect.h */
+        struct registration_node *next_key;          /* for registrations_next_key() */
+        uint32_t n_key_shards_begun;                 /* likewise */
+        uint64_t n_nodes; /* nodes made since the start; the number of the next node */
+        uint64_t n_bytes; /* the sum of registration_cost() */
         struct hash_key hash_key;
 };
 
@@ -100,12 +104,18 @@ struct registration_names registrations_names(const struct registrations *table,
 /*
  * Register the client for the key. It must not be registered yet: check with registrations_find().
  * user: its user name; empty: none. connection: the number of the client's connection; 0 if
- * unknown. The table indexes a client by one connection only, so the caller must first remove the
- * client's registrations of former connections. Only restored registrations of a client may belong
+ * unknown. The table indexes a client by one connection only, so the caller must first end the
+ * client's registrations of former connections. Only loaded registrations of a client may belong
  * to several connections. Returns the registration, borrowed, or NULL if out of memory.
  */
 struct registration *registrations_add(struct registrations *table, struct registration_names names,
                                        struct slice user, uint64_t connection);
+
+/*
+ * Add a registration whose client has ended: only registrations_of_ended() finds it. Returns 0 or
+ * -ENOMEM.
+ */
+int registrations_add_ended(struct registrations *table, struct registration_names names);
 
 /* Return the registration of this client and key; NULL if there is none. Borrowed. */
 struct registration *registrations_find(const struct registrations *table, struct registration_names names);
@@ -182,14 +192,15 @@ bool registration_has_ended(const struct registration *registration);
 struct registration *registrations_of_ended(const struct registrations *table);
 
 /*
- * ended: a registration of an ended client. Return whether the same client id has registered again
- * for the same key.
+ * ended: a registration of an ended client. Return that which the same client id has made again for the
+ * same key; NULL: none. Borrowed.
  */
-bool registration_is_made_again(const struct registrations *table, const struct registration *ended);
+struct registration *registration_made_again(const struct registrations *table,
+                                             const struct registration *ended);
 
 /*
  * Iterate over all registrations. Borrowed; NULL after the last. The caller may remove the returned
- * registration before the next call, but no other; with &table->check any.
+ * registration before the next call, but no other; with a cursor of the table any.
  */
 struct registration *registrations_each(const struct registrations *table,
                                         struct registration_cursor *cursor);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/executions.h"
 #include "engine/verb.h"
 #include "policy/policy.h"
 #include "protocol/hlc.h"
@@ -53,7 +52,7 @@ struct request {
 
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 
-        struct request_id id; /* of a request in a frame of the plugin */
+        uint64_t number; /* of a request in a frame of the plugin: engine/executions.h; 0: none */
 };
 
 static inline struct request_origin request_origin_of(const struct request *request) {

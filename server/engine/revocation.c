@@ -18,14 +18,15 @@ static bool is_granted(const struct engine *engine, const struct registration *r
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
         if (is_granted(engine, registration))
-                return;
-
-        disconnect_end_registration(engine, registration, effects);
+                registration->policy_number = engine->policy_number;
+        else
+                disconnect_end_registration(engine, registration, effects);
 }
 
 /* Check all registrations from now on. */
 static void restart_revocation(struct engine *engine) {
         engine->is_revoking = true;
+        engine->policy_number++;
         engine->registrations.check = (struct registration_cursor){ 0 };
 }
 
@@ -51,15 +52,25 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
         }
 }
 
-void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects) {
-        struct registration *registration = registrations_of_key(&engine->registrations, hash, key);
+bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_rows_left,
+                          struct effects *effects) {
+        struct registration *registration, *next;
 
-        while (registration) {
-                struct registration *next = registration_next_of_key(registration);
+        if (!engine->is_revoking)
+                return true;
 
+        registration =
+                registrations_of_key(&engine->registrations, keyspace_hash(&engine->keyspace, key), key);
+        for (; registration; registration = next) {
+                next = registration_next_of_key(registration);
+                if (registration->policy_number == engine->policy_number)
+                        continue;
+                if (*n_rows_left == 0)
+                        return false;
                 end_unless_granted(engine, registration, effects);
-                registration = next;
+                (*n_rows_left)--;
         }
+        return true;
 }
 
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration) {

@@ -6,7 +6,7 @@
 /*
  * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_ROWS_MAX
  * registrations, so that a policy change does not delay requests. Until all are checked, the
- * registrations of a key are checked before clients are notified of it. Internal to this folder.
+ * registrations of a key are checked before the key changes. Internal to this folder.
  */
 
 /* Start checking, and do the first step. */
@@ -24,7 +24,8 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration);
 
 /*
- * End the registrations of this key that the policy does not grant. hash: of the key. Call only
- * while is_revoking.
+ * End the registrations of this key that the policy does not grant. Checks at most *n_rows_left of
+ * those that remain to be checked, and reduces *n_rows_left. Returns true if none remains.
  */
-void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects);
+bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_rows_left,
+                          struct effects *effects);

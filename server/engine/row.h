@@ -27,7 +27,8 @@ struct row {
                 } entry;
                 struct {
                         struct registration *registration;
-                        bool is_added; /* false: it has ended */
+                        bool is_added;   /* false: it has ended */
+                        bool is_stopped; /* it has ended by KEYNOTIFY STOP */
                 } registration;
                 struct {
                         uint64_t number;

@@ -22,25 +22,37 @@ static int undo_entry(struct engine *engine, const struct row *row) {
         return 0;
 }
 
-/*
- * Revert the row. Find the registration by client and key, not by the row's pointer: the undo of a
- * later row may have replaced the object.
- */
-static int undo_registration(struct engine *engine, const struct row *row) {
-        const struct registration *registration = row->registration.registration;
-        struct registration *present;
+/* The registration has ended, and remains to be removed from the storage. */
+static int put_ended(struct engine *engine, const struct registration *registration) {
+        struct registrations *registrations = &engine->registrations;
 
-        if (!row->registration.is_added) {
-                engine->has_restored_registrations = true;
-                revocation_repeat_unless_granted(engine, registration);
-                return engine_put_registration(engine, registration->client_name, registration->user,
-                                               registration->key_name, registration->connection);
-        }
+        return registrations_add_ended(
+                registrations,
+                registrations_names(registrations, registration->client_name, registration->key_name));
+}
 
-        present = engine_find_registration(engine, registration->client_name, registration->key_name);
+/* A later row may have ended it, and an undo of that row has made another object. */
+static int undo_addition(struct engine *engine, const struct registration *registration) {
+        struct registration *present =
+                engine_find_registration(engine, registration->client_name, registration->key_name);
+
         if (present) /* absent if its client has disconnected: ticks remove the registration */
                 registrations_remove(&engine->registrations, present);
-        return 0;
+        return registration->replaces_ended ? put_ended(engine, registration) : 0;
+}
+
+static int undo_registration(struct engine *engine, const struct row *row) {
+        const struct registration *registration = row->registration.registration;
+
+        if (row->registration.is_added)
+                return undo_addition(engine, registration);
+        if (!row->registration.is_stopped)
+                return put_ended(engine, registration);
+
+        engine->has_restored_registrations = true;
+        revocation_repeat_unless_granted(engine, registration);
+        return engine_put_registration(engine, registration->client_name, registration->user,
+                                       registration->key_name, registration->connection);
 }
 
 static void undo_reply(struct engine *engine, const struct row *row) {

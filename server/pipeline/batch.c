@@ -83,7 +83,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
                 .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
-                .number = request->id.number,
+                .number = request->number,
                 .connection = request->connection,
                 .fault = invocation->fault,
         };

@@ -17,8 +17,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
                 return false;
 
         limits = storage_limits(pipeline->storage);
-        return batch->effects.n_rows + batch->effects.n_executions + batch->effects.n_watched_changes >=
-                       limits.n_changes ||
+        return batch->effects.n_rows - batch->effects.n_replies >= limits.n_changes ||
                batch_n_bytes(batch) >= limits.n_bytes;
 }
 

@@ -122,6 +122,14 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
         return buf_slice(&frames->properties);
 }
 
+void outbox_frames_begin(struct outbox_frames *frames, uint64_t ended_number) {
+        const struct frame_to_plugin_record record = { .kind = FRAME_END,
+                                                       .end = { .number = ended_number } };
+
+        (void)add_record(frames, &record, 0);
+        outbox_frames_flush(frames);
+}
+
 void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection) {
         const struct frame_to_plugin_record record = { .kind = FRAME_KICK, .connection = connection };
 

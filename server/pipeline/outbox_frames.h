@@ -47,6 +47,12 @@ void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_
 /* HELLO is sent: drop the records that are not published. */
 void outbox_frames_start(struct outbox_frames *frames);
 
+/*
+ * The broker is served from now on: publish the first frame. The records up to this number end without
+ * an execution; 0: none.
+ */
+void outbox_frames_begin(struct outbox_frames *frames, uint64_t ended_number);
+
 /* A frame says that the plugin has published the notifications up to this sequence. */
 void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence);
 

@@ -46,8 +46,16 @@ bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
         return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL;
 }
 
+void peer_deinit(struct peer *peer) {
+        free(peer->welcome_text);
+        peer->welcome_text = NULL;
+        buf_deinit(&peer->retained);
+        peer->is_check_begun = false;
+}
+
 /* The broker is no longer served. */
 static void stop_serving(struct pipeline *pipeline) {
+        peer_deinit(&pipeline->peer);
         queue_drop_frames(&pipeline->queue);
         outbox_close(&pipeline->outbox);
 }
@@ -90,24 +98,7 @@ static void log_other_version(struct peer *peer) {
         peer->is_other_version_logged = true;
 }
 
-/* 2. A broker without the plugin */
-
-/*
- * If the session or the plugin has disappeared, the broker was probably restarted: treat all
- * connections as ended. The session also disappears when it expires. The plugin may have
- * disappeared while the store did not run: then the stored registrations have connections.
- */
-static void serve_plain(struct pipeline *pipeline, struct now now) {
-        struct event none_retained = { .type = EVENT_CONNECTIONS_RETAINED };
-
-        if (!pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine))
-                engine_step(pipeline->state->engine, &none_retained, now, &pipeline->batch.effects);
-        enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
-        outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
-        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_PLAIN);
-}
-
-/* 3. HELLO */
+/* 2. HELLO */
 
 /* Send HELLO, and expect the frames that follow it. */
 static void send_hello(struct pipeline *pipeline, struct now now) {
@@ -131,6 +122,15 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
                 peer_restart_later(pipeline, now);
 }
 
+/*
+ * If the session or the plugin has disappeared, the broker was probably restarted: treat all
+ * connections as ended. The session also disappears when it expires. The plugin may have
+ * disappeared while the store did not run: then the stored registrations have connections.
+ */
+static bool must_end_connections(const struct pipeline *pipeline) {
+        return !pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine);
+}
+
 void peer_identify(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
 
@@ -141,7 +141,8 @@ void peer_identify(struct pipeline *pipeline, struct now now) {
                 log_plugin_missing(peer);
                 enter_state(peer, PEER_WITHOUT_PLUGIN, INT64_MAX);
         } else {
-                serve_plain(pipeline, now);
+                enter_state(peer, must_end_connections(pipeline) ? PEER_PREPARING : PEER_PREPARED,
+                            INT64_MAX);
         }
 }
 
@@ -160,23 +161,7 @@ void peer_tick(struct pipeline *pipeline, struct now now) {
         enter_state(peer, PEER_NEW, INT64_MAX);
 }
 
-/* 4. WELCOME */
-
-/*
- * Kick the clients that the plugin tracks and for which the store has no registrations: the
- * registrations ended while the store served another broker, or by a new policy. A request that is
- * still kept may register again. Call after EVENT_CONNECTIONS_RETAINED: before it, a client may
- * have registrations of a former connection, too, and then only one of its connections is found.
- */
-static void kick_stale_clients(struct pipeline *pipeline, struct slice connections) {
-        struct handshake_connection connection;
-
-        while (handshake_next_connection(&connections, &connection))
-                if (connection.is_idle &&
-                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
-                        outbox_frames_kick(&pipeline->frames, connection.number);
-        outbox_frames_flush(&pipeline->frames);
-}
+/* 3. WELCOME */
 
 /* Append the numbers of the connections, in ascending order. */
 static void append_sorted(struct buf *numbers, struct slice connections) {
@@ -188,28 +173,20 @@ static void append_sorted(struct buf *numbers, struct slice connections) {
                 qsort(numbers->data, numbers->length / sizeof(uint64_t), sizeof(uint64_t), compare_uint64);
 }
 
-static void serve_plugin(struct pipeline *pipeline, const struct handshake_welcome *welcome,
-                         struct now now) {
-        CLEANUP(buf_deinit) struct buf numbers = { 0 };
-        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED };
+/* Takes the text, from which welcome borrows. */
+static void accept_welcome(struct pipeline *pipeline, uint8_t *text, const struct handshake_welcome *welcome,
+                           struct now now) {
         struct peer *peer = &pipeline->peer;
 
-        append_sorted(&numbers, welcome->connections);
-        if (buf_failed(&numbers)) {
+        peer->welcome_text = text;
+        peer->welcome = *welcome;
+        append_sorted(&peer->retained, welcome->connections);
+        if (buf_failed(&peer->retained)) {
                 drops_out_of_memory(&pipeline->drops);
                 peer_restart_later(pipeline, now);
                 return;
         }
-
-        retained.connections = (const uint64_t *)numbers.data;
-        retained.n_connections = numbers.length / sizeof(uint64_t);
-        outbox_skip_to(&pipeline->outbox, welcome->published);
-        engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);
-        peer->broker_run = welcome->broker_run;
-        enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
-        outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
-        kick_stale_clients(pipeline, welcome->connections);
-        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
+        enter_state(peer, PEER_PREPARING, INT64_MAX);
 }
 
 /* Ignore a WELCOME that cannot be decrypted: it replies to an earlier HELLO. */
@@ -235,10 +212,92 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
                 log_limited(&peer->takeover_limit, LOG_ERROR,
                             "another statestored serves this broker, too: the two disconnect each other "
                             "repeatedly; stop one of them");
-        if (pipeline->batch.state == BATCH_OPEN)
-                serve_plugin(pipeline, &welcome, now);
+        accept_welcome(pipeline, take_ptr(&text), &welcome, now);
+}
+
+/* 4. Serving */
+
+/*
+ * Check the next registrations: end those whose connections have ended. Returns true when all are
+ * checked.
+ */
+static bool check_registrations(struct pipeline *pipeline, struct now now) {
+        struct peer *peer = &pipeline->peer;
+        struct event retained = { .type = EVENT_CONNECTIONS_RETAINED,
+                                  .connections = (const uint64_t *)peer->retained.data,
+                                  .n_connections = peer->retained.length / sizeof(uint64_t) };
+        int r = ENGINE_STEP_UNFINISHED;
+
+        while (r == ENGINE_STEP_UNFINISHED && !commit_is_due(pipeline) &&
+               !quantum_is_over(&pipeline->clock.quantum)) {
+                retained.is_continued = peer->is_check_begun;
+                r = engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);
+                peer->is_check_begun = true;
+                pipeline_charge(pipeline);
+        }
+        return r == ENGINE_STEP_DONE;
+}
+
+/*
+ * Kick the clients that the plugin tracks and for which the store has no registrations: the
+ * registrations ended while the store served another broker, or by a new policy. A pending request may
+ * register again, unless it is ended without an execution. Call after EVENT_CONNECTIONS_RETAINED:
+ * before it, a client may have registrations of a former connection, too, and then only one of its
+ * connections is found.
+ */
+static void kick_stale_clients(struct pipeline *pipeline, struct slice connections) {
+        bool may_register_again = pipeline->state->served.ended_number == 0;
+        struct handshake_connection connection;
+
+        while (handshake_next_connection(&connections, &connection))
+                if (connection.is_tracked && !(connection.is_pending && may_register_again) &&
+                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
+                        outbox_frames_kick(&pipeline->frames, connection.number);
+        outbox_frames_flush(&pipeline->frames);
+}
+
+static void serve_plain(struct pipeline *pipeline) {
+        enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
+        outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
+        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_PLAIN);
+}
+
+static void serve_plugin(struct pipeline *pipeline) {
+        struct peer *peer = &pipeline->peer;
+
+        enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
+        outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
+        outbox_frames_begin(&pipeline->frames, pipeline->state->served.ended_number);
+        kick_stale_clients(pipeline, peer->welcome.connections);
+        peer_deinit(peer);
+        pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
+}
+
+void peer_prepare(struct pipeline *pipeline, struct now now) {
+        struct peer *peer = &pipeline->peer;
+        const struct handshake_welcome *welcome = peer->welcome_text ? &peer->welcome : NULL;
+
+        if (peer->state == PEER_PREPARING) {
+                if (welcome && !peer->is_check_begun)
+                        outbox_skip_to(&pipeline->outbox, welcome->published);
+                if (!check_registrations(pipeline, now))
+                        return;
+                enter_state(peer, PEER_PREPARED, INT64_MAX);
+                if (welcome && state_serve_run(pipeline->state, welcome->broker_run, welcome->last_number) &&
+                    pipeline->storage)
+                        commit_begin(pipeline, true, now);
+        }
+        if (peer->state != PEER_PREPARED || pipeline->batch.state != BATCH_OPEN)
+                return;
+        if (welcome)
+                serve_plugin(pipeline);
         else
-                peer_restart(pipeline);
+                serve_plain(pipeline);
+}
+
+bool peer_must_prepare(const struct pipeline *pipeline) {
+        return (pipeline->peer.state == PEER_PREPARING || pipeline->peer.state == PEER_PREPARED) &&
+               pipeline->batch.state == BATCH_OPEN;
 }
 
 /* 5. Other messages of the plugin */

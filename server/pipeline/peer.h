@@ -17,21 +17,28 @@
  *     NEW              peer_identify(): HELLO                HELLO_SENT
  *                        no memory for HELLO                 HELLO_DELAYED
  *                        no plugin, but it is required       WITHOUT_PLUGIN
- *                        no plugin                           PLAIN
- *     HELLO_SENT       WELCOME                               WITH_PLUGIN
+ *                        no plugin                           PREPARING
+ *     HELLO_SENT       WELCOME                               PREPARING
  *                        no memory for it                    HELLO_DELAYED
- *                        a batch is in flight                NEW
  *                      deadline                              NEW
  *     HELLO_DELAYED    deadline                              NEW
  *     WITHOUT_PLUGIN   banner                                NEW
+ *     PREPARING        registrations are checked             PREPARED
+ *     PREPARED         the batch is open                     PLAIN, or WITH_PLUGIN
  *     WITH_PLUGIN      a frame is missing                    NEW
  *     each             the end of the connection             DOWN
  *                      peer_restart()                        NEW
  *                      peer_restart_later()                  HELLO_DELAYED
  *
- * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, the engine ends the
- * registrations whose connections have ended. When the broker is no longer served, the outbox is
- * closed, and records in frames are dropped: the plugin sends them again. Messages wait.
+ * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, in PREPARING, the engine
+ * ends the registrations whose connections have ended, in steps. Then the run of a broker with the
+ * plugin is committed, if another run was served before: so the executions of a batch are always
+ * those of the stored run, and a process that ends from then on does not end further records without
+ * an execution. If this commit fails, the broker is served nevertheless: it can read, and each later
+ * commit has the run, too.
+ *
+ * When the broker is no longer served, the outbox is closed, and records in frames are dropped: the
+ * plugin sends them again. Messages wait.
  */
 enum peer_state {
         PEER_DOWN,
@@ -39,6 +46,8 @@ enum peer_state {
         PEER_WITHOUT_PLUGIN, /* the required plugin is awaited */
         PEER_HELLO_DELAYED,  /* memory was short: NEW after deadline_ns */
         PEER_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
+        PEER_PREPARING,      /* registrations remain to be checked */
+        PEER_PREPARED,       /* the broker is served when the batch is open */
         PEER_PLAIN,          /* a broker without the plugin is served */
         PEER_WITH_PLUGIN,    /* a broker with the plugin is served */
 };
@@ -56,13 +65,20 @@ struct peer {
         bool is_plugin_missing_logged, is_other_version_logged;
         struct log_limit takeover_limit, frame_limit;
 
-        uint64_t run;        /* random number of this process: see common/protocol/companion.h */
-        uint64_t broker_run; /* of the last WELCOME */
+        uint64_t run; /* random number of this process: see common/protocol/companion.h */
         uint64_t n_hellos;
         uint8_t secret[COMPANION_KEY_SIZE];    /* the keys of HELLO are derived from it */
         struct slice instance_id;              /* borrowed */
         uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
+
+        /* In PREPARING and PREPARED. */
+        uint8_t *welcome_text;            /* owned; NULL: a broker without the plugin */
+        struct handshake_welcome welcome; /* borrows from it */
+        struct buf retained;              /* the numbers of its connections, in ascending order */
+        bool is_check_begun;              /* of the registrations */
 };
+
+void peer_deinit(struct peer *peer);
 
 /* BROKER_UNKNOWN unless a broker is served. */
 enum broker_kind peer_broker_kind(const struct peer *peer);
@@ -86,9 +102,19 @@ void peer_restart_later(struct pipeline *pipeline, struct now now);
 
 /*
  * In PEER_NEW: send HELLO if the plugin was detected; wait if the required plugin was not detected;
- * else serve a plain broker. The batch must be open and empty.
+ * else prepare to serve a plain broker. The batch must be open and empty.
  */
 void peer_identify(struct pipeline *pipeline, struct now now);
+
+/*
+ * In PEER_PREPARING: check registrations until the quantum is over or the batch is full. When all are
+ * checked, serve the broker, after a commit if one is necessary: then call again. Does nothing in
+ * other states. The batch must be open.
+ */
+void peer_prepare(struct pipeline *pipeline, struct now now);
+
+/* Return true if peer_prepare() has something to do. */
+bool peer_must_prepare(const struct pipeline *pipeline);
 
 /* Process a message of the plugin on its arrival. Returns false for other messages. */
 bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now);

@@ -54,6 +54,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         outbox_messages_deinit(&pipeline->messages);
         outbox_frames_deinit(&pipeline->frames);
         queue_deinit(&pipeline->queue);
+        peer_deinit(&pipeline->peer);
         batch_deinit(&pipeline->batch);
         state_free(pipeline->state);
         policy_free(pipeline->policy);
@@ -101,6 +102,9 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
                                 peer_restart_later(pipeline, now);
                         if (pipeline->peer.state == PEER_NEW)
                                 peer_identify(pipeline, now);
+                        peer_prepare(pipeline, now);
+                        if (batch->state != BATCH_OPEN)
+                                break;
                         if (pipeline->has_next_policy && pipeline->outbox.is_open)
                                 settings_apply_policy(pipeline, now);
                         serve_waiting(pipeline, now);

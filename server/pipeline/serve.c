@@ -57,9 +57,11 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         batch_add_payload(batch, &pending->reply);
 }
 
-static void serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+/* Returns false if the engine needs another step before the request: serve it again. */
+static bool serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
         struct invocation invocation;
         struct request *request = &invocation.request;
+        struct event next = { .type = EVENT_REQUEST_NEXT, .request = request };
         const struct hooks *hooks = pipeline->hooks;
         uint64_t hook_number = 0;
 
@@ -67,7 +69,11 @@ static void serve_request(struct pipeline *pipeline, const struct queue_item *it
                 invocation_decode_message(&pipeline->decoder, item->message, &invocation);
         else
                 invocation_decode_record(&pipeline->decoder, &item->record, &invocation);
-        request->id = (struct request_id){ pipeline->peer.broker_run, item->number };
+        request->number = item->number;
+        if (invocation.result == INVOCATION_REQUEST &&
+            engine_step(pipeline->state->engine, &next, now, &pipeline->batch.effects) ==
+                    ENGINE_STEP_UNFINISHED)
+                return false;
         if (hooks)
                 hook_number = hooks->request(hooks->userdata, &invocation, now);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
@@ -80,6 +86,7 @@ static void serve_request(struct pipeline *pipeline, const struct queue_item *it
         } else {
                 reply_to_request(pipeline, &invocation, item->arrived_ns, hook_number, now);
         }
+        return true;
 }
 
 /* 2. Waiting items */
@@ -98,7 +105,7 @@ static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_st
         client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, disconnect->client_id);
 }
 
-/* Each item that is taken counts towards the limits of the batch and of the quantum. */
+/* Each item that is served counts towards the limits of the batch and of the quantum. */
 void serve_waiting(struct pipeline *pipeline, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
         const struct queue_item *item;
@@ -107,21 +114,25 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
                !quantum_is_over(&pipeline->clock.quantum)) {
                 int64_t start_ns = pipeline->clock.read_ns;
+                bool is_served = true;
 
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
                         break; /* test control may change state that the requests of a batch have used */
-                batch_add_item(&pipeline->batch, item->n_bytes, item->number);
                 if (!peer_accepts(&pipeline->peer, item))
                         drops_outside_frame(&pipeline->drops, item);
                 else if (item->kind == QUEUE_REQUEST)
-                        serve_request(pipeline, item, now);
+                        is_served = serve_request(pipeline, item, now);
                 else if (item->kind == QUEUE_DISCONNECT)
                         serve_disconnect(pipeline, &item->record, now);
                 else
                         pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
-                pipeline->upkeep.n_done++;
                 pipeline_charge(pipeline);
+                if (!is_served)
+                        continue;
+
+                batch_add_item(&pipeline->batch, item->n_bytes, item->number);
+                pipeline->upkeep.n_done++;
                 if (item->kind == QUEUE_REQUEST) {
                         histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
                         histogram_add(&latencies[STAGE_ENGINE], pipeline->clock.read_ns - start_ns);

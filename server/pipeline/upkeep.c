@@ -61,7 +61,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         bool can_step = pipeline_can_step(pipeline);
         int64_t deadline_ns = can_step ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
-        if (can_step && queue_first(&pipeline->queue))
+        if ((can_step && queue_first(&pipeline->queue)) || peer_must_prepare(pipeline))
                 return 0;
 
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
@@ -76,8 +76,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 /* 2. The storage */
 
 /*
- * A failed commit was undone: registrations that had ended are restored. When commits succeed again,
- * WELCOME says which of their connections have ended. Send HELLO at most once per check: while the
+ * A failed commit was undone: registrations that KEYNOTIFY STOP had ended are restored. When commits
+ * succeed again, WELCOME says which of their connections have ended. Send HELLO at most once per check: while the
  * disk is almost full, commits can fail and succeed in turn.
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {

@@ -134,8 +134,9 @@ struct connection *connections_find(const struct connections *connections, uint6
 void connections_append_welcome(const struct connections *connections, struct buf *bytes) {
         for (const struct connection *c = connections->by_client; c; c = c->by_client.next)
                 if (connection_is_reported(c))
-                        handshake_connection_append(bytes, &(struct handshake_connection){
-                                                                   c->number, .is_idle = c->n_kept == 0 });
+                        handshake_connection_append(
+                                bytes, &(struct handshake_connection){ c->number, c->is_tracked,
+                                                                       .is_pending = c->n_kept > 0 });
 }
 
 void connections_schedule_kick(struct connections *connections, struct connection *connection) {

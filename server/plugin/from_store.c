@@ -94,7 +94,6 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
         plugin->has_frame_failed = false;
         plugin->is_other_version = false;
         plugin->n_untaken = 0;
-        to_store_send(plugin, COMPANION_FRAMES_MAX);
         return 0;
 }
 
@@ -180,6 +179,7 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
         if (r < 0)
                 return r;
 
+        plugin->to_store.is_serving = true;
         if (records.length == 0)
                 plugin->to_store.is_frame_due = true;
         while (r != -ENOMEM && frame_to_plugin_next(&records, &record)) {

@@ -48,6 +48,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 
         welcome->broker_run = plugin->broker_run;
         welcome->published = notifications_published(plugin);
+        welcome->last_number = plugin->records.last_number;
         handshake_welcome_append(&text, welcome);
         connections_append_welcome(&plugin->connections, &text);
         r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);
@@ -136,7 +137,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
 void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
         struct to_store *to_store = &plugin->to_store;
 
-        if (!plugin->hello_client)
+        if (!plugin->hello_client || !to_store->is_serving)
                 return;
         while (to_store->n_outstanding < n_outstanding_max &&
                (to_store->unsent || records_next(&plugin->records)))

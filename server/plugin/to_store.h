@@ -21,6 +21,7 @@ struct record;
 /* Frames to the store. */
 struct to_store {
         uint8_t key[COMPANION_KEY_SIZE];
+        bool is_serving;   /* a frame of the store has arrived since WELCOME: before it, none is sent */
         uint64_t n_frames; /* under this key: the number of the last frame */
         /* The first numbered record that was not sent since WELCOME, or NULL. */
         struct record *unsent;
@@ -40,7 +41,7 @@ int to_store_send_banner(void);
 
 /*
  * Reply to HELLO with is_takeover of *welcome; this adds the rest. Frames have a key derived from
- * hello_key from then on, and all numbered records are sent again.
+ * hello_key from then on, and all numbered records are sent again, when the store begins to serve.
  */
 int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
                           struct handshake_welcome *welcome);
@@ -48,7 +49,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 /*
  * Send what waits, until so many frames are outstanding: 1 on arrival of a record, and at each tick
  * what could not be sent for lack of memory; COMPANION_FRAMES_MAX after a frame of the store.
- * Nothing is sent before HELLO, or if memory is short.
+ * Nothing is sent before the first frame of the store after WELCOME, or if memory is short.
  */
 void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
 

@@ -84,6 +84,7 @@ struct change_set {
         struct state_header header;
         const struct change *changes; /* in their order */
         size_t n_changes;
+        bool forgets_executions;  /* those before this change set: another broker run is served */
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
         uint64_t acknowledged;    /* the notifications up to this sequence are pending no more */
 };

@@ -43,6 +43,7 @@ int state_new(struct state **ret_state, const struct engine_config *config,
                 return -ENOMEM;
 
         state->header = *header;
+        state->served = header->served;
         state->timescale = timescale_resume(header->reading_ms, header->shift_ms, now);
         state->notifications.last_sequence = header->notification_sequence;
         r = choose_node_id(&state->header, config->node_id);
@@ -109,7 +110,8 @@ static int put_change(struct state *state, const struct change *change, struct n
         case CHANGE_REPLY:
                 return put_reply(state, &change->reply, now);
         case CHANGE_EXECUTION:
-                return engine_put_execution(state->engine, &change->execution);
+                engine_put_execution(state->engine, &change->execution);
+                return 0;
         case CHANGE_NOTIFICATION:
                 return notification_queue_add(&state->notifications, &change->notification);
         case N_CHANGE_TYPES:
@@ -137,6 +139,8 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
         int r = 0;
 
         state_acknowledge(state, change_set->acknowledged);
+        if (change_set->forgets_executions)
+                engine_forget_executions(state->engine);
         for (size_t i = 0; i < change_set->n_changes && r == 0; i++)
                 if (change_set->changes[i].is_removed)
                         remove_content(state, &change_set->changes[i]);
@@ -145,11 +149,26 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
         engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
+        state->served = state->header.served;
         state->acknowledged_stored = state->acknowledged;
         return r;
 }
 
 /* 2. Committing */
+
+static bool is_run_stored(const struct state *state) {
+        return state->header.served.broker_run == state->served.broker_run;
+}
+
+bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number) {
+        struct served_run *served = &state->served;
+
+        if (served->broker_run != broker_run) {
+                engine_forget_executions(state->engine);
+                *served = (struct served_run){ broker_run, served->broker_run > 0 ? last_number : 0 };
+        }
+        return !is_run_stored(state);
+}
 
 static int gather_forgotten(struct state *state, const struct effects *effects) {
         int r;
@@ -169,6 +188,7 @@ static struct state_header next_header(const struct state *state, const struct e
         struct state_header header = state->header;
 
         header.n_commits++;
+        header.served = state->served;
         header.clock = stats->clock;
         header.keys_may_be_lost = engine_may_lose_keys(state->engine);
         header.notification_sequence = state->notifications.last_sequence;
@@ -209,6 +229,7 @@ int state_prepare(struct state *state, const struct effects *effects, struct now
                 .header = next_header(state, &stats, now),
                 .changes = list->changes,
                 .n_changes = list->n_changes,
+                .forgets_executions = !is_run_stored(state),
                 .forgotten_up_to = stats.forgotten_reply,
                 .acknowledged = state->acknowledged,
         };

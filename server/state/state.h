@@ -26,6 +26,7 @@ struct state {
          * change set stores it.
          */
         struct state_header header;
+        struct served_run served; /* the header of the next change set has it */
         struct timescale timescale;
         struct notification_queue notifications;
         uint64_t acknowledged;        /* the notifications up to it are acknowledged, and removed */
@@ -51,11 +52,19 @@ struct state *state_free(struct state *state);
 /*
  * Apply a change set of another state: its changes, and its header. Nothing may be staged. now: to
  * convert its times.
- * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend, or
- * an execution has a wrong place.
+ * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
  * After an error the state has a part of the changes: free it.
  */
 int state_apply(struct state *state, const struct change_set *change_set, struct now now);
+
+/*
+ * The broker with the plugin of this run is served from now on. last_number: of the records that the
+ * plugin has numbered. If another run was served before, these records are ended, and all executions
+ * are forgotten: their numbers are those of the other run. If none was served, this state has
+ * executed no record, so the records are executed. Returns true if the run is not stored yet: the
+ * next change set stores it. No execution may be uncommitted.
+ */
+bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
 
 /*
  * Stage one notification for each watched change of the effects, and make the change set of the effects

@@ -30,8 +30,12 @@ struct storage_sink {
  */
 struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
         uint64_t entry_bytes; /* of a key and its value together */
-        size_t n_changes;     /* of entries, registrations, replies, executions and notifications */
-        size_t n_bytes;       /* of keys, values, names and recipients */
+        /*
+         * Of entries and registrations, which have a key each in etcd. The replies, the executions and
+         * the notifications of a change set are kept together, so only n_bytes limits them.
+         */
+        size_t n_changes;
+        size_t n_bytes; /* of keys, values, names and recipients */
 };
 
 /* Bytes on a disk of this machine. */

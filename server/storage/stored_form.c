@@ -78,6 +78,8 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append(buf, &header->table_key, sizeof(header->table_key));
         buf_append(buf, &header->token_key, sizeof(header->token_key));
         wire_append_blob(buf, slice_from_string(header->instance_id));
+        wire_append_number(buf, header->served.broker_run, 8);
+        wire_append_number(buf, header->served.ended_number, 8);
         append_version(buf, header->clock);
         wire_append_number(buf, header->keys_may_be_lost, 1);
         wire_append_number(buf, header->notification_sequence, 8);
@@ -96,6 +98,8 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
         read_fixed(&reader, &header.table_key, sizeof(header.table_key));
         read_fixed(&reader, &header.token_key, sizeof(header.token_key));
         read_text(&reader, header.instance_id, sizeof(header.instance_id));
+        header.served.broker_run = wire_read_number(&reader, 8);
+        header.served.ended_number = wire_read_number(&reader, 8);
         header.clock.wall_ms = (int64_t)wire_read_number(&reader, 8);
         header.clock.counter = (uint32_t)wire_read_number(&reader, 4);
         header.keys_may_be_lost = read_bool(&reader);
@@ -207,22 +211,16 @@ static void read_reply(struct wire_reader *reader, struct change *change) {
 static void append_execution(struct buf *buf, const struct change *change) {
         const struct executed_request *execution = &change->execution;
 
-        wire_append_number(buf, execution->place, 4);
-        wire_append_number(buf, execution->id.broker_run, 8);
-        wire_append_number(buf, execution->id.number, 8);
-        wire_append_number(buf, execution->order, 8);
+        wire_append_number(buf, execution->number, 8);
         append_result(buf, &execution->result);
 }
 
 static void read_execution(struct wire_reader *reader, struct change *change) {
         struct executed_request *execution = &change->execution;
 
-        execution->place = (uint32_t)wire_read_number(reader, 4);
-        execution->id.broker_run = wire_read_number(reader, 8);
-        execution->id.number = wire_read_number(reader, 8);
-        execution->order = wire_read_number(reader, 8);
+        execution->number = wire_read_number(reader, 8);
         execution->result = read_result(reader);
-        require_field(reader, execution->id.number > 0 && execution->place < EXECUTIONS_PLACES);
+        require_field(reader, execution->number > 0);
 }
 
 static void append_notification(struct buf *buf, const struct change *change) {

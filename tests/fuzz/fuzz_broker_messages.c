@@ -60,6 +60,7 @@ struct world {
         uint8_t frame_key[COMPANION_KEY_SIZE];
 
         bool is_serving;   /* since WELCOME */
+        bool has_begun;    /* the first frame to the plugin has arrived */
         bool has_lost;     /* a frame to the plugin, since HELLO */
         uint64_t n_frames; /* taken since HELLO */
         uint64_t first;    /* number of taken[0] */
@@ -77,7 +78,7 @@ static void take_hello(struct world *world, const struct message *message) {
         ASSERT(memcmp(world->hello.key, world->former_hello.key, COMPANION_KEY_SIZE) != 0);
         companion_frame_key(world->hello.key, world->frame_key);
         world->is_hello_sent = world->awaits_welcome = true;
-        world->is_serving = world->has_lost = false;
+        world->is_serving = world->has_begun = world->has_lost = false;
         world->n_frames = world->n_taken = world->n_ended = 0;
 }
 
@@ -93,7 +94,12 @@ static void take_reply(struct world *world, const struct frame_reply *reply) {
         taken->has_reply = true;
 }
 
+/* The first end has no record that was sent since HELLO. */
 static void take_end(struct world *world, uint64_t number) {
+        if (!world->has_begun) {
+                world->has_begun = true;
+                return;
+        }
         find_taken(world, number);
         for (; world->n_ended <= number - world->first; world->n_ended++)
                 ASSERT(world->taken[world->n_ended].has_reply ==
@@ -165,11 +171,13 @@ static void make_welcome(struct slice *input, struct buf *text) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
         struct handshake_welcome welcome = { .is_takeover = input_chance(input, 10),
                                              .broker_run = input_below(input, 3),
-                                             .published = input_below(input, 4) };
+                                             .published = input_below(input, 4),
+                                             .last_number = input_below(input, 4) };
 
         for (size_t n = input_below(input, 4); n > 0; n--) {
                 struct handshake_connection connection = { .number = 1 + input_below(input, 4),
-                                                           .is_idle = input_chance(input, 70) };
+                                                           .is_tracked = input_chance(input, 70),
+                                                           .is_pending = input_chance(input, 30) };
 
                 handshake_connection_append(&connections, &connection);
         }

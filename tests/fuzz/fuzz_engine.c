@@ -7,6 +7,7 @@
  */
 
 #include "base/time_units.h"
+#include "engine/disconnect.h"
 #include "engine/engine.h"
 #include "engine/internal.h"
 #include "fuzz/engine_check.h"
@@ -201,6 +202,7 @@ static void pass_to_deadline(struct world *world, struct slice *input) {
 /* 2. Batches */
 
 static void save(struct world *world) {
+        model_begin_batch(&world->both.model);
         world->saved = world->both.model;
         both_compare(&world->both);
 }
@@ -240,19 +242,24 @@ static void deliver_all(struct world *world) {
         }
 }
 
-/* A failed commit restores everything but the clock. */
+/*
+ * A failed commit restores everything but the clock, and registrations that events have ended: a tick
+ * removes them, and the next commit.
+ */
 static void fail(struct world *world) {
         struct effects *effects = &world->both.effects;
         struct model model = world->saved;
+        size_t n_rows_left = MODEL_REGISTRATIONS_MAX;
 
         ASSERT(state_undo(world->state, effects) == 0);
         effects_reset(effects);
 
+        model_repeat_ends(&model, &world->both.model);
         model.clock = world->both.model.clock;
         world->both.model = model;
+        disconnect_continue(world->both.engine, &n_rows_left, effects); /* as a tick */
         deliver_all(world);
-        save(world);
-        compare_disk(world);
+        commit(world);
 }
 
 /*

@@ -46,6 +46,8 @@ static void make_header(struct slice *input, struct buf *buf) {
 
         stored.digest_key.bytes[0] = input_byte(input);
         stored.token_key.box_key[0] = input_byte(input);
+        stored.served.broker_run = input_number(input, 8);
+        stored.served.ended_number = input_number(input, 8);
         stored.clock = make_version(input);
         stored.keys_may_be_lost = input_chance(input, 50);
         stored.notification_sequence = input_number(input, 7);
@@ -94,13 +96,10 @@ static struct change make_reply(struct slice *input) {
 }
 
 static struct change make_execution(struct slice *input) {
-        struct change change = { .type = CHANGE_EXECUTION,
-                                 .execution = { .id = { .broker_run = input_number(input, 8) } } };
+        struct change change = { .type = CHANGE_EXECUTION };
         struct executed_request *execution = &change.execution;
 
-        execution->id.number = 1 + input_number(input, 7);
-        execution->order = input_number(input, 8);
-        execution->place = (uint32_t)input_below(input, EXECUTIONS_PLACES);
+        execution->number = 1 + input_number(input, 7);
         execution->result.outcome = OUTCOME_DELETED;
         execution->result.has_version = input_chance(input, 50);
         execution->result.version = make_version(input);

@@ -45,6 +45,12 @@ struct model_reply {
         int64_t until_ns;
 };
 
+/* The first end of a registration of this client and key in the present batch. */
+struct model_end {
+        struct slice client, key;
+        bool is_stop; /* KEYNOTIFY STOP: a failed commit restores the registration */
+};
+
 struct model {
         const struct engine_config *config;
         struct version clock;
@@ -52,6 +58,8 @@ struct model {
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
         struct model_reply replies[MODEL_REPLIES_MAX];
+        struct model_end ends[MODEL_REGISTRATIONS_MAX];
+        size_t n_ends;
 };
 
 /* A changed key, and the clients to notify. */
@@ -88,6 +96,12 @@ void model_disconnect(struct model *model, const struct event *event);
  */
 void model_delivered(struct model *model, struct slice client, struct slice key);
 void model_not_reached(struct model *model, struct slice client, struct slice key, struct now now);
+
+/* A new batch begins. */
+void model_begin_batch(struct model *model);
+
+/* Remove the registrations whose first end in the batch of `batch` was not KEYNOTIFY STOP. */
+void model_repeat_ends(struct model *model, const struct model *batch);
 
 /* The client has sent a request. */
 void model_restart_idle(struct model *model, struct slice client, struct now now);

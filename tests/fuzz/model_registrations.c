@@ -2,6 +2,7 @@
 
 /* Registrations: PROTOCOL.md "Notifications". */
 
+#include "base/assert.h"
 #include "fuzz/model.h"
 #include "protocol/topics.h"
 
@@ -14,7 +15,18 @@ static struct model_registration *find_registration(struct model *model, struct 
         return NULL;
 }
 
+static void record_end(struct model *model, const struct model_registration *registration, bool is_stop) {
+        for (size_t i = 0; i < model->n_ends; i++)
+                if (slice_equal(model->ends[i].client, registration->client) &&
+                    slice_equal(model->ends[i].key, registration->key))
+                        return;
+        ASSERT(model->n_ends < MODEL_REGISTRATIONS_MAX);
+        model->ends[model->n_ends++] =
+                (struct model_end){ registration->client, registration->key, is_stop };
+}
+
 static void end(struct model *model, struct model_registration *registration) {
+        record_end(model, registration, false);
         *registration = model->registrations[--model->n_registrations];
 }
 
@@ -88,8 +100,10 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         }
         model_reply(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING,
                     registration ? &model->clock : NULL);
-        if (registration && request->stop)
-                end(model, registration);
+        if (!registration || !request->stop)
+                return;
+        record_end(model, registration, true);
+        end(model, registration);
 }
 
 /* 2. Disconnects */
@@ -114,6 +128,20 @@ void model_disconnect(struct model *model, const struct event *event) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (has_disconnected(&model->registrations[i], event))
                         end(model, &model->registrations[i]);
+}
+
+void model_begin_batch(struct model *model) {
+        model->n_ends = 0;
+}
+
+void model_repeat_ends(struct model *model, const struct model *batch) {
+        for (size_t i = 0; i < batch->n_ends; i++) {
+                struct model_registration *registration =
+                        find_registration(model, batch->ends[i].client, batch->ends[i].key);
+
+                if (registration && !batch->ends[i].is_stop)
+                        end(model, registration);
+        }
 }
 
 /* 3. Deliveries */

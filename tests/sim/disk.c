@@ -95,7 +95,7 @@ static int load_executions(const struct disk *disk, const struct storage_sink *s
         for (size_t place = 0; place < EXECUTIONS_PLACES && r == 0; place++) {
                 struct change change = { .type = CHANGE_EXECUTION, .execution = places[place] };
 
-                if (change.execution.id.number > 0)
+                if (change.execution.number > 0)
                         r = apply(disk, sink, &change);
         }
         return r;
@@ -212,7 +212,8 @@ static void compare_registrations(const struct registrations *stored, const stru
                 ASSERT(slice_equal(copy->user, registration->user));
                 n++;
         }
-        ASSERT(n == stored->n_registrations);
+        /* Those whose client has ended, and that remain to be removed, may be stored. */
+        ASSERT(n <= stored->n_registrations && stored->n_registrations <= present->n_registrations);
 }
 
 static bool is_equal_reply(const struct remembered_reply *a, const struct remembered_reply *b) {
@@ -233,8 +234,7 @@ static void compare_replies(const struct dedup *some, const struct dedup *all, i
 
 static void compare_executions(const struct executions *a, const struct executions *b) {
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++) {
-                ASSERT(a->places[place].id.broker_run == b->places[place].id.broker_run);
-                ASSERT(a->places[place].id.number == b->places[place].id.number);
+                ASSERT(a->places[place].number == b->places[place].number);
         }
 }
 
@@ -260,6 +260,7 @@ void disk_compare(const struct disk *disk, const struct state *state, size_t n_p
         compare_registrations(&stored->engine->registrations, &state->engine->registrations);
         compare_replies(&stored->engine->dedup, &state->engine->dedup, now.mono_ns);
         compare_replies(&state->engine->dedup, &stored->engine->dedup, now.mono_ns);
-        compare_executions(&stored->engine->executions, &state->engine->executions);
+        if (stored->served.broker_run == state->served.broker_run)
+                compare_executions(&stored->engine->executions, &state->engine->executions);
         compare_notifications(stored, state);
 }

@@ -111,7 +111,9 @@ static void apply(struct world *world, const struct change_set *change_set, int 
                 store_without_key(world, change_set);
         else if (is_stored)
                 store_change_set(world, change_set);
-        else if (IS_PLANTED(PLANTED_LOST_REFUSED))
+        else
+                truth_refuse(&world->truth, effects);
+        if (!is_stored && IS_PLANTED(PLANTED_LOST_REFUSED))
                 disk_commit(&world->disk, change_set, world->commit_started);
         check_trace("%zu rows %s", effects->n_rows, is_stored ? "stored" : "refused");
         for (size_t i = 0; i < effects->n_rows && check_is_traced; i++)
@@ -248,7 +250,7 @@ static int64_t clock_ns(void *userdata) {
 static uint64_t observe_request(void *userdata, struct invocation *invocation, struct now now) {
         struct world *world = userdata;
         struct sim_request *request = truth_find(&world->truth, invocation->request.correlation_data);
-        uint64_t number = invocation->request.id.number;
+        uint64_t number = invocation->request.number;
 
         (void)now;
         truth_execute(&world->truth, request, world->pipeline->batch.effects.n_rows);

@@ -198,6 +198,31 @@ static void set_registered(struct truth *truth, const struct registration *regis
         truth->connection[client_number][key_number] = registration->connection;
 }
 
+/* Whether no earlier row of the batch is of the same registration. */
+static bool is_first_row(const struct effects *effects, size_t at) {
+        const struct registration *registration = effects->rows[at].registration.registration;
+
+        for (size_t i = 0; i < at; i++) {
+                const struct row *row = &effects->rows[i];
+
+                if (row->type == ROW_REGISTRATION &&
+                    slice_equal(row->registration.registration->client_name, registration->client_name) &&
+                    slice_equal(row->registration.registration->key_name, registration->key_name))
+                        return false;
+        }
+        return true;
+}
+
+void truth_refuse(struct truth *truth, const struct effects *effects) {
+        for (size_t i = 0; i < effects->n_rows; i++) {
+                const struct row *row = &effects->rows[i];
+
+                if (row->type == ROW_REGISTRATION && !row->registration.is_added &&
+                    !row->registration.is_stopped && is_first_row(effects, i))
+                        set_registered(truth, row->registration.registration, false);
+        }
+}
+
 void truth_commit(struct truth *truth, const struct effects *effects, struct now now) {
         for (size_t i = 0; i < effects->n_rows; i++) {
                 const struct row *row = &effects->rows[i];

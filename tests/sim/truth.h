@@ -129,6 +129,12 @@ struct sim_request *truth_find(const struct truth *truth, struct slice correlati
  */
 void truth_execute(struct truth *truth, struct sim_request *request, size_t n_rows);
 
+/*
+ * The disk has not stored the batch with these effects. Registrations that events have ended stay ended;
+ * those that KEYNOTIFY STOP has ended are restored.
+ */
+void truth_refuse(struct truth *truth, const struct effects *effects);
+
 /* The disk has stored the batch with these effects. */
 void truth_commit(struct truth *truth, const struct effects *effects, struct now now);
 

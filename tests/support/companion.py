@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Optional
 
-VERSION = 8
+VERSION = 9
 KEY_SIZE = 32
 NONCE_SIZE = 24
 TAG_SIZE = 16
@@ -115,16 +115,17 @@ class Welcome:
     is_takeover: bool
     broker_run: int
     published: int
+    last_number: int
     idle: set  # numbers, as text
     pending: set
 
 
 def welcome(text):
-    version, flags, run, published = struct.unpack_from("!BBQQ", text)
+    version, flags, run, published, last_number = struct.unpack_from("!BBQQQ", text)
     assert version == VERSION and flags < 2
-    connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
-    return Welcome(bool(flags), run, published, {str(number) for flags, number in connections if flags},
-                   {str(number) for flags, number in connections if not flags})
+    connections = [struct.unpack_from("!BQ", text, at) for at in range(26, len(text), 9)]
+    return Welcome(bool(flags), run, published, last_number, {str(number) for flags, number in connections if flags == 1},
+                   {str(number) for flags, number in connections if flags & 2})
 
 
 @dataclass

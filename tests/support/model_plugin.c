@@ -237,7 +237,7 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
 
 /* Send frames until this many are outstanding. */
 static void send_frames(struct model_plugin *plugin, size_t n_frames_max, int64_t now_ns) {
-        if (!plugin->has_store)
+        if (!plugin->is_serving)
                 return;
         while (plugin->n_outstanding < n_frames_max && next_record(plugin))
                 send_frame(plugin, true, now_ns);
@@ -380,14 +380,16 @@ static void append_connections(const struct model_plugin *plugin, struct buf *co
                         handshake_connection_append(
                                 connections,
                                 &(struct handshake_connection){ .number = connection->number,
-                                                                .is_idle = connection->n_requests == 0 });
+                                                                .is_tracked = connection->is_tracked,
+                                                                .is_pending = connection->n_requests > 0 });
 }
 
 static void send_welcome(struct model_plugin *plugin, const struct handshake_hello *hello,
                          bool is_takeover) {
         struct handshake_welcome welcome = { .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
-                                             .published = delivered(plugin) };
+                                             .published = delivered(plugin),
+                                             .last_number = plugin->last_number };
         struct buf connections = { 0 }, text = { 0 };
         uint8_t *box;
 
@@ -411,7 +413,7 @@ static bool is_repeated(const struct model_plugin *plugin, const struct handshak
         return hello->run == plugin->run && hello->number <= plugin->n_hellos;
 }
 
-static void receive_hello(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
+static void receive_hello(struct model_plugin *plugin, const struct message *message) {
         struct handshake_hello hello;
 
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
@@ -423,13 +425,13 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         send_welcome(plugin, &hello, set_run(plugin, hello.run));
         plugin->n_hellos = hello.number;
         plugin->has_store = true;
+        plugin->is_serving = false;
         plugin->n_frames = 0;
         plugin->n_sent = 0;
         plugin->n_outstanding = 0;
         plugin->n_ended = 0;
         plugin->n_records_max = FIRST_RECORDS_MAX;
         plugin->is_frame_due = false;
-        send_frames(plugin, COMPANION_FRAMES_MAX, now_ns);
 }
 
 /* 6. Frames of the store */
@@ -441,11 +443,14 @@ static void end_up_to(struct model_plugin *plugin, uint64_t number, bool is_last
                 struct model_record *record = plugin->numbered.list[0];
                 bool has_reply = is_last_replied && record->number == number;
 
-                ASSERT(plugin->n_sent > 0); /* the store ends what it has received since HELLO */
-                plugin->n_sent--;
-                plugin->n_ended++;
-                plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
-                                       record->record.request.response_topic.data && !has_reply;
+                if (plugin->n_sent > 0) {
+                        plugin->n_sent--;
+                        plugin->n_ended++;
+                        plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
+                                               record->record.request.response_topic.data && !has_reply;
+                } else {
+                        ASSERT(plugin->n_frames == 0); /* only the first frame ends what was not sent */
+                }
                 remove_record(&plugin->numbered, record);
                 end_record(plugin, record);
         }
@@ -532,6 +537,7 @@ static void receive_frame(struct model_plugin *plugin, const struct message *mes
         ASSERT(message->qos == 0 && frame_to_plugin_read(message->payload, &records) == 0);
         if (!plugin->has_store)
                 return;
+        plugin->is_serving = true;
         plugin->is_frame_due |= records.length == 0;
         while (frame_to_plugin_next(&records, &record))
                 switch (record.kind) {
@@ -554,7 +560,7 @@ static void receive_frame(struct model_plugin *plugin, const struct message *mes
 
 void model_plugin_receive(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
         if (slice_equal_string(message->topic, COMPANION_HELLO)) {
-                receive_hello(plugin, message, now_ns);
+                receive_hello(plugin, message);
                 return;
         }
         ASSERT(slice_equal_string(message->topic, COMPANION_FRAME_TO_PLUGIN));
@@ -562,13 +568,13 @@ void model_plugin_receive(struct model_plugin *plugin, const struct message *mes
 }
 
 void model_plugin_store_disconnected(struct model_plugin *plugin) {
-        plugin->has_store = false;
+        plugin->has_store = plugin->is_serving = false;
 }
 
 /* 7. Time */
 
 static int64_t frame_deadline(const struct model_plugin *plugin) {
-        return plugin->has_store && plugin->n_outstanding > 0 ? plugin->timeout_ns : INT64_MAX;
+        return plugin->is_serving && plugin->n_outstanding > 0 ? plugin->timeout_ns : INT64_MAX;
 }
 
 /* The waiting request that arrived first, or NULL. */

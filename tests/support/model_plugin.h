@@ -70,7 +70,8 @@ struct model_plugin {
         struct model_records numbered; /* in the order of their numbers */
         uint64_t last_number;
 
-        bool has_store; /* HELLO has arrived over the present connection of the store */
+        bool has_store;  /* HELLO has arrived over the present connection of the store */
+        bool is_serving; /* and then a frame */
         uint8_t key[COMPANION_KEY_SIZE];
         struct buf instance_id;
         uint64_t run, n_hellos; /* of the last HELLO */

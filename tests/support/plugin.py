@@ -22,7 +22,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"8"
+VERSION = b"9"
 
 
 # Events and results of mosquitto's plugin interface
@@ -193,8 +193,9 @@ class Peer(Connection):
     def encode_hello(self, instance, key, **more):
         return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode(), self.run, self.n_hellos), **more)
 
-    def hello(self, instance="instance-1"):
-        """Return the numbers of the open connections that are tracked and whose requests have ended."""
+    def hello(self, instance="instance-1", ended=0):
+        """Begin to serve: the records up to `ended` have ended; None: do not begin. Return the numbers of the open connections
+        that are tracked and whose requests have ended."""
         self.n_hellos += 1
         key = os.urandom(companion.KEY_SIZE)
         self.frame_key = None
@@ -211,6 +212,8 @@ class Peer(Connection):
         self._messages = [message for message in self._messages if message.topic != SYS + "frame"]
         for message in early:
             self._take_frame(message)
+        if ended is not None:
+            self.end(ended)
         return self.welcome.idle
 
     def serve(self):

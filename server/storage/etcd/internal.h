@@ -22,7 +22,7 @@ struct etcd_storage {
         struct executed_request executions[EXECUTIONS_PLACES];
 
         struct executed_request staged[EXECUTIONS_PLACES]; /* with the change set that is being committed */
-        int64_t begun_ns; /* monotonic; when the last transaction was begun */
+        int64_t begun_ns;             /* monotonic; when the last transaction was begun */
         atomic_int_least64_t sent_ns; /* storage_etcd_sent_ns() */
         atomic_bool is_waiting;
         struct log_limit log_limit;

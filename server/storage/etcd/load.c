@@ -93,7 +93,7 @@ static int load_row(const struct etcd_load *load, enum change_type type, const E
                 if (r < 0 || !is_within_limits(load, &change))
                         return -EBADMSG;
                 if (type == CHANGE_EXECUTION)
-                        storage->executions[change.execution.place] = change.execution;
+                        storage->executions[executions_place(change.execution.number)] = change.execution;
                 if (!is_removed(load, &change))
                         r = apply_change_set(load,
                                              (struct change_set){ .changes = &change, .n_changes = 1 });

@@ -64,7 +64,8 @@ void etcd_key_append(struct buf *buf, const char *prefix, const struct hash_key 
                 number = change->reply.number;
                 break;
         case CHANGE_EXECUTION:
-                number = change->execution.place / EXECUTION_ROW_PLACES * EXECUTION_ROW_PLACES;
+                number = executions_place(change->execution.number) / EXECUTION_ROW_PLACES *
+                         EXECUTION_ROW_PLACES;
                 break;
         case CHANGE_NOTIFICATION:
                 number = change->notification.sequence;

@@ -21,28 +21,39 @@ static void write_single(struct etcd_storage *storage, const struct change *chan
 static void write_execution_row(struct etcd_storage *storage, size_t row) {
         const struct executed_request *places = &storage->staged[row * EXECUTION_ROW_PLACES];
         struct transaction *transaction = &storage->transaction;
+        bool is_empty = true;
 
         etcd_key_append_number(&transaction->bytes, storage->config.prefix, CHANGE_EXECUTION,
                                row * EXECUTION_ROW_PLACES);
         transaction_end_key(transaction);
-        for (size_t i = 0; i < EXECUTION_ROW_PLACES; i++)
-                if (places[i].id.number > 0)
-                        etcd_value_append(&transaction->bytes, &(struct change){ .type = CHANGE_EXECUTION,
-                                                                                 .execution = places[i] });
-        transaction_end_put(transaction);
+        for (size_t i = 0; i < EXECUTION_ROW_PLACES; i++) {
+                if (places[i].number == 0)
+                        continue;
+                etcd_value_append(&transaction->bytes,
+                                  &(struct change){ .type = CHANGE_EXECUTION, .execution = places[i] });
+                is_empty = false;
+        }
+        if (is_empty)
+                transaction_end_remove(transaction);
+        else
+                transaction_end_put(transaction);
 }
 
 static void write_executions(struct etcd_storage *storage, const struct change_set *change_set) {
         bool is_changed[N_EXECUTION_ROWS] = { 0 };
 
         memcpy(storage->staged, storage->executions, sizeof(storage->staged));
+        for (size_t place = 0; place < EXECUTIONS_PLACES && change_set->forgets_executions; place++) {
+                is_changed[place / EXECUTION_ROW_PLACES] |= storage->staged[place].number > 0;
+                storage->staged[place] = (struct executed_request){ 0 };
+        }
         for (size_t i = 0; i < change_set->n_changes; i++) {
                 const struct executed_request *execution = &change_set->changes[i].execution;
 
                 if (change_set->changes[i].type != CHANGE_EXECUTION)
                         continue;
-                storage->staged[execution->place] = *execution;
-                is_changed[execution->place / EXECUTION_ROW_PLACES] = true;
+                storage->staged[executions_place(execution->number)] = *execution;
+                is_changed[executions_place(execution->number) / EXECUTION_ROW_PLACES] = true;
         }
         for (size_t row = 0; row < N_EXECUTION_ROWS; row++)
                 if (is_changed[row])

@@ -29,7 +29,7 @@ struct row_place row_place_of(const struct change *change, const struct hash_key
         case CHANGE_REPLY:
                 return (struct row_place){ .number = change->reply.number };
         case CHANGE_EXECUTION:
-                return (struct row_place){ .number = change->execution.place };
+                return (struct row_place){ .number = executions_place(change->execution.number) };
         case CHANGE_NOTIFICATION:
                 return (struct row_place){ .number = change->notification.sequence };
         case N_CHANGE_TYPES:

@@ -26,9 +26,9 @@ extern const char *const schema_tables[N_SCHEMA_TABLES];
 /*
  * Raise it with each change of what is stored: a table, a column, a record of storage/stored_form.h,
  * or the name of an outcome that can be remembered. An older statestored then refuses the database
- * instead of calling it damaged. Versions 1 to 6 were never released.
+ * instead of calling it damaged. Versions 1 to 7 were never released.
  */
-#define SCHEMA_VERSION 7
+#define SCHEMA_VERSION 8
 
 /*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite

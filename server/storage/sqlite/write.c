@@ -19,6 +19,7 @@ static const char *const single_statements[WRITE_PUT] = {
         [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE number <= ?1 AND"
                                    " number < (SELECT min(number) FROM replies) + ?2",
         [WRITE_REMOVE_ACKNOWLEDGED] = "DELETE FROM notifications WHERE number <= ?1",
+        [WRITE_REMOVE_EXECUTIONS] = "DELETE FROM executions",
 };
 
 /* The tag of other names becomes NULL, so the statement fails: they have the same number. */
@@ -106,6 +107,8 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
         if (code == SQLITE_OK)
                 code = run_with_numbers(writer, WRITE_REMOVE_FORGOTTEN, change_set->forgotten_up_to,
                                         1000 + 2 * (uint64_t)change_set->n_changes);
+        if (code == SQLITE_OK && change_set->forgets_executions)
+                code = sqlite_writer_run(writer, WRITE_REMOVE_EXECUTIONS);
         for (size_t i = 0; i < change_set->n_changes && code == SQLITE_OK; i++)
                 code = write_change(writer, &change_set->changes[i], &change_set->header.row_hash_key);
         if (code != SQLITE_OK)

@@ -14,6 +14,7 @@ enum write_statement {
         WRITE_ROLLBACK,
         WRITE_REMOVE_FORGOTTEN,
         WRITE_REMOVE_ACKNOWLEDGED,
+        WRITE_REMOVE_EXECUTIONS,
         WRITE_PUT,                                  /* a row; the first of the tables */
         WRITE_REMOVE = WRITE_PUT + N_SCHEMA_TABLES, /* likewise */
         N_WRITE_STATEMENTS = WRITE_REMOVE + N_SCHEMA_TABLES,

@@ -39,12 +39,23 @@ void begin_batch(struct world *world) {
         effects_reset(&world->effects);
 }
 
+/* Repeat the event while it is unfinished. */
+static void step(struct world *world, struct event event) {
+        int r;
+
+        while ((r = engine_step(world->engine, &event, world->now, &world->effects)) ==
+               ENGINE_STEP_UNFINISHED)
+                event.is_continued = true;
+        cr_assert_eq(r, 0);
+}
+
 void happen_in_batch(struct world *world, struct event event) {
         if (event.type == EVENT_REQUEST) {
                 cr_assert_lt(world->n_replies, WORLD_REPLIES_MAX);
+                step(world, (struct event){ .type = EVENT_REQUEST_NEXT, .request = event.request });
                 event.reply = &world->replies[world->n_replies++];
         }
-        cr_assert_eq(engine_step(world->engine, &event, world->now, &world->effects), 0);
+        step(world, event);
 }
 
 void ask_in_batch(struct world *world, struct request request) {

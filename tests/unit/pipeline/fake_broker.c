@@ -375,7 +375,8 @@ static bool exchange(struct broker *broker) {
         bool is_received = false;
 
         for (;;) {
-                while (!broker->is_plugin_stalled && broker->n_frames_processed < broker->n_frames)
+                while ((!broker->is_plugin_stalled || !broker->plugin.is_serving) &&
+                       broker->n_frames_processed < broker->n_frames)
                         model_plugin_receive(&broker->plugin, broker->frames[broker->n_frames_processed++],
                                              broker->now.mono_ns);
                 if (!model_plugin_take(&broker->plugin, &output))
@@ -513,6 +514,7 @@ void broker_meet_plugin(struct broker *broker, bool session_present) {
 void broker_welcome(struct broker *broker) {
         model_plugin_receive(&broker->plugin, broker->hello, broker->now.mono_ns);
         broker_finish_work(broker);
+        broker_flush(broker);
 }
 
 struct message *broker_welcome_message(const struct broker *broker, struct slice text) {
@@ -534,7 +536,7 @@ void broker_say_welcome(struct broker *broker, struct slice text) {
         struct message *welcome = broker_welcome_message(broker, text);
 
         pipeline_receive(broker->pipeline, welcome, broker->now);
-        broker_finish_work(broker);
+        broker_flush(broker);
         free(welcome);
 }
 

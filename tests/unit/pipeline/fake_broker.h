@@ -49,9 +49,10 @@ struct broker {
         size_t n_sent, sent_capacity;
 
         struct model_plugin plugin;
-        uint64_t n_broker_runs;  /* the broker run is its number */
-        bool has_plugin;         /* requests go to the plugin */
-        bool is_plugin_stalled;  /* frames of the store wait, and are lost with the connection */
+        uint64_t n_broker_runs; /* the broker run is its number */
+        bool has_plugin;        /* requests go to the plugin */
+        /* Frames of the store behind the first one wait, and are lost with the connection. */
+        bool is_plugin_stalled;
         bool loses_frames;       /* of the plugin: the broker drops them */
         struct message **frames; /* of the store, since the last broker_forget() */
         size_t n_frames, frames_capacity, n_frames_processed;

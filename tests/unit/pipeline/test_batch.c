@@ -34,7 +34,7 @@ static struct pending_reply *add(struct replied replied) {
                                                .request = {
                                                        .response_topic = replied.response_topic,
                                                        .correlation_data = replied.correlation_data,
-                                                       .id.number = replied.number,
+                                                       .number = replied.number,
                                                } };
         struct pending_reply *added = batch_add_reply(&batch, &invocation, 0);
 

@@ -44,8 +44,9 @@ static void say_welcome(const struct message *message) {
         buf_append_format(&said, "welcome %lu, published %lu%s:", (unsigned long)welcome.broker_run,
                           (unsigned long)welcome.published, welcome.is_takeover ? ", takeover" : "");
         while (handshake_next_connection(&welcome.connections, &connection))
-                buf_append_format(&said, " %lu%s", (unsigned long)connection.number,
-                                  connection.is_idle ? " idle" : " pending");
+                buf_append_format(&said, " %lu%s%s", (unsigned long)connection.number,
+                                  connection.is_tracked ? " tracked" : "",
+                                  connection.is_pending ? " pending" : "");
         buf_append_string(&said, "\n");
         free(text);
 }
@@ -132,6 +133,12 @@ static void say_hello(void) {
         buf_deinit(&payload);
 }
 
+/* Begin to serve: the first frame ends the records up to this number. */
+static void begin(uint64_t number) {
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END, .end = { .number = number } });
+        send_frame();
+}
+
 static void setup(void) {
         cr_assert_eq(companion_box_init(), 0);
         model_plugin_init(&plugin, 42);
@@ -144,6 +151,7 @@ static void setup(void) {
         n_frames = 0;
         said = (struct buf){ 0 };
         say_hello();
+        begin(0);
         buf_reset(&said);
 }
 
@@ -353,6 +361,7 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         add_reply(2, "unknown");
         send_frame();
         say_hello();
+        begin(0);
         add_reply(1, "repeated");
         end_up_to(1);
         add_reply(1, "ended");
@@ -401,6 +410,7 @@ Test(model_plugin, no_frame_is_outstanding_after_hello) {
         drop_records();
         n_frames = 0;
         say_hello();
+        begin(0);
         expect_frames(2, QUEUE_FRAME_ADDED);
         for (uint64_t number = 2; number <= 17; number++)
                 expect_record(number, 7, "x");
@@ -421,6 +431,7 @@ Test(model_plugin, kept_records_are_sent_again_before_new_ones) {
         request("a", 7, "6");
         n_frames = 0;
         say_hello();
+        begin(0);
         expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
@@ -441,6 +452,7 @@ Test(model_plugin, lost_frame_is_noticed_by_the_next_one) {
         expect_frames(2, QUEUE_FRAME_MISSING);
         cr_expect_eq(model_plugin_deadline(&plugin), 1000 + plugin.wait_ns);
         say_hello();
+        begin(0);
         expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(1, 7, "1");
 }
@@ -454,6 +466,7 @@ Test(model_plugin, nothing_is_sent_or_accepted_without_hello) {
         expect_frames(0, QUEUE_FRAME_ADDED);
         expect_said("");
         say_hello();
+        begin(0);
         expect_record(1, 7, "1");
 }
 
@@ -479,6 +492,7 @@ Test(model_plugin, end_of_a_connection_follows_its_requests) {
         expect_record(3, 7, NULL);
         expect_no_record();
         say_hello();
+        begin(0);
         expect_said("welcome 42, published 0:\n");
         expect_record(2, 7, "2");
         expect_record(3, 7, NULL);
@@ -512,7 +526,8 @@ Test(model_plugin, welcome_lists_tracked_and_pending_connections) {
         request("c", 9, "3");
         end_up_to(2);
         say_hello();
-        expect_said("welcome 42, published 0: 9 pending 7 idle\n");
+        begin(0);
+        expect_said("welcome 42, published 0: 9 pending 7 tracked\n");
 }
 
 Test(model_plugin, another_instance_disconnects_tracked_clients) {
@@ -522,6 +537,7 @@ Test(model_plugin, another_instance_disconnects_tracked_clients) {
         buf_reset(&said);
         instance_id = "instance-2";
         say_hello();
+        begin(0);
         expect_said("kick 7\nwelcome 42, published 0: 8 pending\n");
         expect_record(2, 8, "2");
         notify(1, 0, true, 1, (uint64_t[]){ 7 });
@@ -537,6 +553,7 @@ Test(model_plugin, each_recipient_is_notified_once) {
         expect_frames(1, QUEUE_FRAME_ADDED);
         cr_expect_lt(queue.published, 3);
         say_hello();
+        begin(0);
         buf_reset(&said);
         notify(2, 2, true, 1, (uint64_t[]){ 8 });
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
@@ -549,6 +566,7 @@ Test(model_plugin, each_recipient_is_notified_once) {
         expect_said("");
         cr_expect_eq(queue.published, 4);
         say_hello();
+        begin(0);
         expect_said("welcome 42, published 4: 8 pending\n");
 }
 
@@ -565,20 +583,26 @@ Test(model_plugin, repeated_hello_is_ignored) {
         model_plugin_store_disconnected(&plugin);
         n_hellos--;
         say_hello();
+        begin(0);
         expect_said("");
         expect_frames(1, QUEUE_FRAME_ADDED);
         say_hello();
+        begin(0);
         expect_said("welcome 42, published 0: 7 pending\n");
         expect_record(1, 7, "1");
 }
 
 Test(model_plugin, second_run_between_two_hellos_is_a_takeover) {
         say_hello();
+        begin(0);
         run = 2;
         say_hello();
+        begin(0);
         say_hello();
+        begin(0);
         run = 1;
         say_hello();
+        begin(0);
         expect_said("welcome 42, published 0:\nwelcome 42, published 0:\nwelcome 42, published 0:\n"
                     "welcome 42, published 0, takeover:\n");
 }

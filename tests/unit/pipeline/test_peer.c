@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ static struct {
         size_t payload_length;
         uint8_t qos;
 } sent;
+static struct handshake_hello hello_sent; /* the last one */
 
 static int send_message(void *userdata, const struct message *message, uint16_t *ret_id) {
         (void)userdata;
@@ -44,6 +46,10 @@ static int send_message(void *userdata, const struct message *message, uint16_t 
         memcpy(sent.payload, message->payload.data, message->payload.length);
         sent.payload_length = message->payload.length;
         sent.qos = message->qos;
+        if (slice_equal(message->topic, S(COMPANION_HELLO)))
+                cr_assert_eq(handshake_hello_read((struct slice){ sent.payload, sent.payload_length },
+                                                  &hello_sent),
+                             0);
         *ret_id = ++sent.n;
         return 0;
 }
@@ -53,16 +59,25 @@ static void ignore_serving(void *userdata, enum broker_kind broker_kind) {
         (void)broker_kind;
 }
 
+static int64_t work_ns; /* that each reading of the clock ends */
+
+static int64_t clock_ns(void *userdata) {
+        (void)userdata;
+        return now.mono_ns += work_ns;
+}
+
 static void setup(void) {
         const struct engine_config engine = { .node_id = S("StateStore") };
         const struct state_header header = { .instance_id = INSTANCE };
-        const struct pipeline_config config = { .callbacks = { .serving = ignore_serving },
+        const struct pipeline_config config = { .callbacks = { .clock_ns = clock_ns,
+                                                               .serving = ignore_serving },
                                                 .companion_secret = { 1, 2, 3 },
                                                 .run = RUN };
         struct state *state;
 
         cr_assert_eq(companion_box_init(), 0);
         now.mono_ns = NS_PER_S;
+        work_ns = 0;
         cr_assert_eq(state_new(&state, &engine, &header, now), 0);
         cr_assert_eq(pipeline_new(&pipeline, &config, state, NULL), 0);
         pipeline_set_transport(pipeline, (struct transport){ .publish = send_message });
@@ -86,14 +101,6 @@ static void receive_banner(const char *version) {
         receive(COMPANION_BANNER, slice_from_string(version));
 }
 
-static struct handshake_hello last_hello(void) {
-        struct handshake_hello hello;
-
-        cr_assert_str_eq(sent.topic, COMPANION_HELLO);
-        cr_assert_eq(handshake_hello_read((struct slice){ sent.payload, sent.payload_length }, &hello), 0);
-        return hello;
-}
-
 /* WELCOME with this text under this key. */
 static void receive_welcome_text(struct slice text, const uint8_t *key) {
         uint8_t box[256];
@@ -101,10 +108,14 @@ static void receive_welcome_text(struct slice text, const uint8_t *key) {
         cr_assert_leq(text.length + COMPANION_BOX_EXTRA, sizeof(box));
         companion_box_seal(text, key, box);
         receive(COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
+        work_clock_resume(&pipeline->clock, now);
+        quantum_start(&pipeline->clock.quantum);
+        if (pipeline->batch.state == BATCH_OPEN)
+                peer_prepare(pipeline, now);
 }
 
 static void receive_welcome(const struct handshake_welcome *welcome) {
-        struct handshake_hello hello = last_hello();
+        struct handshake_hello hello = hello_sent;
         struct buf text = { 0 };
 
         handshake_welcome_append(&text, welcome);
@@ -116,7 +127,7 @@ static void receive_welcome(const struct handshake_welcome *welcome) {
 static void receive_frame(uint64_t number, uint64_t first, size_t n) {
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 1 };
         const struct frame_to_store header = { .number = number, .first = first };
-        struct handshake_hello hello = last_hello();
+        struct handshake_hello hello = hello_sent;
         uint8_t key[COMPANION_KEY_SIZE], box[256];
         struct buf text = { 0 };
 
@@ -160,18 +171,18 @@ Test(peer, sends_hello_with_another_key_and_number_each_time) {
         struct handshake_hello first, second;
 
         say_hello();
-        first = last_hello();
+        first = hello_sent;
         cr_expect_eq(first.run, RUN);
         cr_expect(slice_equal(first.instance_id, S(INSTANCE)));
-        cr_expect_eq(last_hello().number, 1);
+        cr_expect_eq(hello_sent.number, 1);
         cr_expect_eq(sent.qos, 1);
         cr_expect_eq(peer->state, PEER_HELLO_SENT);
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
 
         peer_restart(pipeline);
         peer_identify(pipeline, now);
-        second = last_hello();
-        cr_expect_eq(last_hello().number, 2);
+        second = hello_sent;
+        cr_expect_eq(hello_sent.number, 2);
         cr_expect_neq(memcmp(first.key, second.key, sizeof(first.key)), 0);
 }
 
@@ -212,13 +223,15 @@ Test(peer, repeats_a_hello_that_cannot_be_published_later) {
         cr_expect_eq(peer->state, PEER_NEW);
         sent.result = 0;
         peer_identify(pipeline, now);
-        cr_expect_eq(last_hello().number, 2);
+        cr_expect_eq(hello_sent.number, 2);
         cr_expect_eq(peer->state, PEER_HELLO_SENT);
 }
 
 Test(peer, serves_without_hello_if_the_plugin_is_not_detected) {
         peer_connected(pipeline, true);
         peer_identify(pipeline, now);
+        cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
+        peer_prepare(pipeline, now);
         cr_expect_eq(peer_broker_kind(peer), BROKER_PLAIN);
         cr_expect_eq(sent.n, 0);
         cr_expect(peer->is_session_present);
@@ -255,7 +268,7 @@ Test(peer, waits_for_the_required_plugin) {
 
 Test(peer, serves_the_plugin_after_welcome) {
         struct handshake_welcome welcome = { .broker_run = BROKER_RUN, .published = 9 };
-        struct handshake_connection connection = { .number = 7, .is_idle = true };
+        struct handshake_connection connection = { .number = 7, .is_tracked = true };
         struct buf connections = { 0 };
 
         handshake_connection_append(&connections, &connection);
@@ -264,7 +277,7 @@ Test(peer, serves_the_plugin_after_welcome) {
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
         receive_welcome(&welcome);
         cr_expect_eq(peer_broker_kind(peer), BROKER_WITH_PLUGIN);
-        cr_expect_eq(peer->broker_run, BROKER_RUN);
+        cr_expect_eq(pipeline->state->served.broker_run, BROKER_RUN);
         cr_expect_eq(peer->deadline_ns, INT64_MAX);
         cr_expect_eq(pipeline->state->acknowledged, 9);
         cr_expect_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN, "the client of the connection is kicked");
@@ -289,7 +302,7 @@ Test(peer, ignores_a_welcome_that_it_cannot_read) {
         struct buf text = { 0 };
 
         say_hello();
-        hello = last_hello();
+        hello = hello_sent;
         handshake_welcome_append(&text, &(struct handshake_welcome){ 0 });
         receive_welcome_text(buf_slice(&text), other_key);
         cr_expect_eq(peer->state, PEER_HELLO_SENT, "another HELLO");
@@ -337,7 +350,7 @@ Test(peer, repeats_hello_without_welcome) {
         peer_tick(pipeline, now);
         cr_expect_eq(peer->state, PEER_NEW);
         peer_identify(pipeline, now);
-        cr_expect_eq(last_hello().number, 2);
+        cr_expect_eq(hello_sent.number, 2);
 }
 
 /* The connections in WELCOME cannot be sorted, so HELLO is repeated. */
@@ -349,7 +362,7 @@ Test(peer, repeats_hello_later_without_memory_for_the_connections) {
         uint8_t box[256];
 
         say_hello();
-        hello = last_hello();
+        hello = hello_sent;
         handshake_welcome_append(&text, &welcome);
         handshake_connection_append(&text, &connection);
         companion_box_seal(buf_slice(&text), hello.key, box);
@@ -361,12 +374,82 @@ Test(peer, repeats_hello_later_without_memory_for_the_connections) {
         buf_deinit(&text);
 }
 
-Test(peer, repeats_hello_if_a_batch_is_in_flight_at_welcome) {
+Test(peer, serves_when_a_batch_that_is_in_flight_at_welcome_has_ended) {
         say_hello();
         pipeline->batch.state = BATCH_COMMITTING;
-        receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
-        cr_expect_eq(peer->state, PEER_NEW);
+        receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN, .published = 9 });
+        cr_expect_eq(peer->state, PEER_PREPARING);
+        cr_expect_not(peer_must_prepare(pipeline));
+        cr_expect_eq(pipeline->state->acknowledged, 0);
         pipeline->batch.state = BATCH_OPEN;
+        cr_expect(peer_must_prepare(pipeline));
+        peer_prepare(pipeline, now);
+        cr_expect_eq(peer->state, PEER_WITH_PLUGIN);
+        cr_expect_eq(pipeline->state->acknowledged, 9);
+        cr_expect_not(peer_must_prepare(pipeline));
+}
+
+/* The number of the record END of the last frame, which has no other record. */
+static uint64_t last_end(void) {
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        cr_assert_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN);
+        cr_assert_eq(frame_to_plugin_read((struct slice){ sent.payload, sent.payload_length }, &records), 0);
+        cr_assert(frame_to_plugin_next(&records, &record));
+        cr_assert_eq(record.kind, FRAME_END);
+        cr_expect_eq(records.length, 0);
+        return record.end.number;
+}
+
+/* The broker runs that are served one after the other, and the end in the first frame to each. */
+static const struct {
+        const char *name;
+        uint64_t broker_run, last_number, ended;
+} runs[] = {
+        { "the first one of this state", 1, 5, 0 },
+        { "the same one again", 1, 9, 0 },
+        { "another one", 2, 3, 3 },
+        { "the first one again, which was not restarted", 1, 11, 11 },
+        { "the same one again: the records are still ended", 1, 15, 11 },
+        { "a new one", 3, 0, 0 },
+};
+
+Test(peer, ends_the_records_of_another_run_that_were_numbered_before) {
+        for (size_t i = 0; i < N_ROWS(runs); i++) {
+                say_hello();
+                receive_welcome(&(struct handshake_welcome){ .broker_run = runs[i].broker_run,
+                                                             .last_number = runs[i].last_number });
+                cr_expect_eq(peer->state, PEER_WITH_PLUGIN, ROW(runs, i));
+                cr_expect_eq(last_end(), runs[i].ended, ROW(runs, i));
+                peer_disconnected(pipeline);
+        }
+}
+
+/* Each step checks some registrations. Until the last one, the broker is not served. */
+Test(peer, serves_when_all_registrations_are_checked) {
+        char key[16];
+        size_t n = 0;
+
+        for (size_t i = 0; i < 5 * ENGINE_STEP_ROWS_MAX; i++) {
+                snprintf(key, sizeof(key), "k%zu", i);
+                cr_assert_eq(engine_put_registration(pipeline->state->engine, S("c"), S(""),
+                                                     slice_from_string(key), 7),
+                             0);
+        }
+        say_hello();
+        work_ns = QUANTUM_NS; /* of each step */
+        receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
+        for (n = 1; n < 100 && peer->state == PEER_PREPARING; n++) {
+                cr_expect_eq(pipeline->batch.effects.n_rows, n * ENGINE_STEP_ROWS_MAX);
+                cr_expect_eq(pipeline_next_deadline(pipeline), 0);
+                cr_expect_not(pipeline->outbox.is_open);
+                quantum_start(&pipeline->clock.quantum);
+                peer_prepare(pipeline, now);
+        }
+        cr_expect_eq(n, 6);
+        cr_expect_eq(peer->state, PEER_WITH_PLUGIN);
+        cr_expect_eq(engine_stats(pipeline->state->engine).n_registrations, 0);
 }
 
 /* 3. Frames */

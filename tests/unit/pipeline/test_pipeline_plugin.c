@@ -418,7 +418,8 @@ Test(with_plugin, lost_frame_of_the_plugin_leads_to_hello) {
         model_plugin_tick(&broker.plugin, broker.now.mono_ns);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
-        cr_expect_eq(pipeline_counters(broker.pipeline)->n_commits, 0);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_commits, 1,
+                     "only the run of the broker is stored");
         broker_welcome(&broker);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 replies:+OK ");
@@ -1091,18 +1092,108 @@ Test(with_plugin, tracked_clients_that_lost_registrations_to_another_broker_are_
 
 /* A request of the client may register again. */
 Test(with_plugin, tracked_client_with_a_pending_request_is_not_disconnected) {
+        send("KEYNOTIFY", "k", NULL);
+        broker.loses_frames = true;
+        send("GET", "k", NULL);
+        broker.loses_frames = false;
+        engine_remove_registration(broker.pipeline->state->engine, S("c"), S("k"));
+        reconnect();
+        broker_forget(&broker);
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+}
+
+/* A request that was numbered before another broker was served may have been executed. */
+Test(with_plugin, numbered_requests_end_without_an_execution_if_another_broker_was_served) {
         struct model_plugin other;
 
         model_plugin_init(&other, 1000);
         send("KEYNOTIFY", "k", NULL);
+        broker.loses_frames = true;
+        send("SET", "k", "old");
+        broker.loses_frames = false;
         serve_broker(&other, "");
-        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .sender = { 1, S("x"), { 0 } } });
+        cr_expect_eq(other.numbered.n, 1);
+        cr_expect_eq(other.n_unreplied, 0);
+
+        /* the next request waits without a number, and is executed */
         model_plugin_request(
-                &other, &(struct model_sender){ 7, S("c"), { 0 } },
+                &other, &(struct model_sender){ 8, S("d"), { 0 } },
                 &(struct message){ .response_topic = S("x"), .correlation_data = S("1"), .qos = 1 },
                 broker.now.mono_ns);
-        serve_broker(&other, "x:-ERR syntax error ");
+        cr_expect_eq(other.waiting.n, 1);
+        serve_broker(&other, "kick:7 x:-ERR syntax error ");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 0);
         model_plugin_deinit(&other);
+}
+
+/*
+ * The first frame after WELCOME is lost with the connection. The run of the broker is the stored one
+ * then, and its old requests are still ended.
+ */
+Test(with_plugin, numbered_requests_end_without_an_execution_after_the_loss_of_the_first_frame) {
+        struct model_plugin other, present;
+
+        model_plugin_init(&other, 1000);
+        broker.loses_frames = true;
+        send("SET", "k", "old");
+        broker.loses_frames = false;
+        serve_broker(&other, "");
+
+        present = broker.plugin;
+        broker_disconnect(&broker);
+        broker.plugin = other;
+        other = present;
+        broker_meet_plugin(&broker, true);
+        model_plugin_receive(&broker.plugin, broker.hello, broker.now.mono_ns);
+        broker.publish_result = -ENOBUFS;
+        broker_flush(&broker);
+        broker.publish_result = 0;
+        cr_expect_eq(broker.header.served.broker_run, broker.plugin.broker_run);
+        cr_expect_eq(broker.plugin.numbered.n, 1);
+
+        reconnect();
+        broker_welcome(&broker);
+        broker_flush(&broker);
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 0);
+        model_plugin_deinit(&other);
+}
+
+/* The run of a broker is stored before its first request is executed. */
+Test(with_plugin, run_of_the_broker_is_committed_before_it_is_served) {
+        broker_restart_broker(&broker);
+        broker.commit_result = 1;
+        broker_meet_plugin(&broker, false);
+        broker.n_serving = 0;
+        broker_welcome(&broker);
+        send("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect(broker.is_committing);
+        cr_expect_eq(broker.n_serving, 0);
+        cr_expect_eq(broker.plugin.last_number, 0, "no record is numbered before the broker is served");
+
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        broker_flush(&broker);
+        cr_expect_eq(broker.header.served.broker_run, broker.plugin.broker_run);
+        cr_expect_eq(broker.n_serving, 1);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 1);
+}
+
+/* Reads are served even if nothing can be stored. */
+Test(with_plugin, broker_is_served_if_its_run_cannot_be_committed) {
+        broker_restart_broker(&broker);
+        broker.commit_result = -EIO;
+        broker_meet_plugin(&broker, false);
+        broker_welcome(&broker);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker.commit_result = 0;
+        send("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect_eq(broker.header.served.broker_run, broker.plugin.broker_run, "the next commit stores it");
 }
 
 #define DELETED(sequence) "notify:" sequence ":0-end:5:k:*2|$6|NOTIFY|$6|DELETE "

@@ -11,7 +11,7 @@
 
 #define RUN    "\x01\x02\x03\x04\x05\x06\x07\x08"
 #define NUMBER "\0\0\0\0\0\0\0\x09"
-#define HELLO  "\x08" RUN NUMBER
+#define HELLO  "\x09" RUN NUMBER
 
 /* The longest instance id. */
 #define INSTANCE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -47,7 +47,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
 Test(handshake, rejects_a_malformed_hello) {
         static const struct slice payloads[] = { { 0 },
                                                  S(""),
-                                                 S("\x08"),
+                                                 S("\x09"),
                                                  S(HELLO KEY),
                                                  S("\x07" RUN NUMBER KEY "i"),
                                                  S(RUN NUMBER KEY "i"),
@@ -60,16 +60,17 @@ Test(handshake, rejects_a_malformed_hello) {
 
 #define PUBLISHED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define N7        "\0\0\0\0\0\0\0\x07"
-#define HEAD      "\x08\0" RUN PUBLISHED
+#define HEAD      "\x09\0" RUN PUBLISHED N7
 
 Test(handshake, reads_the_welcome_that_it_writes) {
         static const struct handshake_connection connections[] = {
-                { .number = 7, .is_idle = true },
-                { .number = UINT64_MAX },
+                { .number = 7, .is_tracked = true },
+                { .number = UINT64_MAX, .is_pending = true },
         };
         struct handshake_welcome welcome = { .is_takeover = true,
                                              .broker_run = 0x0102030405060708,
-                                             .published = UINT64_MAX };
+                                             .published = UINT64_MAX,
+                                             .last_number = 7 };
         struct buf numbers = { 0 }, text = { 0 };
         struct handshake_connection connection;
         struct handshake_welcome parsed;
@@ -78,16 +79,18 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text), S("\x08\x01" RUN PUBLISHED "\x01" N7 "\0" PUBLISHED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x09\x01" RUN PUBLISHED N7 "\x01" N7 "\x02" PUBLISHED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
         cr_expect_eq(parsed.published, welcome.published);
+        cr_expect_eq(parsed.last_number, 7);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
                 cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
-                cr_expect_eq(connection.is_idle, connections[i].is_idle, "row %zu", i);
+                cr_expect_eq(connection.is_tracked, connections[i].is_tracked, "row %zu", i);
+                cr_expect_eq(connection.is_pending, connections[i].is_pending, "row %zu", i);
         }
         cr_expect_not(handshake_next_connection(&parsed.connections, &connection));
         buf_deinit(&numbers);
@@ -97,7 +100,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
 Test(handshake, reads_a_welcome_without_connections) {
         struct handshake_welcome welcome;
 
-        cr_assert_eq(handshake_welcome_read(S("\x08\0" RUN PUBLISHED), &welcome), 0);
+        cr_assert_eq(handshake_welcome_read(S("\x09\0" RUN PUBLISHED N7), &welcome), 0);
         cr_expect_not(welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
@@ -107,12 +110,12 @@ static const struct {
         struct slice text;
 } malformed[] = {
         { "empty", S("") },
-        { "another version", S("\x07\0" RUN PUBLISHED) },
-        { "an unknown flag", S("\x08\x02" RUN PUBLISHED) },
-        { "a cut in the head", S("\x08\0" RUN "\0\0\0\0\0\0\0") },
+        { "another version", S("\x07\0" RUN PUBLISHED N7) },
+        { "an unknown flag", S("\x09\x02" RUN PUBLISHED N7) },
+        { "a cut in the head", S("\x09\0" RUN PUBLISHED "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },
-        { "a connection with an unknown flag", S(HEAD "\x02" N7) },
+        { "a connection with an unknown flag", S(HEAD "\x04" N7) },
 };
 
 Test(handshake, rejects_a_malformed_welcome) {

@@ -92,7 +92,7 @@ static void add_executions(struct content *content, const struct state *state) {
         const struct executed_request *places = state->engine->executions.places;
 
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
-                if (places[place].id.number > 0)
+                if (places[place].number > 0)
                         add_change(content, "execution", place,
                                    (struct change){ .type = CHANGE_EXECUTION, .execution = places[place] });
 }
@@ -186,7 +186,7 @@ static void request(struct history *history) {
         snprintf(correlation, sizeof(correlation), "correlation-%08llu",
                  (unsigned long long)history->n_requests++);
         if (below(2)) /* also numbers that are executed already */
-                request.id = (struct request_id){ 1 + below(3), history->n_requests - below(2) };
+                request.number = history->n_requests - below(2);
         request.correlation_data = slice_from_string(correlation);
         if (request.verb == VERB_SET) {
                 snprintf(value, sizeof(value), "value-%llu", (unsigned long long)below(1000));

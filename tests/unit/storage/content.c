@@ -176,12 +176,16 @@ void content_put_reply(struct content *content, uint64_t number, const struct di
 void content_put_execution(struct content *content, const struct executed_request *execution) {
         const struct result *result = &execution->result;
 
-        content_put(content, text_of("execution %03u", execution->place),
-                    text_of("run %" PRIu64 " number %" PRIu64 " order %" PRIu64
-                            " outcome %u version %d %" PRId64 ":%u",
-                            execution->id.broker_run, execution->id.number, execution->order,
+        content_put(content, text_of("execution %03zu", executions_place(execution->number)),
+                    text_of("number %" PRIu64 " outcome %u version %d %" PRId64 ":%u", execution->number,
                             result->outcome, result->has_version, result->version.wall_ms,
                             result->version.counter));
+}
+
+void content_remove_executions(struct content *content) {
+        for (size_t i = content->n_lines; i-- > 0;)
+                if (strncmp(content->lines[i].name, "execution ", strlen("execution ")) == 0)
+                        content_put(content, strdup(content->lines[i].name), NULL);
 }
 
 static char *notification_name(uint64_t sequence) {

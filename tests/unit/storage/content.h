@@ -38,6 +38,7 @@ void content_put_reply(struct content *content, uint64_t number, const struct di
                        struct result result, int64_t deadline_ns);
 
 void content_put_execution(struct content *content, const struct executed_request *execution);
+void content_remove_executions(struct content *content);
 
 /* Remove the replies with these numbers. */
 void content_remove_replies(struct content *content, uint64_t from, uint64_t to);

@@ -34,7 +34,7 @@ void damage_make_changes(struct disk *disk, int i) {
         for (uint32_t j = 0; j < 3; j++)
                 disk_reply(disk, 1 + (uint64_t)i % 7 * 3 + j, OUTCOME_DONE, disk->clock,
                            INT64_C(5000000000));
-        disk_execute(disk, (uint32_t)i % 8, 1 + (uint64_t)i, disk->clock);
+        disk_execute(disk, 1 + (uint64_t)i, disk->clock);
 }
 
 void damage_fill(struct disk *disk) {

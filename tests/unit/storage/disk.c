@@ -392,11 +392,9 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
         content_put_reply(&disk->expected, number, &reply->digest, reply->result, deadline_ns);
 }
 
-void disk_execute(struct disk *disk, uint32_t place, uint64_t number, struct version version) {
+void disk_execute(struct disk *disk, uint64_t number, struct version version) {
         const struct change change = { .type = CHANGE_EXECUTION,
-                                       .execution = { .id = { number << 8, number },
-                                                      .order = 2 * number,
-                                                      .place = place,
+                                       .execution = { .number = number,
                                                       .result = { .version = version,
                                                                   .outcome = OUTCOME_DELETED,
                                                                   .has_version = version.wall_ms != 0 } } };

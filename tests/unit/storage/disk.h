@@ -95,7 +95,7 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns);
 void disk_forget_reply(struct disk *disk, uint64_t number); /* also one of this change set */
-void disk_execute(struct disk *disk, uint32_t place, uint64_t number, struct version version);
+void disk_execute(struct disk *disk, uint64_t number, struct version version);
 void disk_forget_replies(struct disk *disk, uint64_t number); /* all up to this number */
 
 /*

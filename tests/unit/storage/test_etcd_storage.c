@@ -36,6 +36,7 @@ struct member {
         struct change changes[CHANGES_MAX];
         size_t n_changes;
         uint64_t acknowledged, forgotten_up_to;
+        bool forgets_executions;
         struct content expected, loaded;
         uint64_t n_loaded; /* change sets */
         struct storage_etcd_reading reading;
@@ -119,6 +120,8 @@ static void open_member(struct member *one, const char *name) {
 }
 
 static void apply_to_content(struct content *content, const struct change_set *change_set) {
+        if (change_set->forgets_executions)
+                content_remove_executions(content);
         content_remove_replies(content, 0, change_set->forgotten_up_to);
         content_remove_notifications(content, change_set->acknowledged);
         for (size_t i = 0; i < change_set->n_changes; i++) {
@@ -224,12 +227,9 @@ static void reply(struct member *one, uint64_t number) {
         };
 }
 
-static void execute(struct member *one, uint32_t place, uint64_t number) {
+static void execute(struct member *one, uint64_t number) {
         add_change(one, CHANGE_EXECUTION)->execution =
-                (struct executed_request){ .id = { 5, number },
-                                           .order = number,
-                                           .place = place,
-                                           .result = { .outcome = OUTCOME_DELETED } };
+                (struct executed_request){ .number = number, .result = { .outcome = OUTCOME_DELETED } };
 }
 
 static void notify(struct member *one, struct slice key) {
@@ -249,6 +249,7 @@ static int commit(struct member *one) {
         change_set = (struct change_set){ .header = one->header,
                                           .changes = one->changes,
                                           .n_changes = one->n_changes,
+                                          .forgets_executions = one->forgets_executions,
                                           .acknowledged = one->acknowledged,
                                           .forgotten_up_to = one->forgotten_up_to };
         r = storage_commit(one->storage, &change_set);
@@ -294,9 +295,9 @@ Test(etcd_storage, loads_all_kinds_of_changes) {
         change->registration = (struct registration_change){ S("clientk"), S("ey"), 0, S("") };
         reply(&member, 1);
         reply(&member, 3);
-        execute(&member, 0, 256);
-        execute(&member, 1, 257);
-        execute(&member, 511, 511);
+        execute(&member, 256);
+        execute(&member, 257);
+        execute(&member, 511);
         notify(&member, S("key"));
         notify(&member, S("other"));
         COMMIT(&member);
@@ -313,8 +314,8 @@ Test(etcd_storage, replaces_and_removes) {
                 set(&member, i == 1 ? S("1") : i == 2 ? S("2") : S("3"), S("value"));
                 reply(&member, 2 * i - 1);
                 reply(&member, 2 * i);
-                execute(&member, 2, 256 * i + 1);
-                execute(&member, (uint32_t)(40 * i), i);
+                execute(&member, 256 * i + 1);
+                execute(&member, 40 * i);
                 notify(&member, S("a"));
                 notify(&member, S("b"));
                 COMMIT(&member);
@@ -340,16 +341,32 @@ Test(etcd_storage, replaces_and_removes) {
         cr_expect_eq(commit(&member), -ESTALE);
 }
 
+Test(etcd_storage, forgets_executions) {
+        open_and_lead(&member, "a");
+        execute(&member, 1);
+        execute(&member, 40);
+        execute(&member, 41);
+        COMMIT(&member);
+        member.forgets_executions = true;
+        execute(&member, 42);
+        COMMIT(&member);
+        cr_expect_eq(member.expected.n_lines, 1);
+        member.forgets_executions = false;
+        execute(&member, 300); /* in the row of 42 */
+        COMMIT(&member);
+        check(&member);
+}
+
 Test(etcd_storage, continues_after_a_takeover_with_what_was_loaded) {
         open_and_lead(&member, "a");
-        execute(&member, 2, 257);
+        execute(&member, 257);
         reply(&member, 1);
         notify(&member, S("a"));
         COMMIT(&member);
         check(&member);
 
         content_copy(&other.expected, &other.loaded);
-        execute(&other, 3, 513); /* in the row of place 2 */
+        execute(&other, 514); /* in the same row */
         reply(&other, 2);
         notify(&other, S("b"));
         other.acknowledged = 1;
@@ -461,7 +478,7 @@ Test(etcd_storage, lost_replies_are_resolved) {
         open_and_lead(&member, "a");
         for (int i = 1; i <= 3; i++) {
                 set(&member, S("key"), i == 3 ? S("3") : S("value"));
-                execute(&member, 2, (uint64_t)(256 * i + 1));
+                execute(&member, (uint64_t)(256 * i + 1));
                 tcp_proxy_lose(&proxy, i);
                 COMMIT(&member);
                 cr_expect(!storage_is_waiting(member.storage));
@@ -597,8 +614,8 @@ Test(etcd_storage, limits_leave_room_for_a_step) {
         }
         member.changes[0].entry.value = (struct slice){ value, limits.n_bytes };
         member.changes[1].entry.value = (struct slice){ value, limits.entry_bytes };
-        for (uint32_t i = 0; i < 16; i++)
-                execute(&member, 32 * i, i + 1);
+        for (uint32_t i = 0; i < N_EXECUTION_ROWS; i++)
+                execute(&member, EXECUTION_ROW_PLACES * i + 1);
         reply(&member, 1);
         notify(&member, S("key"));
         member.changes[member.n_changes - 1].notification.value =
@@ -655,7 +672,7 @@ Test(etcd_storage, damaged_values_are_found) {
                 change = add_change(&member, CHANGE_REGISTRATION);
                 change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
                 reply(&member, 1);
-                execute(&member, 2, 257);
+                execute(&member, 257);
                 notify(&member, S("key"));
                 COMMIT(&member);
                 check(&member);

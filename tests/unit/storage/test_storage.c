@@ -195,15 +195,15 @@ Test(storage, stores_replies_by_number) {
 }
 
 Test(storage, stores_the_last_execution_of_each_place) {
-        disk_execute(&disk, 0, 256, disk.clock);
-        disk_execute(&disk, 511, INT64_MAX, (struct version){ 0 });
-        disk_execute(&disk, 7, 3, disk.clock);
-        disk_execute(&disk, 7, 259, disk.clock);
+        disk_execute(&disk, 256, disk.clock);
+        disk_execute(&disk, INT64_MAX, (struct version){ 0 });
+        disk_execute(&disk, 3, disk.clock);
+        disk_execute(&disk, 259, disk.clock);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();
 
-        disk_execute(&disk, 0, 512, disk.clock);
+        disk_execute(&disk, 512, disk.clock);
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();

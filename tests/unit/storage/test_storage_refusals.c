@@ -157,7 +157,7 @@ static void add_page_reply(struct disk *to) {
 }
 
 static void add_execution_ahead(struct disk *to) {
-        disk_execute(to, 2, 1, (struct version){ DISK_WALL_MS + 1, 0 });
+        disk_execute(to, 1, (struct version){ DISK_WALL_MS + 1, 0 });
 }
 
 static void add_negative_version(struct disk *to) {

@@ -117,7 +117,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         invocation_decode_record(&decoder, &record, &invocation);
         cr_assert_eq(invocation.result, INVOCATION_REQUEST, "%s", verbs[verb].label);
         cr_assert_eq(invocation.request.verb, verb, "%s", verbs[verb].label);
-        invocation.request.id = (struct request_id){ 1, number };
+        invocation.request.number = number;
 
         effects_reset(&store->effects);
         reply_deinit(&store->reply);
