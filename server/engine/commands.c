@@ -354,6 +354,20 @@ static bool exceeds_client_quota(const struct engine *engine, const struct reque
         return used.n_registrations >= max.n_registrations || used.n_bytes + cost > max.n_bytes;
 }
 
+/*
+ * Return whether a registration exceeds what all clients may have together: their number, or the
+ * recipients of the key.
+ */
+static bool exceeds_shared_quota(const struct engine *engine, const struct request *request,
+                                 struct registration_names names) {
+        const struct registrations *registrations = &engine->registrations;
+
+        return registrations->n_registrations >= engine->config.limits.max_registrations ||
+               registrations_recipient_bytes(registrations, names) +
+                               registration_recipient_bytes(request->client, request->connection) >
+                       ENGINE_RECIPIENTS_BYTES_MAX;
+}
+
 static enum outcome add_registration(struct request_step *step, struct registration_names names) {
         const struct request *request = step->request;
         struct registrations *registrations = &step->engine->registrations;
@@ -361,9 +375,9 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         uint64_t cost = registration_cost(request->client, request->key, request->user);
         enum outcome outcome;
 
-        if (registrations->n_registrations >= step->engine->config.limits.max_registrations)
+        if (exceeds_shared_quota(step->engine, request, names))
                 disconnect_continue(step->engine, &step->n_rows_left, step->effects);
-        if (registrations->n_registrations >= step->engine->config.limits.max_registrations ||
+        if (exceeds_shared_quota(step->engine, request, names) ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
         outcome = make_room(step, 0, cost);

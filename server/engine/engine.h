@@ -257,6 +257,12 @@ struct registration_usage engine_client_usage(const struct engine *engine, struc
 #define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
 struct registration_usage engine_client_usage_max(const struct engine *engine);
 
+/*
+ * The maximum that the recipients of one key may take together, encoded as in state/recipients.h: a
+ * notification contains all of them.
+ */
+#define ENGINE_RECIPIENTS_BYTES_MAX (UINT64_C(128) << 10)
+
 /* The remembered reply with this digest of its request. Borrowed until the next step; NULL: none. */
 const struct remembered_reply *engine_find_reply(const struct engine *engine, const struct digest *digest);
 

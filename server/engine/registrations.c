@@ -23,7 +23,8 @@ struct registration_node {
         uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
         uint64_t n_registrations;
-        uint64_t n_bytes; /* of a client: the sum of registration_cost() */
+        uint64_t
+                n_bytes; /* of a client: the sum of registration_cost(); of a key: registration_recipient_bytes() */
         struct registration_node *next_ended,
                 *previous_ended; /* of an ended client; utlist; NULL for others */
         bool is_subscribed;      /* of a client, as are the following fields */
@@ -109,6 +110,10 @@ void registrations_deinit(struct registrations *table) {
 uint64_t registration_cost(struct slice client, struct slice key, struct slice user) {
         return sizeof(struct registration) + 2 * sizeof(struct registration_node) +
                2 * (client.length + key.length) + user.length + REGISTRATION_OVERHEAD;
+}
+
+uint64_t registration_recipient_bytes(struct slice client, uint64_t connection) {
+        return 8 + 2 + (connection == 0 ? client.length : 0);
 }
 
 static struct registration_node *find_node(struct registration_node *const *nodes, uint64_t hash,
@@ -270,6 +275,9 @@ static void count_bytes(struct registrations *table, const struct registration *
 
         table->n_bytes += (uint64_t)direction * cost;
         registration->client->n_bytes += (uint64_t)direction * cost;
+        registration->key->n_bytes +=
+                (uint64_t)direction *
+                registration_recipient_bytes(registration->client_name, registration->connection);
 }
 
 /* Make the registration of this client and key. Returns NULL if out of memory. */
@@ -429,6 +437,12 @@ struct registration *registration_next_of_key(const struct registration *registr
         while (next && registration_has_ended(next))
                 next = next->next_of_key;
         return next;
+}
+
+uint64_t registrations_recipient_bytes(const struct registrations *table, struct registration_names names) {
+        const struct registration_node *node = find_node(table->keys, names.key_hash, names.key);
+
+        return node ? node->n_bytes : 0;
 }
 
 struct registration *registrations_of_client(const struct registrations *table, struct slice client) {

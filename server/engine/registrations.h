@@ -89,6 +89,12 @@ void registrations_deinit(struct registrations *table);
 uint64_t registration_cost(struct slice client, struct slice key, struct slice user);
 
 /*
+ * What the registration takes in the recipients of a notification, in bytes: see state/recipients.h.
+ * connection: 0 if unknown.
+ */
+uint64_t registration_recipient_bytes(struct slice client, uint64_t connection);
+
+/*
  * The names of a registration, with the hash of the key under the table's hash key. Slices are
  * borrowed.
  */
@@ -134,6 +140,9 @@ struct registration *registration_next_of_key(const struct registration *registr
 /* The registrations of one client, oldest first; follow next_of_client. Borrowed. */
 struct registration *registrations_of_client(const struct registrations *table, struct slice client);
 struct registration *registrations_of_connection(const struct registrations *table, uint64_t connection);
+
+/* What all registrations of a key take in the recipients of a notification, also ended ones. */
+uint64_t registrations_recipient_bytes(const struct registrations *table, struct registration_names names);
 
 /* Whether a registration has a connection other than 0. */
 bool registrations_have_connections(const struct registrations *table);

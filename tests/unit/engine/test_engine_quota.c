@@ -126,6 +126,45 @@ Test(quota, of_registrations_applies_only_to_new_ones) {
         world_deinit(&world);
 }
 
+/*
+ * With the plugin a recipient takes 10 bytes; else also the bytes of the client id. A key of which the
+ * client is registered already has room for its repeated KEYNOTIFY.
+ */
+Test(quota, of_the_recipients_of_a_key_limits_all_clients_together) {
+        const unsigned n_max = ENGINE_RECIPIENTS_BYTES_MAX / 10;
+        static uint8_t long_id[30000];
+        struct engine_config config = world_config();
+        struct request request = WATCH("c", "k");
+        char client[16];
+
+        config.limits.max_registrations = 100000;
+        world_init(&world, config);
+        for (unsigned i = 0; i < n_max; i++) {
+                snprintf(client, sizeof(client), "c%u", i);
+                request.client = slice_from_string(client);
+                request.connection = 1 + i;
+                cr_assert(asked(&world, request, OUTCOME_DONE), "%u", i);
+        }
+        cr_expect(asked(&world, request, OUTCOME_DONE));
+        request.client = S("another");
+        request.connection = 1 + n_max;
+        cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, WATCH("another", "k2", .connection = 1 + n_max), OUTCOME_DONE));
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
+        cr_expect(asked(&world, request, OUTCOME_DONE));
+        world_deinit(&world);
+
+        memset(long_id, 'x', sizeof(long_id));
+        world_init(&world, config);
+        for (unsigned i = 0; i < 5; i++) {
+                long_id[0] = (uint8_t)i;
+                request = WATCH("", "k");
+                request.client = (struct slice){ long_id, sizeof(long_id) };
+                cr_expect(asked(&world, request, i < 4 ? OUTCOME_DONE : OUTCOME_QUOTA_EXCEEDED), "%u", i);
+        }
+        world_deinit(&world);
+}
+
 static struct request watch_number(const char *client, unsigned n, char key[static 16]) {
         struct request request = WATCH("", "");
 
