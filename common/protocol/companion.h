@@ -40,6 +40,9 @@
  * start at 1 and have no gaps. The store executes the records in the order of their numbers. So a
  * broker run and a number name one request for ever.
  *
+ * The store *begins to serve* with its first frame after WELCOME. Until then the plugin sends no frame
+ * and numbers no record: new records wait in their queues.
+ *
  * A record is *kept* until it has ended: the plugin can send it again. A reply ends its request and
  * all earlier records: the store sends it after the commit. So a request whose client has the reply
  * is not sent again. The store also reports the end of records without a reply.
@@ -49,7 +52,8 @@
  *
  *   client            mosquitto + plugin                               statestored
  *     |                       |  <-------------- HELLO --------------------  |
- *     |                       |  --------------- WELCOME ----------------->  |
+ *     |                       |  --------------- WELCOME ----------------->  | commits the broker run
+ *     |                       |  <-- end 0 --------------------------------  |
  *     | -- KEYNOTIFY -------> |                                              |
  *     | <----------- PUBACK - |  -- frame 1: request 1 ------------------->  |
  *     | -- SET, GET --------> |  (queued: a frame is outstanding)            | executes, commits
@@ -76,9 +80,9 @@
  *
  * Frames have QoS 0. The broker drops one if the store's session is full, and the loss of the
  * store's connection drops some. Frames to the store have numbers without gaps, from 1 with each
- * HELLO. A store that misses a number ignores all later frames, and sends HELLO. After each WELCOME
- * the plugin sends all kept records again, with the same numbers and in the same order, before new
- * ones; the number of the frame starts at 1 again. The store
+ * HELLO. A store that misses a number ignores all later frames, and sends HELLO. When the store
+ * begins to serve again, the plugin sends all kept records again, with the same numbers and in the
+ * same order, before new ones; the number of the frame starts at 1 again. The store
  *
  * - does not execute a request again if it remembers (broker run, number): it repeats the reply;
  * - executes reads and requests that ended with an error again.
@@ -94,12 +98,33 @@
  *     | -- frame 8: no records ---------------------------->  | 7 is missing
  *     | <---------------------------------------- HELLO ----  |
  *     | -- WELCOME ---------------------------------------->  |
+ *     | <---------------------------------------- end 0 ----  |
  *     | -- frame 1: request 41 ---------------------------->  |
  *
  * After the end of the store's process, the next process sends HELLO, and the plugin sends all kept
  * records again. A store with data remembers what it has committed. A store without data has a new
  * instance: the plugin disconnects the tracked clients, and the store executes the kept records on
  * its empty state.
+ *
+ * After the store has served another broker, and serves the first one again (which was not restarted):
+ * the first one still keeps records that it numbered then. This store, or another one with the same
+ * data, may have executed them, and remembers executions only of the broker run that it serves. So it
+ * ends these records without executing them: WELCOME has the last number that the plugin has given,
+ * and the first frame of the store ends all records up to it. Their clients get no reply. The store
+ * commits the broker run and this number before its first frame: if that frame is lost, the store ends
+ * the same records after the next WELCOME, and no others. The records that wait without a number were
+ * never sent, and are executed.
+ *
+ *   broker A + plugin                                       store
+ *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits
+ *     |                            the store serves broker B  |
+ *     | <---------------------------------------- HELLO ----  |
+ *     | -- WELCOME: last number 8 ------------------------->  | commits: A, 8
+ *     | <---------------------------------------- end 8 ----  |
+ *     | -- frame 1: request 9 ----------------------------->  |
+ *
+ * A state that has never served a plugin has executed no record: it ends none. So does a store without
+ * data after the start of its process.
  *
  * After the end of the broker's process: all kept records are lost, and all connections have ended.
  * Clients send requests without a PUBACK again, and repeat or time out the others.
@@ -186,9 +211,8 @@
  * have been out of memory, or the queue of the store's session was full. After HELLO the store
  * sends no frame and executes nothing until WELCOME; it drops the records that it has not executed.
  *
- * A store with data also sends HELLO when commits succeed again after a failed commit that ended
- * registrations. The store has restored these registrations, and WELCOME lists the connections that
- * still exist.
+ * A store with data also sends HELLO when commits succeed again after a failed commit of a KEYNOTIFY
+ * STOP. The store has restored the registration, and WELCOME lists the connections that still exist.
  */
 #define COMPANION_HELLO        COMPANION_CONTROL "hello"
 #define COMPANION_INSTANCE_MAX 64
@@ -224,15 +248,17 @@
  * KICK: the plugin disconnects the client of this connection, and the broker publishes the client's
  * will. The store kicks a connection in these cases:
  *
- * - WELCOME lists the connection as idle: it is tracked, and all its requests have ended. But the
- *   store has no registrations of it: they ended while the store served another broker, or by a new
- *   policy.
+ * - WELCOME lists the connection as tracked, but the store has no registrations of it: they ended
+ *   while the store served another broker, or by a new policy. If the connection is pending, too, a
+ *   request may register again; so it is kicked only if the store has ended records of this broker run
+ *   without executing them.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
  *
  * END: all records up to this number have ended, also those without a reply. It also says how long
  * their execution took, without commits: the plugin sizes the next frames from it, and from what it
- * has published since the last END.
+ * has published since the last END. The first frame after WELCOME begins with an END of the records
+ * that the store does not execute (number 0: none).
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 
@@ -265,8 +291,8 @@
  * is another broker.
  *
  * If a connection is not listed, it has ended: the store ends its registrations. A listed
- * connection is tracked, or has requests that have not ended, or both: the store keeps its
- * registrations.
+ * connection is tracked, or pending (it has requests that have not ended), or both: the store keeps
+ * its registrations.
  *
  * The plugin has published the changes up to the sequence in WELCOME. The store numbers the next
  * change above this sequence and above all sequences that it has used. If the store was restored from

@@ -161,9 +161,9 @@ struct engine *engine_free(struct engine *engine);
 
 /*
  * Process one event and append its effects. Returns an engine_step_result; or -ENOMEM from a tick: a
- * key could not be expired, and the next tick tries again. A request that runs out of memory is not executed, and
- * its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations of
- * connections that have ended.
+ * key could not be expired, and the next tick tries again. A request that runs out of memory is not
+ * executed, and its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations
+ * of connections that have ended.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 

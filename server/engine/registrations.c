@@ -23,8 +23,7 @@ struct registration_node {
         uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
         uint64_t n_registrations;
-        uint64_t
-                n_bytes; /* of a client: the sum of registration_cost(); of a key: registration_recipient_bytes() */
+        uint64_t n_bytes; /* of a client: registration_cost(); of a key: registration_recipient_bytes() */
         struct registration_node *next_ended,
                 *previous_ended; /* of an ended client; utlist; NULL for others */
         bool is_subscribed;      /* of a client, as are the following fields */

@@ -77,8 +77,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 
 /*
  * A failed commit was undone: registrations that KEYNOTIFY STOP had ended are restored. When commits
- * succeed again, WELCOME says which of their connections have ended. Send HELLO at most once per check: while the
- * disk is almost full, commits can fail and succeed in turn.
+ * succeed again, WELCOME says which of their connections have ended. Send HELLO at most once per check:
+ * while the disk is almost full, commits can fail and succeed in turn.
  */
 static bool must_repeat_hello(const struct pipeline *pipeline) {
         return engine_has_restored_registrations(pipeline->state->engine) && pipeline->commit.error == 0 &&

@@ -243,8 +243,8 @@ static void deliver_all(struct world *world) {
 }
 
 /*
- * A failed commit restores everything but the clock, and registrations that events have ended: a tick
- * removes them, and the next commit.
+ * A failed commit restores everything but the clock, and registrations that events have ended: they
+ * are removed by a tick, and by the next commit.
  */
 static void fail(struct world *world) {
         struct effects *effects = &world->both.effects;

@@ -212,7 +212,7 @@ static void compare_registrations(const struct registrations *stored, const stru
                 ASSERT(slice_equal(copy->user, registration->user));
                 n++;
         }
-        /* Those whose client has ended, and that remain to be removed, may be stored. */
+        /* Those whose client has ended may still be stored: ticks remove them. */
         ASSERT(n <= stored->n_registrations && stored->n_registrations <= present->n_registrations);
 }
 

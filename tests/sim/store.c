@@ -49,7 +49,8 @@ static void commit_truth(struct world *world) {
 }
 
 static void store_change_set(struct world *world, const struct change_set *change_set) {
-        if (change_set->n_changes == 0 && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
+        if (change_set->n_changes == 0 && !change_set->forgets_executions &&
+            IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, change_set, world->commit_started);
         commit_truth(world);

@@ -326,6 +326,40 @@ Test(engine_policy, ends_many_registrations_in_steps_without_notifying_them) {
         policy_free(policy);
 }
 
+/* Each step checks some of the clients that watch the key of the next request. None is notified. */
+Test(engine_policy, checks_many_watchers_of_a_key_in_steps) {
+        struct policy *policy = make_policy("r*");
+        struct request set = SET("x", "v", OWN);
+        struct event next = { .type = EVENT_REQUEST_NEXT, .request = &set };
+        struct world world;
+        size_t n_steps = 1;
+        char client[16];
+
+        world_init(&world, world_config());
+        watch_many(&world, 'r'); /* so that the key is not checked by the first step */
+        for (unsigned int i = 0; i < 10 * ENGINE_STEP_ROWS_MAX; i++) {
+                struct request request = WATCH("", "x", .connection = 10 + i);
+
+                snprintf(client, sizeof(client), "d%u", i);
+                request.client = slice_from_string(client);
+                cr_assert(asked(&world, request, OUTCOME_DONE));
+        }
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        for (; n_steps < 100; n_steps++) {
+                begin_batch(&world);
+                if (engine_step(world.engine, &next, world.now, &world.effects) == ENGINE_STEP_DONE)
+                        break;
+                cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        }
+        cr_expect_geq(n_steps, 9);
+        cr_expect_leq(n_steps, 11);
+        ask(&world, set);
+        cr_expect_str_eq(notified(&world), "");
+        world_deinit(&world);
+        policy_free(policy);
+}
+
 Test(engine_policy, restarts_the_check_of_registrations_when_replaced) {
         struct policy *policy = make_policy("r*"), *next = make_policy("x*");
         struct world world;
