@@ -203,13 +203,14 @@ class Cluster:
                                 ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)])
         machine.member.start()
 
+    def leader(self, candidates=None):
+        """Return the machine whose member serves, or None."""
+        candidates = candidates or self.members
+        return next((machine for machine in candidates if machine.member.child and machine.member.is_ready()), None)
+
     def wait_for_leader(self, wanted=None):
         """Wait until the member of a machine serves: of any one, or of this one. Return the machine."""
-        def find():
-            candidates = [machine for machine in self.members if wanted in (None, machine)]
-            return next((machine for machine in candidates if machine.member.child and machine.member.is_ready()), None)
-
-        return wait_until(find, f"{wanted.name if wanted else 'a member'} leads")
+        return wait_until(lambda: self.leader([wanted] if wanted else None), f"{wanted.name if wanted else 'a member'} leads")
 
     def other_than(self, machine):
         """Return the other machine, of two with members."""
