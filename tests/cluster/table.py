@@ -242,8 +242,8 @@ def load(directory, table, n_keys):
         load_ms = other.member.wait_for_log(r"load_ms=(\d+)").group(1)
         [status] = json.loads(etcdctl(other.etcd.url, "endpoint", "status", "--write-out", "json"))
         table.row(f"{n_keys} keys of {len(VALUE)} bytes are loaded",
-                  f"{load_ms} ms; etcd: {resident_mib(other.etcd)} MiB of memory, {status['Status']['dbSize'] // MIB} MiB of file; "
-                  f"store: {resident_mib(other.member)} MiB")
+                  f"{load_ms} ms; etcd: {resident_mib(other.etcd)} MiB of memory, "
+                  f"{status['Status']['dbSize'] // MIB} MiB of file; store: {resident_mib(other.member)} MiB")
 
 
 def main():

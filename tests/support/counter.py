@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that counts in a key: each value replaces the one before, which the request names. So a write that was lost after its
-reply, or executed twice, makes the next one fail."""
+"""A client that counts in a key: each value replaces the one before, which the request names. So a write that was lost after
+its reply, or executed twice, makes the next one fail."""
 
 import threading
 import time
