@@ -46,7 +46,6 @@ def test_a_paused_leader_answers_no_read_with_an_old_value(cluster, suspended):
     assert former.member.exit_codes == [1]
 
 
-@pytest.mark.xfail(strict=True, reason="the plugin keeps numbered requests, and the store executes them in a later term")
 def test_a_request_of_a_former_term_is_not_executed(cluster, suspended):
     former, client = start_with_old_value(cluster)
     other = suspended(client, former, ("SET", "k", "delayed"))
