@@ -214,7 +214,7 @@ static void set_early_signals(void) {
         signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
 }
 
-/* While etcd is away, wait for one lease: without an answer, the others wait for the end of the lease anyway. */
+/* While etcd is away, wait for one lease: then the others need not be told any more. */
 static void give_up(const struct server *server) {
         signal(SIGALRM, exit_at_once);
         alarm((unsigned int)(server->config.etcd.lease_ms / MS_PER_S));

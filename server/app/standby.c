@@ -22,7 +22,10 @@
 #include "election/election.h"
 #include "storage/etcd/etcd.h"
 
-/* A reply may have this and twice the largest request. Loading asks for smaller ranges if a reply is larger. */
+/*
+ * A reply may have this and twice the largest request. Loading asks for smaller ranges if a reply is
+ * larger.
+ */
 #define REPLY_BYTES_MIN ((size_t)8 << 20)
 
 struct standby {
@@ -96,9 +99,10 @@ static void read_after(struct standby *standby, int64_t delay_ns) {
 }
 
 /*
- * The clock of stored deadlines goes on from the time at which this standby received the header, whatever the
- * wall clock of the former leader was: deadlines pass late, never early. But nobody knows when a header was
- * written that was there from the begin: then the wall clocks decide, as after a restart.
+ * The clock of stored deadlines goes on from the time at which this standby received the header,
+ * whatever the wall clock of the former leader was: deadlines pass late, never early. But nobody knows
+ * when a header was written that was there from the begin: then the wall clocks decide, as after a
+ * restart.
  */
 static int64_t shift_at_win_ms(const struct standby *standby) {
         const struct state_header *state = &standby->reading.header.state;

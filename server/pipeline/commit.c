@@ -158,7 +158,10 @@ static bool has_version_above_clock(const struct pipeline *pipeline) {
         return false;
 }
 
-/* The lease is asked for after the execution: a reply may have read what another writer has replaced since. */
+/*
+ * The lease is asked for after the execution: a reply may have read what another writer has replaced
+ * since.
+ */
 static bool must_be_stored(const struct pipeline *pipeline) {
         const struct effects *effects = &pipeline->batch.effects;
 

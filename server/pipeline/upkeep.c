@@ -33,7 +33,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
         }
 }
 
-/* When to commit so that the lease of the storage does not end; INT64_MAX: not before the batch is published. */
+/* When to commit so that the lease of the storage does not end; INT64_MAX while a batch is not open. */
 static int64_t renewal_ns(const struct pipeline *pipeline) {
         return pipeline->storage && pipeline->batch.state == BATCH_OPEN
                        ? storage_renewal_ns(pipeline->storage)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A received MQTT message."""
 
-import time
+import time  # noqa: F401 flake8 takes it for the field of this name
 from dataclasses import dataclass, field
 from typing import Optional
 
