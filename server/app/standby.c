@@ -179,6 +179,10 @@ static void standby_on_timer(uv_timer_t *timer) {
 
 /* 4. The begin */
 
+static void feed_watchdog(void) {
+        sd_notify(0, "WATCHDOG=1");
+}
+
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
 static int open_etcd(struct standby *standby, const struct election_config *election) {
         const struct etcd_options *options = &standby->server->config.etcd;
@@ -194,6 +198,7 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
                 .prefix = options->prefix,
                 .max_txn_ops = (size_t)options->max_txn_ops,
                 .max_request_bytes = (size_t)options->max_request_bytes,
+                .alive = feed_watchdog,
                 .holder = { .member = election->member, .lease_ns = election->lease_ns },
         };
         struct credentials_fault fault;

@@ -3,7 +3,6 @@
 #include "election/election.h"
 
 #include "base/assert.h"
-#include "base/time_units.h"
 
 /* As read on the slowest clock, a time is at most this long on the fastest one. */
 static int64_t on_fastest_clock(int64_t ns) {
@@ -28,11 +27,23 @@ static int64_t find_sent_by(const struct election *election, const struct electi
         return bound_ns < reading->received_ns ? bound_ns : reading->received_ns;
 }
 
+/* An earlier revision was read. Returns whether this has lasted for more than a lease. */
+static bool is_behind_for_long(struct election *election, const struct election_reading *reading) {
+        if (!election->is_behind)
+                election->behind_since_ns = reading->received_ns;
+        election->is_behind = true;
+        election->behind_asked_ns = reading->asked_ns;
+        return reading->asked_ns - election->behind_since_ns > election->config.lease_ns;
+}
+
 void election_observe(struct election *election, const struct election_reading *reading) {
         bool is_first = !election->has_reading || reading->cluster != election->reading.cluster;
 
-        if (!is_first && reading->revision < election->reading.revision)
-                return;
+        if (!is_first && reading->revision < election->reading.revision) {
+                if (!is_behind_for_long(election, reading))
+                        return;
+                is_first = true;
+        }
 
         if (is_first || reading->header.mod_revision != election->reading.header.mod_revision) {
                 election->sent_by_ns = is_first ? reading->received_ns : find_sent_by(election, reading);
@@ -43,6 +54,7 @@ void election_observe(struct election *election, const struct election_reading *
         }
         election->reading = *reading;
         election->has_reading = true;
+        election->is_behind = false;
 }
 
 static bool is_own(const struct election *election) {
@@ -68,13 +80,21 @@ static struct election_decision wait_until(enum election_reason reason, int64_t 
         return (struct election_decision){ .reason = reason, .again_ns = again_ns };
 }
 
+static bool is_fresh(const struct election *election, int64_t asked_ns, int64_t now_ns) {
+        return now_ns - asked_ns <= election->config.lease_ns / 5;
+}
+
 struct election_decision election_next(const struct election *election, int64_t now_ns,
                                        bool broker_is_usable) {
         enum election_reason reason = find_reason_to_win(election);
         int64_t win_ns = election->sent_by_ns;
 
-        if (!election->has_reading || now_ns - election->reading.asked_ns > election->config.lease_ns / 5)
-                return wait_until(ELECTION_UNKNOWN, INT64_MAX);
+        if (!election->has_reading || !is_fresh(election, election->reading.asked_ns, now_ns))
+                return wait_until(election->is_behind &&
+                                                  is_fresh(election, election->behind_asked_ns, now_ns)
+                                          ? ELECTION_BEHIND
+                                          : ELECTION_UNKNOWN,
+                                  INT64_MAX);
 
         if (reason == ELECTION_WINS_EXPIRED)
                 win_ns += on_fastest_clock(election->reading.header.lease_ns);
@@ -99,10 +119,6 @@ const char *election_reason_text(enum election_reason reason) {
         };
 
         return texts[reason];
-}
-
-int64_t election_age_ms(const struct election *election, int64_t now_ns) {
-        return election->has_reading ? (now_ns - election->sent_by_ns) / NS_PER_MS : -1;
 }
 
 int64_t election_read_interval_ns(const struct election_config *config) {

@@ -111,11 +111,16 @@ struct election {
         int64_t received_ns; /* when the header in reading was first received: see state/timescale.h */
         int64_t sent_by_ns;  /* when that header had certainly been sent */
         int64_t wall_difference_ms; /* this member's wall clock minus that of the header's process */
+
+        bool is_behind;          /* later readings had an earlier revision */
+        int64_t behind_since_ns; /* when the first one of these was received */
+        int64_t behind_asked_ns; /* of the last one of these */
 };
 
 /* Why a standby waits or wins. Name and text, for logs and /readyz. */
 #define ELECTION_WAITS(X)                                                                                   \
         X(ELECTION_UNKNOWN, "etcd has not been read recently")                                              \
+        X(ELECTION_BEHIND, "etcd shows an earlier revision than before: it is behind, or was restored")     \
         X(ELECTION_LED, "a member leads, or led a short time ago")                                          \
         X(ELECTION_CLOCKS_DIFFER, "the wall clock differs from that of the former leader")                  \
         X(ELECTION_NO_BROKER, "there is no leader, and the broker cannot be used")
@@ -146,7 +151,9 @@ void election_init(struct election *ret_election, const struct election_config *
  * sending.
  *
  * A reading of an earlier revision than the last one does not count: an etcd that was just started,
- * or another one, may be behind. A reading of another cluster counts as the first one.
+ * or another one, may be behind. If all readings of more than a lease are earlier, etcd was probably
+ * restored from a copy: then the reading counts as the first one. This is safe, because to win still
+ * compares. A reading of another cluster counts as the first one, too.
  */
 void election_observe(struct election *election, const struct election_reading *reading);
 
@@ -177,24 +184,13 @@ struct election_decision election_next(const struct election *election, int64_t 
 /* The text of a reason. */
 const char *election_reason_text(enum election_reason reason);
 
-/*
- * Time since the header had certainly been sent, or -1 if nothing was read. That of a leader that
- * lives is at most about lease/3.
- */
-int64_t election_age_ms(const struct election *election, int64_t now_ns);
-
 /* How long after a reading the standby asks for the next one. */
 int64_t election_read_interval_ns(const struct election_config *config);
 
 /*
- * The leader. sent_ns: of its last transaction that succeeded, at first the one that won;
- * ELECTION_NEVER from before it sends a header with has_given_up.
- */
-#define ELECTION_NEVER INT64_MIN
-
-/*
- * Return whether a reply may be sent that depends on no commit. now_ns must be read after the
- * request was executed.
+ * Return whether the leader may send a reply that depends on no commit. sent_ns: of its last
+ * transaction that succeeded, at first the one that won. now_ns must be read after the request was
+ * executed. Do not ask after the leader has begun to give up.
  */
 bool election_has_lease(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
 

@@ -142,7 +142,7 @@ static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, u
                 disconnect_continue(engine, &step->n_rows_left, step->effects);
         for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_rows_left--) {
                 expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
-                if (!expired || step->n_rows_left == 0 ||
+                if (!expired || step->n_rows_left == 0 || effects_step_is_full(step->effects) ||
                     !revocation_check_key(engine, entry_key(expired), &step->n_rows_left, step->effects))
                         return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)

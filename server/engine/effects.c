@@ -35,6 +35,7 @@ void effects_reset(struct effects *effects) {
         effects->first_reply = 0;
         effects->n_replies = 0;
         effects->n_bytes = 0;
+        effects->n_bytes_before_step = 0;
 }
 
 void effects_deinit(struct effects *effects) {
@@ -45,6 +46,10 @@ void effects_deinit(struct effects *effects) {
         free(effects->watched_changes);
         free(effects->notifications);
         *effects = (struct effects){ 0 };
+}
+
+void effects_begin_step(struct effects *effects) {
+        effects->n_bytes_before_step = effects->n_bytes;
 }
 
 int effects_reserve_row(struct effects *effects) {

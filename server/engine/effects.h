@@ -63,6 +63,7 @@ struct effects {
          * each notification its topic and value.
          */
         size_t n_bytes;
+        size_t n_bytes_before_step;
 };
 
 /* Release all references; keep the arrays for the next batch. */
@@ -86,6 +87,9 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
  */
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version);
+
+/* A step of the engine begins. */
+void effects_begin_step(struct effects *effects);
 
 /* Make room for one row. Returns 0 or -ENOMEM. */
 int effects_reserve_row(struct effects *effects);

@@ -316,7 +316,7 @@ static int process_tick(struct engine *engine, struct now now, struct effects *e
         r = persistence_notify_lost(engine, now, &n_rows_left, effects);
         if (r < 0)
                 return r;
-        for (; n_rows_left > 0; n_rows_left--) {
+        for (; n_rows_left > 0 && !effects_step_is_full(effects); n_rows_left--) {
                 entry = keyspace_expired(&engine->keyspace, now.mono_ns);
                 if (!entry)
                         break;
@@ -332,6 +332,7 @@ static int process_tick(struct engine *engine, struct now now, struct effects *e
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
         ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
 
+        effects_begin_step(effects);
         switch (event->type) {
         case EVENT_REQUEST_NEXT:
                 return prepare_request(engine, event->request, effects);

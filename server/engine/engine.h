@@ -140,6 +140,13 @@ struct event {
 #define ENGINE_STEP_ROWS_MAX 64
 
 /*
+ * A step does not remove another expired key, or check another key that a restart may have lost, when
+ * its effects have this many bytes (effects.n_bytes): the notifications have the keys, which may be
+ * long.
+ */
+#define ENGINE_STEP_BYTES_MAX ((size_t)128 << 10)
+
+/*
  * Maximum time for which a reply is remembered, in seconds. The deadline is then rounded up to a
  * whole second.
  */

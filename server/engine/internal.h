@@ -18,3 +18,8 @@ struct engine {
 
         bool has_restored_registrations; /* as engine_has_restored_registrations() */
 };
+
+/* Return whether the present step has added ENGINE_STEP_BYTES_MAX. */
+static inline bool effects_step_is_full(const struct effects *effects) {
+        return effects->n_bytes - effects->n_bytes_before_step >= ENGINE_STEP_BYTES_MAX;
+}

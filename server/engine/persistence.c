@@ -55,7 +55,8 @@ int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_row
         struct slice key;
         int r;
 
-        for (; engine->is_notifying_lost && *n_rows_left > 0; (*n_rows_left)--) {
+        for (; engine->is_notifying_lost && *n_rows_left > 0 && !effects_step_is_full(effects);
+             (*n_rows_left)--) {
                 engine->is_notifying_lost = registrations_next_key(&engine->registrations, &key);
                 if (!engine->is_notifying_lost)
                         return 0;

@@ -39,9 +39,7 @@ static const struct {
 } methods[N_ETCD_METHODS] = {
         [ETCD_RANGE] = { "/etcdserverpb.KV/Range", &etcd__range_response__descriptor },
         [ETCD_TXN] = { "/etcdserverpb.KV/Txn", &etcd__txn_response__descriptor },
-        [ETCD_STATUS] = { "/etcdserverpb.Maintenance/Status", &etcd__status_response__descriptor },
-        [ETCD_MEMBER_LIST] = { "/etcdserverpb.Cluster/MemberList", &etcd__member_list_response__descriptor },
-        [ETCD_ALARM] = { "/etcdserverpb.Maintenance/Alarm", &etcd__alarm_response__descriptor },
+        [ETCD_COMPACTION] = { "/etcdserverpb.KV/Compact", &etcd__compaction_response__descriptor },
         [ETCD_AUTHENTICATE] = { "/etcdserverpb.Auth/Authenticate",
                                 &etcd__authenticate_response__descriptor },
 };

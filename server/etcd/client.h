@@ -36,9 +36,7 @@ struct etcd_client *etcd_client_free(struct etcd_client *client);
 enum etcd_method {
         ETCD_RANGE,
         ETCD_TXN,
-        ETCD_STATUS, /* of the endpoint */
-        ETCD_MEMBER_LIST,
-        ETCD_ALARM,
+        ETCD_COMPACTION,
         ETCD_AUTHENTICATE, /* etcd_call() does it by itself if there is a user */
         N_ETCD_METHODS,
 };

@@ -21,7 +21,43 @@ bool commit_is_due(const struct pipeline *pipeline) {
                batch_n_bytes(batch) >= limits.n_bytes;
 }
 
-/* 1. The end of a commit */
+/* 1. What a batch needs */
+
+/*
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
+ * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
+ * after a crash, the HLC could be behind a version that a client has.
+ */
+static bool has_version_above_clock(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->result.has_version &&
+                    version_compare(reply->result.version, pipeline->state->header.clock) > 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Return true if the batch has something that must be durable before its replies. */
+static bool has_changes(const struct pipeline *pipeline) {
+        const struct effects *effects = &pipeline->batch.effects;
+
+        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
+               has_version_above_clock(pipeline);
+}
+
+/*
+ * The lease is asked for after the execution: a reply may have read what another writer has replaced
+ * since.
+ */
+static bool must_be_stored(const struct pipeline *pipeline) {
+        return has_changes(pipeline) || !storage_has_lease(pipeline->storage);
+}
+
+/* 2. The end of a commit */
 
 /* How a failed commit is reported to the clients and in the log. */
 struct commit_error {
@@ -66,22 +102,24 @@ static void end_process_if_unknown(const struct pipeline *pipeline, int result) 
                 end_process(pipeline, "it is unknown whether the last commit is stored");
 }
 
-/* Roll the batch back in memory, and reply to each of its requests with an error. */
-static void roll_back_batch(struct pipeline *pipeline, int error, struct now now) {
-        struct batch *batch = &pipeline->batch;
-        struct commit_error cause = commit_error(error);
-
+static void record_failure(struct pipeline *pipeline, int error, struct now now) {
         pipeline->commit.error = error;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
-                &pipeline->commit.log_limit, LOG_ERROR, cause.text,
+                &pipeline->commit.log_limit, LOG_ERROR, commit_error(error).text,
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
-                                      LOG_FIELD_NUMBER("rolled_back_rows", batch->effects.n_rows),
+                                      LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
+        pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+}
+
+/* Roll the batch back in memory, and reply to each of its requests with an error. */
+static void roll_back_batch(struct pipeline *pipeline, int error) {
+        struct batch *batch = &pipeline->batch;
+
         if (state_undo(pipeline->state, &batch->effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
-        batch_fail(batch, cause.outcome);
-        pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+        batch_fail(batch, commit_error(error).outcome);
 }
 
 /* result: of storage_commit(), not an error. */
@@ -117,14 +155,17 @@ static void count_replies(struct pipeline *pipeline) {
 
 /*
  * result: of the commit; 0 with change_set NULL if nothing had to be stored; or -ENOMEM if the commit
- * could not begin.
+ * could not begin. -ENOSPC proves that there was no other writer, so replies that only needed this
+ * proof are sent.
  */
 static void settle_batch(struct pipeline *pipeline, const struct change_set *change_set, int result,
                          struct now now) {
         if (result < 0)
-                roll_back_batch(pipeline, result, now);
+                record_failure(pipeline, result, now);
+        if (result < 0 && (result != -ENOSPC || has_changes(pipeline)))
+                roll_back_batch(pipeline, result);
         else
-                state_commit(pipeline->state, change_set);
+                state_commit(pipeline->state, result < 0 ? NULL : change_set);
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
         pipeline->batch.state = BATCH_PUBLISHING;
@@ -138,36 +179,7 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         pipeline_flush(pipeline, now);
 }
 
-/* 2. The begin of a commit */
-
-/*
- * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
- * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
- * after a crash, the HLC could be behind a version that a client has.
- */
-static bool has_version_above_clock(const struct pipeline *pipeline) {
-        const struct batch *batch = &pipeline->batch;
-
-        for (size_t i = 0; i < batch->n_replies; i++) {
-                const struct reply *reply = &batch->replies[i].reply;
-
-                if (reply->result.has_version &&
-                    version_compare(reply->result.version, pipeline->state->header.clock) > 0)
-                        return true;
-        }
-        return false;
-}
-
-/*
- * The lease is asked for after the execution: a reply may have read what another writer has replaced
- * since.
- */
-static bool must_be_stored(const struct pipeline *pipeline) {
-        const struct effects *effects = &pipeline->batch.effects;
-
-        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-               has_version_above_clock(pipeline) || !storage_has_lease(pipeline->storage);
-}
+/* 3. The begin of a commit */
 
 /*
  * Stage the batch's notifications, and make its change set if it is stored. Returns -ENOMEM if memory

@@ -8,7 +8,7 @@
  * sets in order, each atomically. Calls must not overlap, except storage_has_lease(),
  * storage_is_waiting() and storage_usage().
  *
- * The implementation is storage/sqlite/sqlite.h.
+ * The implementations are storage/sqlite/sqlite.h and storage/etcd/etcd.h.
  */
 struct storage;
 
@@ -109,7 +109,7 @@ static inline int storage_lead(struct storage *storage, const struct state_heade
  *
  *     0             the change set is durable
  *     STORAGE_FULL  the change set is durable: it only removes
- *     -ENOSPC       no room
+ *     -ENOSPC       no room; no other process had become the writer before the call
  *     -EIO          another error, before anything was written
  *     -ENOMEM       out of memory
  *     -ESTALE       it is unknown whether the change set is stored, for example because a sync failed.
@@ -142,8 +142,8 @@ static inline struct storage_limits storage_limits(const struct storage *storage
  * Call it only while no commit is in flight.
  *
  * storage_has_lease(): return false if the lease has ended. Another process may be the writer then, so
- * a reply that depends on the state must wait for another commit: its success proves that there was no
- * other writer. Any thread may call, also during a commit.
+ * a reply that depends on the state must wait for another commit: its success, or -ENOSPC, proves that
+ * there was no other writer. Any thread may call, also during a commit.
  */
 static inline int64_t storage_renewal_ns(const struct storage *storage) {
         return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;

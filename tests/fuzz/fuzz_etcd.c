@@ -67,9 +67,10 @@ static void check_body(struct slice body, const ProtobufCMessageDescriptor *type
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const ProtobufCMessageDescriptor *const types[] = {
-                &etcd__range_response__descriptor,  &etcd__txn_response__descriptor,
-                &etcd__status_response__descriptor, &etcd__member_list_response__descriptor,
-                &etcd__alarm_response__descriptor,  &etcd__authenticate_response__descriptor,
+                &etcd__range_response__descriptor,
+                &etcd__txn_response__descriptor,
+                &etcd__compaction_response__descriptor,
+                &etcd__authenticate_response__descriptor,
         };
         CLEANUP(buf_deinit) struct buf framed = { 0 };
         struct slice input = { data, size };

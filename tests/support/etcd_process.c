@@ -158,6 +158,24 @@ void etcd_process_restart(struct etcd_process *process) {
         etcd_process_continue(process);
 }
 
+static void replace_data(struct etcd_process *process, const char *format) {
+        char command[256];
+        const char *directory = process->directory;
+
+        etcd_process_kill(process);
+        snprintf(command, sizeof(command), format, directory, directory, directory);
+        cr_assert_eq(system(command), 0);
+        etcd_process_continue(process);
+}
+
+void etcd_process_save(struct etcd_process *process) {
+        replace_data(process, "rm -rf %s/saved && cp -r %s/member %s/saved");
+}
+
+void etcd_process_restore(struct etcd_process *process) {
+        replace_data(process, "rm -rf %s/member && cp -r %s/saved %s/member");
+}
+
 void etcd_process_stop(struct etcd_process *process) {
         char command[128];
 

@@ -30,6 +30,10 @@ void etcd_process_restart(struct etcd_process *process);
 void etcd_process_kill(struct etcd_process *process);
 void etcd_process_continue(struct etcd_process *process);
 
+/* Copy the data of etcd, and continue with the copy later: as a restored snapshot, with lower revisions. */
+void etcd_process_save(struct etcd_process *process);
+void etcd_process_restore(struct etcd_process *process);
+
 /* Kill etcd, and remove its data. */
 void etcd_process_stop(struct etcd_process *process);
 

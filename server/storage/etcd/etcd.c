@@ -29,6 +29,13 @@
  */
 #define OTHER_OPERATIONS (N_EXECUTION_ROWS + 5)
 
+/*
+ * etcd compacts after so many bytes were written. A revision costs about a page of its database and
+ * a part of its index beside these bytes, so renewals count, too.
+ */
+#define COMPACTION_BYTES ((size_t)64 << 20)
+#define REVISION_BYTES   4096
+
 #define PAUSE_NS (50 * NS_PER_MS)
 
 int64_t etcd_storage_clock_ns(void) {
@@ -38,7 +45,13 @@ int64_t etcd_storage_clock_ns(void) {
         return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-void etcd_storage_pause(void) {
+void etcd_storage_report_alive(const struct etcd_storage *storage) {
+        if (storage->config.alive)
+                storage->config.alive();
+}
+
+void etcd_storage_pause(const struct etcd_storage *storage) {
+        etcd_storage_report_alive(storage);
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 }
 
@@ -46,7 +59,7 @@ const char *storage_etcd_reason(const struct storage *base) {
         return etcd_client_reason(((const struct etcd_storage *)base)->client);
 }
 
-static void log_failure(struct etcd_storage *storage, const char *what) {
+void etcd_storage_log_failure(struct etcd_storage *storage, const char *what) {
         log_limited(&storage->log_limit, LOG_ERROR, "%s at etcd %s: %s", what,
                     LOG_STRING(etcd_client_endpoint(storage->client)),
                     LOG_STRING(etcd_client_reason(storage->client)));
@@ -95,8 +108,56 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         response = (const Etcd__RangeResponse *)message;
         if (!response->header)
                 return -EIO;
-        return read_header(response->n_kvs > 0 ? response->kvs[0] : NULL, response->header, asked_ns,
-                           ret_reading);
+        r = read_header(response->n_kvs > 0 ? response->kvs[0] : NULL, response->header, asked_ns,
+                        ret_reading);
+        if (r == 0 && ret_reading->election.header.mod_revision > storage->seen_revision)
+                storage->seen_revision = ret_reading->election.header.mod_revision;
+        return r;
+}
+
+/* Return 1 if the table has a row, 0 if it has none, or -EIO or -ENOMEM. */
+static int has_rows(struct etcd_storage *storage, enum change_type type) {
+        CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
+        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+        const ProtobufCMessage *response;
+        int r;
+
+        etcd_key_append_number(&from, storage->config.prefix, type, 0);
+        etcd_key_append_end(&end, storage->config.prefix, type);
+        if (buf_failed(&from) || buf_failed(&end))
+                return -ENOMEM;
+        request.key = etcd_bytes(buf_slice(&from));
+        request.range_end = etcd_bytes(buf_slice(&end));
+        request.limit = 1;
+        r = etcd_call(storage->client, ETCD_RANGE, &request.base, &response);
+        if (r == 0)
+                return ((const Etcd__RangeResponse *)response)->n_kvs > 0;
+        etcd_storage_log_failure(storage, "cannot read");
+        return r == -ENOMEM ? -ENOMEM : -EIO;
+}
+
+/*
+ * Before a first header is created: refuse if there are rows, because no new header fits to them.
+ * Returns as storage_etcd_win(); STORAGE_ETCD_LOST if another member has created the header.
+ */
+static int require_no_rows(struct etcd_storage *storage, struct storage_etcd_reading *reading) {
+        int r = 0;
+
+        for (size_t i = 0; i < N_CHANGE_TYPES && r == 0; i++)
+                r = has_rows(storage, (enum change_type)i);
+        if (r > 0)
+                r = storage_etcd_observe(&storage->storage, reading);
+        else
+                return r;
+        if (r < 0)
+                return r;
+        if (reading->election.header.mod_revision > 0)
+                return STORAGE_ETCD_LOST;
+        log_limited(&storage->log_limit, LOG_ERROR,
+                    "cannot lead: etcd has rows of a store, but not their header, the key \"%s\": restore a "
+                    "backup of etcd, or remove all keys that begin with \"%s\"",
+                    LOG_TEXT(buf_slice(&storage->header_key)), LOG_STRING(storage->config.prefix));
+        return -EBADMSG;
 }
 
 /* 2. Transactions */
@@ -161,7 +222,7 @@ static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revis
                 r = try_transaction(storage, &storage->transaction, ret_revision, ret_present);
                 if (r >= 0)
                         break;
-                log_failure(storage, "cannot commit");
+                etcd_storage_log_failure(storage, "cannot commit");
                 if (r == -ENOSPC && !is_open) {
                         r = probe_header(storage, ret_present);
                         if (r >= 0) {
@@ -175,7 +236,7 @@ static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revis
                         break;
                 }
                 atomic_store(&storage->is_waiting, true);
-                etcd_storage_pause();
+                etcd_storage_pause(storage);
         }
         atomic_store(&storage->is_waiting, false);
         return r;
@@ -283,11 +344,19 @@ int etcd_storage_renew(struct etcd_storage *storage) {
 
 int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading, int64_t shift_ms) {
         struct etcd_storage *storage = (struct etcd_storage *)base;
-        struct etcd_header header = reading->header;
+        uint64_t revision = reading->election.header.mod_revision;
+        struct etcd_header header;
+        int r;
 
-        if (reading->election.header.mod_revision == 0)
+        if (revision == 0) {
+                r = require_no_rows(storage, reading);
+                if (r != 0)
+                        return r;
+        }
+        header = reading->header;
+        if (revision == 0)
                 state_header_init(&header.state);
-        else if (header.cluster != reading->election.cluster)
+        else if (header.cluster != reading->election.cluster || revision < storage->seen_revision)
                 state_header_renew_instance(&header.state);
         header.state.shift_ms = shift_ms;
         header.cluster = reading->election.cluster;
@@ -308,17 +377,32 @@ int storage_etcd_give_up(struct storage *base) {
         return transact_as_leader(storage, &header);
 }
 
-int64_t storage_etcd_sent_ns(const struct storage *base) {
-        return atomic_load(&((const struct etcd_storage *)base)->sent_ns);
-}
-
 /* 3. The storage */
 
 /* To have won is to be the writer: storage_etcd_win() has created the header. */
 static int etcd_storage_lead(struct storage *storage, const struct state_header *header) {
-        (void)storage;
         (void)header;
+        ((struct etcd_storage *)storage)->config.alive = NULL;
         return 0;
+}
+
+/*
+ * After a commit: let etcd remove former values, so that it uses their space again. If this fails,
+ * the next one removes them, too. -ERANGE: they were removed before.
+ */
+static void compact_if_due(struct etcd_storage *storage) {
+        Etcd__CompactionRequest request = ETCD__COMPACTION_REQUEST__INIT;
+        const ProtobufCMessage *response;
+        int r;
+
+        storage->n_bytes_written += transaction_length(&storage->transaction) + REVISION_BYTES;
+        if (storage->n_bytes_written < COMPACTION_BYTES)
+                return;
+        storage->n_bytes_written = 0;
+        request.revision = (int64_t)storage->header.holder.mod_revision;
+        r = etcd_call(storage->client, ETCD_COMPACTION, &request.base, &response);
+        if (r < 0 && r != -ERANGE)
+                etcd_storage_log_failure(storage, "cannot compact");
 }
 
 static int etcd_storage_commit(struct storage *base, const struct change_set *change_set) {
@@ -330,9 +414,12 @@ static int etcd_storage_commit(struct storage *base, const struct change_set *ch
         transaction_reset(&storage->transaction);
         etcd_write_changes(storage, change_set, &header);
         r = transact_as_leader(storage, &header);
-        if (r == 0)
-                memcpy(storage->executions, storage->staged, sizeof(storage->executions));
-        return r;
+        if (r < 0)
+                return r;
+
+        memcpy(storage->executions, storage->staged, sizeof(storage->executions));
+        compact_if_due(storage);
+        return 0;
 }
 
 static struct election_config election_config_of(const struct etcd_storage *storage) {
@@ -350,7 +437,7 @@ static bool etcd_storage_has_lease(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
         struct election_config election = election_config_of(storage);
 
-        return election_has_lease(&election, storage_etcd_sent_ns(base), etcd_storage_clock_ns());
+        return election_has_lease(&election, atomic_load(&storage->sent_ns), etcd_storage_clock_ns());
 }
 
 static bool etcd_storage_is_waiting(const struct storage *base) {
@@ -369,10 +456,15 @@ static struct storage *etcd_storage_close(struct storage *base) {
 }
 
 /*
- * Limits that leave room for one step of the engine. A step has ENGINE_STEP_ROWS_MAX rows. Its
- * bytes are those of an entry, once stored and once in a notification, and the recipients. So a
- * quarter of a request is for a batch, a half for the entry, and a quarter for recipients, replies
- * and executions.
+ * Limits that leave room for one step of the engine. A step has ENGINE_STEP_ROWS_MAX rows. The
+ * smallest request, in KiB:
+ *
+ *     192   batch
+ *     768   the largest entry, once stored and once in a notification
+ *     128   its recipients
+ *     128   expired keys: ENGINE_STEP_BYTES_MAX
+ *     192   the last expired key, and its recipients
+ *     128   replies, executions, the header
  */
 static int set_limits(struct etcd_storage *storage) {
         struct storage_etcd_config *config = &storage->config;
@@ -394,7 +486,7 @@ static int set_limits(struct etcd_storage *storage) {
                 .close = etcd_storage_close,
                 .limits = { .entry_bytes = config->max_request_bytes / 4,
                             .n_changes = config->max_txn_ops - OTHER_OPERATIONS - ENGINE_STEP_ROWS_MAX,
-                            .n_bytes = config->max_request_bytes / 4 },
+                            .n_bytes = config->max_request_bytes / 8 },
         };
         storage->storage.operations = &storage->operations;
         return 0;

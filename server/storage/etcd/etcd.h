@@ -20,10 +20,16 @@
  * executed later. While etcd is away, this does not end: storage_is_waiting() returns true. The
  * process may end without storage_close() then.
  *
+ * Two stores in one etcd have different prefixes. One must not be in a table of the other, as
+ * "/statestore/" and "/statestore/entry/A/" (rows.h).
+ *
  * The quota of etcd. A transaction that is refused for lack of space may be stored, too. The same
  * comparison with an operation that changes nothing, which etcd admits, decides: see
  * storage_commit(), -ENOSPC. A full etcd admits no commit, not even one that only removes, because
- * each one writes the header.
+ * each one writes the header. It does not renew the lease either: the others do not see it.
+ *
+ * etcd keeps former values until it compacts. The leader lets it compact after 64 MiB, so the quota
+ * must exceed the stored data by 128 MiB.
  */
 
 struct storage_etcd_config {
@@ -32,6 +38,12 @@ struct storage_etcd_config {
         struct election_header holder; /* name, member, process and lease of this process */
         size_t max_txn_ops;            /* as --max-txn-ops of etcd; 0: etcd's default, 128 */
         size_t max_request_bytes;      /* as --max-request-bytes of etcd; 0: etcd's default, 1.5 MiB */
+
+        /*
+         * Feeds a watchdog; NULL: none. Called at least between two calls of etcd while this process
+         * wins and loads, which may take long, until storage_lead(). By the thread that does it.
+         */
+        void (*alive)(void);
 };
 
 /*
@@ -55,8 +67,12 @@ int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *r
 
 /*
  * Replace the header that was read by one of the next term, with this process as its holder.
- * Without a header, create that of an empty store. If the etcd cluster is another one than that of
- * the last term, it was restored from a copy: then the instance id is new.
+ * Without a header, create that of an empty store; -EBADMSG if there are rows.
+ *
+ * The instance id is new if etcd was restored from a copy: if the cluster is another one than that of
+ * the last term, or if this process has observed a later revision of the header than this one. All
+ * processes may have been restarted since, and a restored cluster can have the same id. So restore
+ * with another --initial-cluster-token, which changes the id (etcdutl snapshot restore).
  *
  * Returns 0, or STORAGE_ETCD_LOST if the header is not the one that was read: then *reading is the
  * present one. Or -ENOSPC, -EIO, -EBADMSG or -ENOMEM: not won; the cause is logged.
@@ -71,9 +87,6 @@ int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *readi
  * storage_commit().
  */
 int storage_etcd_give_up(struct storage *storage);
-
-/* CLOCK_BOOTTIME before the last successful transaction was first sent: the lease begins then. */
-int64_t storage_etcd_sent_ns(const struct storage *storage);
 
 /* For log messages: why the last call of etcd failed. */
 const char *storage_etcd_reason(const struct storage *storage);

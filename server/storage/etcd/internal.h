@@ -23,8 +23,10 @@ struct etcd_storage {
 
         struct executed_request staged[EXECUTIONS_PLACES]; /* with the change set that is being committed */
         int64_t begun_ns;             /* monotonic; when the last transaction was begun */
-        atomic_int_least64_t sent_ns; /* storage_etcd_sent_ns() */
+        atomic_int_least64_t sent_ns; /* of the header: the lease begins then; for any thread */
         atomic_bool is_waiting;
+        uint64_t seen_revision; /* the highest mod_revision of a header that this process has read */
+        size_t n_bytes_written; /* since the last compaction */
         struct log_limit log_limit;
 };
 
@@ -43,8 +45,13 @@ int etcd_storage_renew(struct etcd_storage *storage);
 
 int64_t etcd_storage_clock_ns(void); /* CLOCK_BOOTTIME */
 
+/* Log why the last call of etcd failed, limited. what: "cannot load". */
+void etcd_storage_log_failure(struct etcd_storage *storage, const char *what);
+
+void etcd_storage_report_alive(const struct etcd_storage *storage);
+
 /* Wait before another attempt. */
-void etcd_storage_pause(void);
+void etcd_storage_pause(const struct etcd_storage *storage);
 
 /* 2. Changes: write.c, load.c */
 

@@ -148,19 +148,18 @@ static int read_range(const struct etcd_load *load, enum change_type type, struc
         int r = etcd_storage_clock_ns() - holder->sent_ns > holder->lease_ns / 3 ? -ERANGE : 0;
 
         for (;;) {
+                etcd_storage_report_alive(storage);
                 if (r == -ERANGE && etcd_storage_renew(storage) < 0)
                         return -EIO;
                 r = try_range(load, type, range, ret_response);
                 if (r == 0 || r == -EMSGSIZE || r == -ENOMEM)
                         return r;
                 if (r == -EINVAL || r == -EACCES) {
-                        log_error("cannot load from etcd %s: %s",
-                                  LOG_STRING(etcd_client_endpoint(storage->client)),
-                                  LOG_STRING(etcd_client_reason(storage->client)));
+                        etcd_storage_log_failure(storage, "cannot load");
                         return -EIO;
                 }
-                if (r != -ERANGE)
-                        etcd_storage_pause();
+                etcd_storage_log_failure(storage, "cannot load");
+                etcd_storage_pause(storage);
         }
 }
 

@@ -35,7 +35,7 @@ void etcd_key_append_number(struct buf *buf, const char *prefix, enum change_typ
 
 void etcd_key_append_end(struct buf *buf, const char *prefix, enum change_type type) {
         append_table(buf, prefix, type);
-        buf_append_format(buf, "%c", '/' + 1);
+        buf_append_string(buf, "/G");
 }
 
 static void append_digest(struct buf *buf, const struct hash_key *hash_key, const struct slice *names,

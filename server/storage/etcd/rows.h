@@ -39,7 +39,10 @@ void etcd_key_append(struct buf *buf, const char *prefix, const struct hash_key 
 /* The key of this number; also the beginning of the digests that begin with it. */
 void etcd_key_append_number(struct buf *buf, const char *prefix, enum change_type type, uint64_t number);
 
-/* The end of the range of all keys of a table. */
+/*
+ * The end of the range of all keys of a table: behind the digits. So a store whose prefix is a table
+ * of another one, "/statestore/entry/", has its keys outside.
+ */
 void etcd_key_append_end(struct buf *buf, const char *prefix, enum change_type type);
 
 /* Append a change as a blob. */

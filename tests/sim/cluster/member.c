@@ -11,7 +11,8 @@
 #include "sim/check.h"
 #include "sim/cluster/cluster.h"
 
-#define WALL_MS INT64_C(1696374425000)
+#define WALL_MS     INT64_C(1696374425000)
+#define LEASE_ENDED INT64_MIN /* lease_sent_ns of a member without a lease */
 
 int64_t member_clock_ns(const struct world *world, const struct member *member) {
         return member->clock_ns + world->now_ns + world->now_ns / 1000000 * member->ppm;
@@ -121,7 +122,7 @@ static void begin_commit(struct world *world, struct member *member, bool gives_
                 member->proof_floor = member->read_floor;
         }
         if (gives_up && cluster_plant != PLANT_LEASE_AFTER_GIVING_UP)
-                member->lease_sent_ns = ELECTION_NEVER;
+                member->lease_sent_ns = LEASE_ENDED;
         begin_transaction(world, member, &member->known, member->known.header.term, gives_up);
 }
 
@@ -291,6 +292,11 @@ static void observe(struct world *world, struct member *member, const struct pac
         }
         plant_in_reading(member, &reading);
         election_observe(&member->election, &reading);
+        /* An etcd that stays behind counts as restored. */
+        if (packet->revision < member->newest && member->election.reading.revision == packet->revision) {
+                member->newest = packet->revision;
+                member->asked_at_ns = packet->sent_at_ns;
+        }
 }
 
 static void transaction_failed(struct world *world, struct member *member, const struct packet *packet) {
@@ -367,7 +373,7 @@ void member_start(struct world *world, size_t machine) {
         member->asked_at_ns = INT64_MIN;
         member->newest = 0;
         member->decides_at_ns = INT64_MAX;
-        member->lease_sent_ns = ELECTION_NEVER;
+        member->lease_sent_ns = LEASE_ENDED;
         member->has_transaction = member->has_read = member->has_proof = false;
         election_init(&member->election, &member->config);
         world_plan(world, world->now_ns, tick, machine, member->generation);

@@ -157,6 +157,11 @@ static const struct row fresh[] = {
         { "an etcd that is behind has been read since",
           { READING(1000, 10, 50000), READING(5001, 9, 49000) },
           5001,
+          ELECTION_BEHIND,
+          -1 },
+        { "an etcd that is behind was read before",
+          { READING(1000, 10, 50000), READING(5001, 9, 49000) },
+          5602,
           ELECTION_UNKNOWN,
           -1 },
         { "an etcd that is behind does not say that the leader has given up",
@@ -168,6 +173,46 @@ static const struct row fresh[] = {
 
 Test(election, wins_only_on_a_fresh_reading) {
         check_rows(fresh, N_ROWS(fresh), true);
+}
+
+static const struct row restored[] = {
+        { "an earlier revision for a lease",
+          { READING(1000, 10, 50000), READING(2000, 9, 49000), READING(5000, 9, 49000) },
+          5000,
+          ELECTION_BEHIND,
+          -1 },
+        { "an earlier revision for more than a lease: as a first reading",
+          { READING(1000, 10, 50000), READING(2000, 9, 49000), READING(5001, 9, 50500) },
+          5001,
+          ELECTION_LED,
+          5001 + 3150 },
+        { "then this member wins",
+          { READING(1000, 10, 50000), READING(2000, 9, 49000), READING(5001, 9, 49000),
+            READING(8151, 9, 49000) },
+          8151,
+          ELECTION_WINS_EXPIRED,
+          -1 },
+        { "asked for before, received late",
+          { READING(1000, 10, 50000), READING(2000, 9, 49000),
+            READING(5001, 9, 49000, .asked_ns = MS(5000)) },
+          5001,
+          ELECTION_BEHIND,
+          -1 },
+        { "the time begins with the first earlier revision, not with the last reading that counts",
+          { READING(1000, 10, 50000), READING(9000, 9, 49000) },
+          9000,
+          ELECTION_BEHIND,
+          -1 },
+        { "the time begins again after a reading that counts",
+          { READING(1000, 10, 50000), READING(2000, 9, 49000), READING(3000, 10, 50000),
+            READING(6000, 9, 49000) },
+          6000,
+          ELECTION_BEHIND,
+          -1 },
+};
+
+Test(election, etcd_that_stays_behind_counts_as_restored) {
+        check_rows(restored, N_ROWS(restored), true);
 }
 
 static const struct row at_once[] = {
@@ -299,22 +344,9 @@ Test(election, remembers_the_first_receipt_of_the_header) {
         cr_expect_eq(election.received_ns, MS(1000));
 }
 
-Test(election, age_counts_from_the_sending) {
-        struct row row = { .name = "nothing was read" };
-        struct election election;
-
-        observe_all(&election, &row);
-        cr_expect_eq(election_age_ms(&election, MS(5000)), -1);
-
-        row = (struct row){ .readings = { READING(1000, 10, 50000), READING(3900, 11, 51000) } };
-        observe_all(&election, &row);
-        cr_expect_eq(election_age_ms(&election, MS(4000)), 4000 - 2050);
-}
-
 Test(election, the_lease_of_the_leader_counts_from_the_sending) {
         cr_expect(election_has_lease(&config, MS(1000), MS(4000) - 1));
         cr_expect_not(election_has_lease(&config, MS(1000), MS(4000)));
-        cr_expect_not(election_has_lease(&config, ELECTION_NEVER, 0));
         cr_expect_eq(election_renewal_ns(&config, MS(1000)), MS(2000));
         cr_expect_eq(election_read_interval_ns(&config), MS(200));
 }

@@ -189,6 +189,70 @@ Test(tick, expires_a_limited_number_of_keys, .init = setup, .fini = teardown) {
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
 }
 
+#define LONG_KEY_BYTES 30000
+
+/* Set watched keys whose notifications exceed the bytes of a step. */
+static void set_long_watched(int n, int64_t px_ms) {
+        static uint8_t key[LONG_KEY_BYTES];
+        struct request watch = WATCH("c", ""), set = SET("", "v", PX(px_ms));
+
+        watch.key = set.key = (struct slice){ key, sizeof(key) };
+        for (key[0] = 1; key[0] <= n; key[0]++) {
+                cr_assert(asked(&world, watch, OUTCOME_DONE));
+                cr_assert(asked(&world, set, OUTCOME_DONE));
+        }
+}
+
+Test(tick, expires_long_keys_in_steps_of_limited_bytes, .init = setup, .fini = teardown) {
+        size_t n_bytes_of_one, n_steps = 0;
+
+        set_long_watched(1, 10);
+        pass_ms(&world, 10);
+        tick(&world);
+        n_bytes_of_one = world.effects.n_bytes;
+
+        set_long_watched(20, 10);
+        pass_ms(&world, 10);
+        while (engine_next_deadline(world.engine) <= world.now.mono_ns) {
+                tick(&world);
+                n_steps++;
+                cr_expect_gt(world.effects.n_rows, 0);
+                cr_expect_lt(world.effects.n_bytes, ENGINE_STEP_BYTES_MAX + n_bytes_of_one);
+        }
+        cr_expect_gt(n_steps, 1);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 0);
+}
+
+/* The bytes of the batch before a step do not count. */
+Test(tick, expires_a_long_key_in_a_large_batch, .init = setup, .fini = teardown) {
+        static uint8_t value[ENGINE_STEP_BYTES_MAX];
+        struct request large = SET("large", "");
+
+        large.value = (struct slice){ value, sizeof(value) };
+        set_long_watched(1, 10);
+        pass_ms(&world, 10);
+        begin_batch(&world);
+        ask_in_batch(&world, large);
+        happen_in_batch(&world, (struct event){ .type = EVENT_TICK });
+        cr_expect_eq(engine_stats(world.engine).n_keys, 1);
+}
+
+/* A request removes expired keys to make room. */
+Test(tick, request_removes_long_keys_in_steps_of_limited_bytes, .init = setup, .fini = teardown) {
+        static uint8_t value[20 * LONG_KEY_BYTES];
+        struct request large = SET("large", "");
+        struct engine_limits limits = world_config().limits;
+
+        set_long_watched(20, 10);
+        limits.max_bytes = engine_stats(world.engine).n_bytes;
+        engine_set_limits(world.engine, limits);
+        large.value = (struct slice){ value, sizeof(value) };
+        pass_ms(&world, 10);
+        cr_expect(asked(&world, large, OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_gt(world.effects.n_rows, 0);
+        cr_expect_lt(world.effects.n_rows, 20);
+}
+
 Test(tick, notifies_in_the_order_of_deadlines, .init = setup, .fini = teardown) {
         ask(&world, WATCH("c", "a"));
         ask(&world, WATCH("c", "b"));

@@ -155,6 +155,24 @@ Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
                 cr_expect(n_notified[i] == 1 || (n_notified[i] == 0 && is_stopped[i]), "key %u", i);
 }
 
+Test(lost_keys, long_keys_are_notified_in_steps_of_limited_bytes) {
+        static char key[30000];
+        unsigned int n_notified = 0, n_steps = 0;
+
+        memset(key, 'x', sizeof(key) - 1);
+        for (key[0] = 'a'; key[0] <= 'j'; key[0]++)
+                restore_registration("c", key);
+        engine_restore_lost_keys(world.engine);
+        while (engine_next_deadline(world.engine) <= world.now.mono_ns) {
+                tick(&world);
+                n_steps++;
+                n_notified += (unsigned int)world.effects.n_notifications;
+                cr_expect_lt(world.effects.n_bytes, 2 * ENGINE_STEP_BYTES_MAX);
+        }
+        cr_expect_gt(n_steps, 2);
+        cr_expect_eq(n_notified, 10);
+}
+
 Test(lost_keys, undo_repeats_the_notifications) {
         restore_registration("c", "lost");
         engine_restore_lost_keys(world.engine);

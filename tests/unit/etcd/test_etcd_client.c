@@ -117,24 +117,6 @@ Test(etcd_client, compares_and_writes_over_one_connection) {
         cr_expect_gt(other, revision);
 }
 
-Test(etcd_client, calls_methods_of_administration) {
-        Etcd__StatusRequest status = ETCD__STATUS_REQUEST__INIT;
-        Etcd__MemberListRequest list = ETCD__MEMBER_LIST_REQUEST__INIT;
-        Etcd__AlarmRequest alarm = ETCD__ALARM_REQUEST__INIT;
-        const ProtobufCMessage *response;
-
-        open_client(config_of(process.url, NULL));
-        cr_assert_eq(etcd_call(client, ETCD_STATUS, &status.base, &response), 0);
-        cr_expect_neq(((const Etcd__StatusResponse *)response)->leader, 0);
-        cr_expect_gt(strlen(((const Etcd__StatusResponse *)response)->version), 0);
-        cr_assert_eq(etcd_call(client, ETCD_MEMBER_LIST, &list.base, &response), 0);
-        cr_assert_eq(((const Etcd__MemberListResponse *)response)->n_members, 1);
-        cr_expect_str_eq(((const Etcd__MemberListResponse *)response)->members[0]->client_urls[0],
-                         process.url);
-        cr_assert_eq(etcd_call(client, ETCD_ALARM, &alarm.base, &response), 0);
-        cr_expect_eq(((const Etcd__AlarmResponse *)response)->n_alarms, 0);
-}
-
 Test(etcd_client, uses_the_next_endpoint_if_one_refuses_connections) {
         const Etcd__RangeResponse *response;
 

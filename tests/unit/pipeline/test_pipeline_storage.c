@@ -612,6 +612,36 @@ Test(storage, read_waits_for_a_commit_if_the_lease_has_ended) {
         cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
 }
 
+/* -ENOSPC proves that there was no other writer. */
+Test(storage, reads_without_a_lease_are_answered_on_a_full_storage) {
+        broker.has_no_lease = true;
+        broker.commit_result = -ENOSPC;
+        send_words("GET", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 1);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+        cr_expect(is_disk_full());
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 replies:-ERR the disk is full ");
+
+        broker_forget(&broker);
+        broker.commit_result = -EIO;
+        send_words("GET", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:-ERR the storage has failed ");
+}
+
+/* Its reply has a version that must not be issued again after a restart. */
+Test(storage, registration_on_a_full_storage_fails_although_it_was_made_before) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_forget(&broker);
+        broker.commit_result = -ENOSPC;
+        send_words("KEYNOTIFY", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "replies:-ERR the disk is full ");
+}
+
 Test(storage, lease_is_renewed_without_a_request) {
         broker.renewal_ns = broker.now.mono_ns + NS_PER_S;
         broker_tick(&broker);

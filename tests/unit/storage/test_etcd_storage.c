@@ -277,7 +277,6 @@ Test(etcd_storage, new_storage_is_empty_with_stable_secrets) {
         cr_expect_str_eq(other.header.instance_id, first.instance_id);
         cr_expect_eq(other.reading.election.header.term, 1);
         cr_expect_eq(other.reading.election.header.member, 'a');
-        cr_expect_eq(other.reading.election.header.sent_ns, storage_etcd_sent_ns(member.storage));
 }
 
 Test(etcd_storage, loads_all_kinds_of_changes) {
@@ -417,11 +416,55 @@ Test(etcd_storage, loading_renews_the_lease) {
         cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
-        sent_ns = storage_etcd_sent_ns(member.storage);
-        while (storage_etcd_sent_ns(member.storage) == sent_ns)
-                cr_assert_eq(load(&member), 0);
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
-        cr_expect_eq(member.reading.election.header.sent_ns, storage_etcd_sent_ns(member.storage));
+        for (sent_ns = member.reading.election.header.sent_ns;
+             member.reading.election.header.sent_ns == sent_ns;) {
+                cr_assert_eq(load(&member), 0);
+                cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        }
+}
+
+static atomic_uint n_alive;
+
+static void count_alive(void) {
+        atomic_fetch_add(&n_alive, 1);
+}
+
+static void *lead_in_thread(void *userdata) {
+        int *r = userdata;
+
+        *r = storage_etcd_win(member.storage, &member.reading, 0);
+        if (*r == 0)
+                *r = load(&member);
+        return NULL;
+}
+
+/* A member that leads answers for its progress itself: storage_is_waiting(). */
+Test(etcd_storage, watchdog_is_fed_while_a_member_wins_and_loads) {
+        struct storage_etcd_config config = config_of("a");
+        pthread_t thread;
+        unsigned int n;
+        int r = 1;
+
+        config.alive = count_alive;
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(lead(&member), 0);
+        cr_expect_gt(atomic_load(&n_alive), 0);
+        n = atomic_load(&n_alive);
+        inject((struct injected){ -ETIMEDOUT, .is_sent = false });
+        COMMIT(&member);
+        cr_expect_eq(atomic_load(&n_alive), n);
+
+        stop_member(&member);
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        etcd_process_kill(&process);
+        cr_assert_eq(pthread_create(&thread, NULL, lead_in_thread, &r), 0);
+        while (atomic_load(&n_alive) < n + 2)
+                sched_yield();
+        etcd_process_continue(&process);
+        pthread_join(thread, NULL);
+        cr_expect_eq(r, 0);
 }
 
 Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
@@ -436,6 +479,44 @@ Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
         cr_expect_str_neq(reading.header.state.instance_id, member.header.instance_id);
         cr_expect_arr_eq(&reading.header.state.table_key, &member.header.table_key,
                          sizeof(member.header.table_key));
+}
+
+/* etcd has the same cluster id, and lower revisions. */
+Test(etcd_storage, restored_directory_gets_a_new_instance_id) {
+        char instance_id[sizeof(member.header.instance_id)];
+
+        open_and_lead(&member, "a");
+        COMMIT(&member);
+        etcd_process_save(&process);
+        COMMIT(&member);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        strcpy(instance_id, member.header.instance_id);
+        etcd_process_restore(&process);
+        cr_expect_eq(commit(&member), -ESTALE);
+        cr_assert_eq(lead(&member), 0);
+        cr_expect_str_neq(member.header.instance_id, instance_id);
+        check(&member);
+        cr_expect_str_eq(other.header.instance_id, member.header.instance_id);
+}
+
+Test(etcd_storage, prefix_may_be_a_table_of_another_store) {
+        struct storage_etcd_config config = config_of("b");
+
+        open_and_lead(&member, "a");
+        config.prefix = PREFIX "entry/";
+        cr_assert_eq(storage_etcd_open(&other.storage, &config), 0);
+        cr_assert_eq(lead(&other), 0);
+        for (int i = 0; i < 2; i++) {
+                struct member *one = i == 0 ? &member : &other;
+
+                set(one, S("key"), S("value"));
+                COMMIT(one);
+                cr_assert_eq(load(one), 0);
+                cr_expect(content_equal(&one->loaded, &one->expected));
+        }
+        COMMIT(&member); /* loads at this revision */
+        cr_assert_eq(load(&member), 0);
+        cr_expect(content_equal(&member.loaded, &member.expected));
 }
 
 /* 5. Leading */
@@ -488,6 +569,7 @@ Test(etcd_storage, lost_replies_are_resolved) {
 }
 
 Test(etcd_storage, lost_reply_of_a_win_is_resolved) {
+        open_and_lead(&other, "other");
         open_member(&member, "a");
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         tcp_proxy_lose(&proxy, 2);
@@ -549,6 +631,20 @@ Test(etcd_storage, full_etcd_stores_nothing_of_a_commit) {
         cr_expect(content_equal(&member.loaded, &member.expected));
 }
 
+/* Former values are removed: those of one key exceed the quota. */
+Test(etcd_storage, overwriting_one_key_does_not_fill_etcd) {
+        static uint8_t value[380000];
+
+        teardown();
+        start_etcd("--quota-backend-bytes=160000000");
+        open_and_lead(&member, "a");
+        for (int i = 0; i < 500; i++) {
+                set(&member, S("key"), (struct slice){ value, sizeof(value) });
+                COMMIT(&member);
+        }
+        check(&member);
+}
+
 /*
  * etcd reports the first transaction above its quota as refused, but stores it. This needs other
  * writers.
@@ -600,10 +696,13 @@ Test(etcd_storage, refuses_a_commit_above_the_limits_of_etcd) {
         check(&member);
 }
 
+#define RECIPIENTS_BYTES_MAX (128 << 10) /* of a key: the engine limits its registrations */
+
 /* The largest batch that the limits allow, with a step of the engine, fits. */
 Test(etcd_storage, limits_leave_room_for_a_step) {
         static uint8_t value[2 << 20];
         static char keys[200][32];
+        struct pending_notification *last;
         struct storage_limits limits;
 
         open_and_lead(&member, "a");
@@ -618,8 +717,13 @@ Test(etcd_storage, limits_leave_room_for_a_step) {
                 execute(&member, EXECUTION_ROW_PLACES * i + 1);
         reply(&member, 1);
         notify(&member, S("key"));
-        member.changes[member.n_changes - 1].notification.value =
-                (struct slice){ value, limits.entry_bytes };
+        last = &member.changes[member.n_changes - 1].notification;
+        last->value = (struct slice){ value, limits.entry_bytes };
+        last->recipients = (struct slice){ value, RECIPIENTS_BYTES_MAX };
+        notify(&member, (struct slice){ value, ENGINE_STEP_BYTES_MAX }); /* of expired keys */
+        notify(&member, (struct slice){ value, UINT16_MAX });
+        member.changes[member.n_changes - 1].notification.recipients =
+                (struct slice){ value, RECIPIENTS_BYTES_MAX };
         member.forgotten_up_to = 0;
         COMMIT(&member);
 
@@ -632,6 +736,27 @@ Test(etcd_storage, limits_leave_room_for_a_step) {
 }
 
 /* 7. Damage */
+
+Test(etcd_storage, rows_without_a_header_are_refused) {
+        open_and_lead(&member, "a");
+        notify(&member, S("key"));
+        COMMIT(&member);
+        etcd_process_control(&process, "del " PREFIX "header");
+        open_member(&other, "other");
+        cr_expect_eq(lead(&other), -EBADMSG);
+        cr_expect_eq(other.reading.election.header.mod_revision, 0);
+}
+
+/* Not an error: the other member has created the header. */
+Test(etcd_storage, rows_of_another_winner_are_not_refused) {
+        open_member(&other, "other");
+        cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        cr_expect_eq(storage_etcd_win(other.storage, &other.reading, 0), STORAGE_ETCD_LOST);
+        cr_expect_eq(other.reading.election.header.member, 'a');
+}
 
 /* Change the last byte of the last record in the row of the change. */
 static void damage(struct member *one, const struct change *change) {
