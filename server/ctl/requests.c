@@ -13,7 +13,7 @@
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
-static struct store_request request_for_key(const struct command_run *run, const char *verb) {
+static struct store_request make_request_for_key(const struct command_run *run, const char *verb) {
         struct store_request request = { .fence = run->options->fence, .persist = run->options->persist };
 
         store_request_add_string(&request, verb);
@@ -88,7 +88,7 @@ static void print_value(struct command_run *run) {
 }
 
 static enum exit_code get_key(struct command_run *run) {
-        struct store_request request = request_for_key(run, "GET");
+        struct store_request request = make_request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
         enum exit_code code;
@@ -153,7 +153,7 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
 }
 
 enum exit_code command_set(struct command_run *run) {
-        struct store_request request = request_for_key(run, "SET");
+        struct store_request request = make_request_for_key(run, "SET");
         const struct command_options *options = run->options;
         const struct resp3_item *item = &run->reply.item;
         char px[UINT64_DIGITS_MAX];
@@ -185,7 +185,7 @@ enum exit_code command_set(struct command_run *run) {
         return store_reply_print_unexpected(&run->reply);
 }
 
-static enum exit_code request_deletion(struct command_run *run, const struct store_request *request) {
+static enum exit_code ask_for_deletion(struct command_run *run, const struct store_request *request) {
         const struct resp3_item *item = &run->reply.item;
         enum exit_code code = store_client_ask(run->client, request, &run->reply);
 
@@ -200,9 +200,9 @@ static enum exit_code request_deletion(struct command_run *run, const struct sto
 }
 
 static enum exit_code delete_key(struct command_run *run) {
-        struct store_request request = request_for_key(run, "DEL");
+        struct store_request request = make_request_for_key(run, "DEL");
 
-        return request_deletion(run, &request);
+        return ask_for_deletion(run, &request);
 }
 
 /* Without --yes print the number of keys. Returns EXIT_DONE if they are to be deleted. */
@@ -223,10 +223,10 @@ enum exit_code command_del(struct command_run *run) {
 }
 
 enum exit_code command_vdel(struct command_run *run) {
-        struct store_request request = request_for_key(run, "VDEL");
+        struct store_request request = make_request_for_key(run, "VDEL");
 
         store_request_add(&request, buf_slice(&run->value));
-        return request_deletion(run, &request);
+        return ask_for_deletion(run, &request);
 }
 
 /* 3. ping */

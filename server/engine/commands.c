@@ -12,8 +12,8 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* The longest node id of a token whose text always fits into a user property. */
-#define TOKEN_NODE_MAX (UINT16_MAX - HLC_NUMBERS_MAX)
+/* The longest node id of a fencing token whose text always fits into a user property. */
+#define FENCE_NODE_MAX (UINT16_MAX - HLC_NUMBERS_MAX)
 
 static void reply_outcome(struct request_step *step, enum outcome outcome) {
         step->reply->result.outcome = outcome;
@@ -52,8 +52,7 @@ int command_change(struct engine *engine, uint64_t hash, struct row row, struct 
 }
 
 /* Remove the entry. Otherwise as command_change(). */
-static int command_remove(struct engine *engine, uint64_t hash, struct entry *entry,
-                          struct effects *effects) {
+static int remove_entry(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
         return command_change(
                 engine, hash,
                 (struct row){ .type = ROW_ENTRY,
@@ -62,7 +61,7 @@ static int command_remove(struct engine *engine, uint64_t hash, struct entry *en
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
-        return command_remove(engine, keyspace_hash(&engine->keyspace, entry_key(entry)), entry, effects);
+        return remove_entry(engine, keyspace_hash(&engine->keyspace, entry_key(entry)), entry, effects);
 }
 
 static bool is_expired(const struct request_step *step, struct entry *entry) {
@@ -88,7 +87,7 @@ static int find_current(struct request_step *step, struct entry **ret_entry) {
         int r;
 
         if (entry && is_expired(step, entry)) {
-                r = command_remove(step->engine, step->key_hash, entry, step->effects);
+                r = remove_entry(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
                 entry = NULL;
@@ -251,20 +250,20 @@ static void execute_set(struct request_step *step) {
 
 /*
  * Return whether the value fits into the reply to a GET, with the details if the client asks for
- * them. The padded text of the token must fit into a user property: it can be longer than the text
- * that the client sent, and an imported token has any length.
+ * them. The padded text of the fencing token must fit into a user property: it can be longer than the
+ * text that the client sent, and an imported fencing token has any length.
  */
 static bool fits_reply(const struct request_step *step, const struct entry *entry) {
         const struct packet_limits *limits = &step->engine->config.packets;
         uint64_t limit = max_payload_bytes(limits, step->request);
         uint64_t n_bytes = resp3_blob_length(entry_value(entry).length);
-        struct hlc token = { 0 };
+        struct hlc fence = { 0 };
 
         if (step->request->wants_details) {
-                entry_fence(entry, &token);
-                n_bytes += limits->details_bytes + token.node.length;
+                entry_fence(entry, &fence);
+                n_bytes += limits->details_bytes + fence.node.length;
         }
-        return token.node.length <= TOKEN_NODE_MAX && (limit == 0 || n_bytes <= limit);
+        return fence.node.length <= FENCE_NODE_MAX && (limit == 0 || n_bytes <= limit);
 }
 
 static void add_details(const struct request_step *step, struct entry *entry) {
@@ -296,7 +295,7 @@ static void execute_get(struct request_step *step) {
 }
 
 /* Delete the key if it has the expected value. expected NULL: any value. */
-static void command_delete(struct request_step *step, const struct slice *expected) {
+static void delete_key(struct request_step *step, const struct slice *expected) {
         struct version version;
         struct entry *entry;
 
@@ -314,18 +313,18 @@ static void command_delete(struct request_step *step, const struct slice *expect
         version = entry_version(entry);
         if (expected && !slice_equal(entry_value(entry), *expected))
                 reply_version(step, OUTCOME_CONDITION_NOT_MET, version);
-        else if (command_remove(step->engine, step->key_hash, entry, step->effects) < 0)
+        else if (remove_entry(step->engine, step->key_hash, entry, step->effects) < 0)
                 reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
         else
                 reply_version(step, OUTCOME_DELETED, version);
 }
 
 static void execute_del(struct request_step *step) {
-        command_delete(step, NULL);
+        delete_key(step, NULL);
 }
 
 static void execute_vdel(struct request_step *step) {
-        command_delete(step, &step->request->value);
+        delete_key(step, &step->request->value);
 }
 
 struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {

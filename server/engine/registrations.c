@@ -37,11 +37,11 @@ static struct slice node_name(const struct registration_node *node) {
         return (struct slice){ node->name, node->hh.keylen };
 }
 
-static uint64_t registrations_hash(const struct registrations *table, const void *bytes, size_t length) {
+static uint64_t keyed_hash(const struct registrations *table, const void *bytes, size_t length) {
         return hash_bytes(&table->hash_key, (struct slice){ bytes, length });
 }
 
-static size_t registrations_shard(uint64_t hash) {
+static size_t shard_of_hash(uint64_t hash) {
         return hash_shard(hash_value(hash), REGISTRATIONS_SHARD_BITS);
 }
 
@@ -119,17 +119,17 @@ static struct registration_node *find_node(struct registration_node *const *node
                                            struct slice name) {
         struct registration_node *node;
 
-        HASH_FIND_BYHASHVALUE(hh, nodes[registrations_shard(hash)], name.data, name.length, hash_value(hash),
+        HASH_FIND_BYHASHVALUE(hh, nodes[shard_of_hash(hash)], name.data, name.length, hash_value(hash),
                               node);
         return node;
 }
 
 static struct registration_node *find_client(const struct registrations *table, struct slice name) {
-        return find_node(table->clients, registrations_hash(table, name.data, name.length), name);
+        return find_node(table->clients, keyed_hash(table, name.data, name.length), name);
 }
 
 /* Find the key or client, or create it. */
-static int node_find_or_add(struct registrations *table, struct registration_node **nodes, uint64_t hash,
+static int find_or_add_node(struct registrations *table, struct registration_node **nodes, uint64_t hash,
                             struct slice name, struct registration_node **ret_node) {
         struct registration_node *node = find_node(nodes, hash, name);
 
@@ -139,7 +139,7 @@ static int node_find_or_add(struct registrations *table, struct registration_nod
                         return -ENOMEM;
 
                 memcpy(node->name, name.data, name.length);
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[registrations_shard(hash)], node->name,
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[shard_of_hash(hash)], node->name,
                                             (unsigned int)name.length, hash_value(hash), node);
                 if (!node->hh.tbl) {
                         free(node);
@@ -153,7 +153,7 @@ static int node_find_or_add(struct registrations *table, struct registration_nod
 }
 
 /* Free the key or client if it has no registration. Accepts NULL. */
-static void node_release(struct registration_node **nodes, struct registration_node *node) {
+static void release_node(struct registration_node **nodes, struct registration_node *node) {
         if (!node || node->registrations)
                 return;
 
@@ -162,7 +162,7 @@ static void node_release(struct registration_node **nodes, struct registration_n
 }
 
 /* Returns NULL if out of memory. */
-static struct registration *registration_new(struct slice client, struct slice key, struct slice user) {
+static struct registration *create_registration(struct slice client, struct slice key, struct slice user) {
         struct registration *registration =
                 calloc(1, sizeof(*registration) + client.length + key.length + user.length);
         uint8_t *at;
@@ -185,13 +185,13 @@ static struct registration *registration_new(struct slice client, struct slice k
 /* Add the client to the table of connections, unless it is there already. */
 static int index_connection(struct registrations *table, struct registration_node *client,
                             uint64_t connection) {
-        uint64_t hash = registrations_hash(table, &connection, sizeof(connection));
+        uint64_t hash = keyed_hash(table, &connection, sizeof(connection));
 
         if (connection == 0 || client->connection != 0)
                 return 0;
 
         client->connection = connection;
-        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)],
+        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[shard_of_hash(hash)],
                                     &client->connection, sizeof(client->connection), hash_value(hash),
                                     client);
         if (!client->by_connection.tbl) {
@@ -245,12 +245,12 @@ static void append_unreachable(struct registrations *table, struct registration_
 }
 
 /* Accepts NULL. */
-static void client_release(struct registrations *table, struct registration_node *client) {
+static void release_client(struct registrations *table, struct registration_node *client) {
         if (client && !client->registrations) {
                 remove_connection(table, client);
                 remove_unreachable(table, client);
         }
-        node_release(table->clients, client);
+        release_node(table->clients, client);
 }
 
 /* Free the ended client if it has no registration. */
@@ -263,7 +263,7 @@ static void release_ended(struct registrations *table, struct registration_node 
 }
 
 static uint64_t pair_hash(const struct registrations *table, const struct registration_pair *pair) {
-        return registrations_hash(table, pair, sizeof(*pair));
+        return keyed_hash(table, pair, sizeof(*pair));
 }
 
 /* direction: 1 for a new registration, -1 for one that ends. */
@@ -282,7 +282,7 @@ static void count_bytes(struct registrations *table, const struct registration *
 /* Make the registration of this client and key. Returns NULL if out of memory. */
 static struct registration *add_pair(struct registrations *table, struct registration_node *client,
                                      struct registration_node *key, struct slice user, uint64_t connection) {
-        struct registration *registration = registration_new(node_name(client), node_name(key), user);
+        struct registration *registration = create_registration(node_name(client), node_name(key), user);
         uint64_t hash;
 
         if (!registration)
@@ -293,7 +293,7 @@ static struct registration *add_pair(struct registrations *table, struct registr
         registration->connection = connection;
         registration->pair = (struct registration_pair){ key->number, client->number };
         hash = pair_hash(table, &registration->pair);
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &registration->pair,
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[shard_of_hash(hash)], &registration->pair,
                                     sizeof(registration->pair), hash_value(hash), registration);
         if (!registration->hh.tbl)
                 return registration_unref(registration);
@@ -309,7 +309,7 @@ static struct registration *add_pair(struct registrations *table, struct registr
 
 struct registration_names registrations_names(const struct registrations *table, struct slice client,
                                               struct slice key) {
-        return (struct registration_names){ client, key, registrations_hash(table, key.data, key.length) };
+        return (struct registration_names){ client, key, keyed_hash(table, key.data, key.length) };
 }
 
 struct registration *registrations_find(const struct registrations *table, struct registration_names names) {
@@ -325,24 +325,24 @@ struct registration *registrations_find(const struct registrations *table, struc
 
         pair = (struct registration_pair){ key_node->number, client_node->number };
         hash = pair_hash(table, &pair);
-        HASH_FIND_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &pair, sizeof(pair),
-                              hash_value(hash), registration);
+        HASH_FIND_BYHASHVALUE(hh, table->pairs[shard_of_hash(hash)], &pair, sizeof(pair), hash_value(hash),
+                              registration);
         return registration;
 }
 
 struct registration *registrations_add(struct registrations *table, struct registration_names names,
                                        struct slice user, uint64_t connection) {
-        uint64_t client_hash = registrations_hash(table, names.client.data, names.client.length);
+        uint64_t client_hash = keyed_hash(table, names.client.data, names.client.length);
         struct registration_node *key_node = NULL, *client_node = NULL;
         struct registration *registration = NULL;
 
-        if (node_find_or_add(table, table->keys, names.key_hash, names.key, &key_node) == 0 &&
-            node_find_or_add(table, table->clients, client_hash, names.client, &client_node) == 0 &&
+        if (find_or_add_node(table, table->keys, names.key_hash, names.key, &key_node) == 0 &&
+            find_or_add_node(table, table->clients, client_hash, names.client, &client_node) == 0 &&
             index_connection(table, client_node, connection) == 0)
                 registration = add_pair(table, client_node, key_node, user, connection);
         if (!registration) {
-                node_release(table->keys, key_node);
-                client_release(table, client_node);
+                release_node(table->keys, key_node);
+                release_client(table, client_node);
         }
         return registration;
 }
@@ -357,10 +357,10 @@ int registrations_add_ended(struct registrations *table, struct registration_nam
         memcpy(client->name, names.client.data, names.client.length);
         client->hh.keylen = (unsigned int)names.client.length;
         client->number = table->n_nodes++;
-        if (node_find_or_add(table, table->keys, names.key_hash, names.key, &key) == 0)
+        if (find_or_add_node(table, table->keys, names.key_hash, names.key, &key) == 0)
                 registration = add_pair(table, client, key, (struct slice){ 0 }, 0);
         if (!registration) {
-                node_release(table->keys, key);
+                release_node(table->keys, key);
                 free(client);
                 return -ENOMEM;
         }
@@ -394,13 +394,13 @@ void registrations_remove(struct registrations *table, struct registration *regi
 
         if (table->next_key == key && !key->registrations)
                 table->next_key = key->hh.next;
-        node_release(table->keys, key);
+        release_node(table->keys, key);
         if (client->previous_ended) {
                 release_ended(table, client);
                 return;
         }
         reindex_connection(table, client);
-        client_release(table, client);
+        release_client(table, client);
 }
 
 void registrations_end_client(struct registrations *table, struct registration *registration) {
@@ -451,10 +451,10 @@ struct registration *registrations_of_client(const struct registrations *table, 
 }
 
 struct registration *registrations_of_connection(const struct registrations *table, uint64_t connection) {
-        uint64_t hash = registrations_hash(table, &connection, sizeof(connection));
+        uint64_t hash = keyed_hash(table, &connection, sizeof(connection));
         const struct registration_node *client;
 
-        HASH_FIND_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)], &connection,
+        HASH_FIND_BYHASHVALUE(by_connection, table->connections[shard_of_hash(hash)], &connection,
                               sizeof(connection), hash_value(hash), client);
         return client ? client->registrations : NULL;
 }

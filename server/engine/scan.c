@@ -46,7 +46,7 @@ struct scan {
         size_t n_shard, shard_capacity;
 };
 
-static uint64_t scan_hash(const struct keyspace *keyspace, const struct entry *entry) {
+static uint64_t hash_of_entry(const struct keyspace *keyspace, const struct entry *entry) {
         return keyspace_hash(keyspace, entry_key(entry));
 }
 
@@ -55,15 +55,15 @@ static int compare_hashes(const void *a, const void *b, void *keyspace) {
         uint64_t hash_a = entry_a->hh.hashv, hash_b = entry_b->hh.hashv;
 
         if (hash_a == hash_b) {
-                hash_a = scan_hash(keyspace, entry_a);
-                hash_b = scan_hash(keyspace, entry_b);
+                hash_a = hash_of_entry(keyspace, entry_a);
+                hash_b = hash_of_entry(keyspace, entry_b);
         }
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
 static bool is_before(const struct keyspace *keyspace, const struct entry *entry, uint64_t position) {
         return entry->hh.hashv < hash_value(position) ||
-               (entry->hh.hashv == hash_value(position) && scan_hash(keyspace, entry) < position);
+               (entry->hh.hashv == hash_value(position) && hash_of_entry(keyspace, entry) < position);
 }
 
 static int collect_shard(struct scan *scan, struct entry *first, uint64_t position) {
@@ -97,7 +97,7 @@ static bool may_read(struct scan *scan, struct slice key) {
  * the client may not read were matched, the client could learn their names from the number of
  * pages.
  */
-static bool scan_matches(struct scan *scan, struct entry *entry) {
+static bool is_visible_match(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t cost = SCAN_KEY_STEPS + key.length / UTF8_BYTES_PER_STEP;
 
@@ -121,7 +121,7 @@ static int list_entry(struct scan *scan, struct entry *entry) {
         return 0;
 }
 
-static bool scan_is_full(const struct scan *scan) {
+static bool page_is_full(const struct scan *scan) {
         return scan->n_visited >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
                scan->budget == 0;
 }
@@ -149,25 +149,25 @@ static bool must_defer(const struct scan *scan, const struct entry *entry, bool 
 
 /* End the page before the i-th entry of the shard. */
 static int end_page(struct scan *scan, size_t i) {
-        uint64_t position = scan_hash(scan->keyspace, scan->shard[i]);
+        uint64_t position = hash_of_entry(scan->keyspace, scan->shard[i]);
 
         scan->page->has_next = true;
         return scan_token_write(scan->query->token_key, position, scan->page->token);
 }
 
 /* Visit the collected entries. Returns 0, -EMSGSIZE or -ENOMEM. */
-static int scan_shard(struct scan *scan) {
+static int visit_shard(struct scan *scan) {
         int r;
 
         for (size_t i = 0; i < scan->n_shard; i++) {
                 struct entry *entry = scan->shard[i];
                 bool is_first = scan->n_visited == 0, is_match;
 
-                if (scan_is_full(scan))
+                if (page_is_full(scan))
                         return end_page(scan, i);
 
                 scan->n_visited++;
-                is_match = scan_matches(scan, entry);
+                is_match = is_visible_match(scan, entry);
                 if (!is_first && must_defer(scan, entry, is_match))
                         return end_page(scan, i);
                 if (is_match && !fits_reply(scan, entry))
@@ -181,14 +181,14 @@ static int scan_shard(struct scan *scan) {
         return 0;
 }
 
-static int scan_from(struct scan *scan, uint64_t position) {
+static int visit_shards_from(struct scan *scan, uint64_t position) {
         int r = 0;
 
         for (size_t i = hash_shard(hash_value(position), KEYSPACE_SHARD_BITS);
              i < KEYSPACE_N_SHARDS && r == 0 && !scan->page->has_next; i++) {
                 r = collect_shard(scan, scan->keyspace->shards[i], position);
                 if (r == 0)
-                        r = scan_shard(scan);
+                        r = visit_shard(scan);
         }
         return r;
 }
@@ -217,7 +217,7 @@ int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
                 return -ENOMEM;
 
         scan.page = page;
-        r = is_utf8 ? scan_from(&scan, position) : 0;
+        r = is_utf8 ? visit_shards_from(&scan, position) : 0;
         free(scan.shard);
         if (r < 0)
                 return r;

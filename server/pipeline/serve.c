@@ -58,7 +58,8 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
 }
 
 /* Returns false if the engine needs another step before the request: serve it again. */
-static bool serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+static bool execute_or_drop_request(struct pipeline *pipeline, const struct queue_item *item,
+                                    struct now now) {
         struct invocation invocation;
         struct request *request = &invocation.request;
         struct event next = { .type = EVENT_REQUEST_NEXT, .request = request };
@@ -91,8 +92,8 @@ static bool serve_request(struct pipeline *pipeline, const struct queue_item *it
 
 /* 2. Waiting items */
 
-static void serve_disconnect(struct pipeline *pipeline, const struct frame_to_store_record *disconnect,
-                             struct now now) {
+static void report_disconnect(struct pipeline *pipeline, const struct frame_to_store_record *disconnect,
+                              struct now now) {
         const struct event ended = { .type = disconnect->connection > 0 ? EVENT_CONNECTION_CLOSED
                                                                         : EVENT_CLIENT_DISCONNECTED,
                                      .client = disconnect->client_id,
@@ -122,9 +123,9 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 if (!peer_accepts(&pipeline->peer, item))
                         drops_outside_frame(&pipeline->drops, item);
                 else if (item->kind == QUEUE_REQUEST)
-                        is_served = serve_request(pipeline, item, now);
+                        is_served = execute_or_drop_request(pipeline, item, now);
                 else if (item->kind == QUEUE_DISCONNECT)
-                        serve_disconnect(pipeline, &item->record, now);
+                        report_disconnect(pipeline, &item->record, now);
                 else
                         pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
                 pipeline_charge(pipeline);

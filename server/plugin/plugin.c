@@ -168,7 +168,7 @@ static void unregister_all(struct plugin_load *load) {
                 mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, plugin_on_disconnect, NULL);
 }
 
-static int plugin_init(struct plugin *plugin) {
+static int set_up_plugin(struct plugin *plugin) {
         int r;
 
         r = companion_box_init();
@@ -182,7 +182,7 @@ static int plugin_init(struct plugin *plugin) {
         return 0;
 }
 
-static void plugin_deinit(struct plugin *plugin) {
+static void tear_down_plugin(struct plugin *plugin) {
         requests_drop_staged(plugin);
         records_deinit(plugin);
         connections_deinit(plugin);
@@ -198,7 +198,7 @@ static struct plugin_load *load_free(struct plugin_load *load) {
 
         unregister_all(load);
         if (--load->plugin->n_loads == 0)
-                plugin_deinit(load->plugin);
+                tear_down_plugin(load->plugin);
         free(load->username);
         free(load);
         return NULL;
@@ -209,7 +209,7 @@ CLEANUP_FUNCTION(cleanup_load, struct plugin_load *, load_free)
 static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
                        const struct mosquitto_opt *options, int n_options) {
         CLEANUP(cleanup_load) struct plugin_load *load = NULL;
-        int r = shared_plugin.n_loads == 0 ? plugin_init(&shared_plugin) : 0;
+        int r = shared_plugin.n_loads == 0 ? set_up_plugin(&shared_plugin) : 0;
 
         if (r < 0)
                 return r;

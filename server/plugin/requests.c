@@ -135,7 +135,7 @@ static int read_request_property(struct request_properties *properties, const mo
         }
 }
 
-static int request_properties_read(struct request_properties *properties, const mosquitto_property *list) {
+static int read_request_properties(struct request_properties *properties, const mosquitto_property *list) {
         size_t n_read = 0;
         int r;
 
@@ -295,7 +295,7 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
         if (!client_id)
                 return MOSQ_ERR_ACL_DENIED;
 
-        r = request_properties_read(&properties, message->properties);
+        r = read_request_properties(&properties, message->properties);
         if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
                 return refuse_response_topic(plugin, message->client, client_id);
         if (r == 0 && properties.response.data && !reply_is_allowed(load, properties.response))

@@ -101,7 +101,7 @@ static bool is_within_limits(const struct database_load *load, const struct chan
 }
 
 /* Apply the row. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
-static int load_row(const struct database_load *load, enum change_type type, sqlite3_stmt *statement) {
+static int apply_row(const struct database_load *load, enum change_type type, sqlite3_stmt *statement) {
         struct row_place place, expected;
         struct change change;
         struct slice record;
@@ -124,7 +124,7 @@ static int prepare_to_read(sqlite3 *db, size_t table, sqlite3_stmt **ret_stateme
         return database_prepare(db, sql, ret_statement);
 }
 
-static int load_table(const struct database_load *load, enum change_type type) {
+static int apply_table(const struct database_load *load, enum change_type type) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         int code, r;
 
@@ -133,7 +133,7 @@ static int load_table(const struct database_load *load, enum change_type type) {
                 return fail_load(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                r = load_row(load, type, statement);
+                r = apply_row(load, type, statement);
                 if (r == -EBADMSG)
                         return database_refuse(load->directory, "a row of the table %s is damaged: \"%lld\"",
                                                schema_tables[type],
@@ -201,6 +201,6 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
         if (r == 0)
                 r = apply_change_set(&load, (struct change_set){ 0 });
         for (enum change_type type = 0; type < N_CHANGE_TYPES && r == 0; type++)
-                r = load_table(&load, type);
+                r = apply_table(&load, type);
         return r;
 }

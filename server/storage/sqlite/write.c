@@ -87,8 +87,8 @@ static int run_with_numbers(struct sqlite_writer *writer, enum write_statement w
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-static int write_change(struct sqlite_writer *writer, const struct change *change,
-                        const struct hash_key *hash_key) {
+static int put_or_remove_row(struct sqlite_writer *writer, const struct change *change,
+                             const struct hash_key *hash_key) {
         struct row_place place = row_place_of(change, hash_key);
 
         if (change->is_removed)
@@ -110,7 +110,7 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
         if (code == SQLITE_OK && change_set->forgets_executions)
                 code = sqlite_writer_run(writer, WRITE_REMOVE_EXECUTIONS);
         for (size_t i = 0; i < change_set->n_changes && code == SQLITE_OK; i++)
-                code = write_change(writer, &change_set->changes[i], &change_set->header.row_hash_key);
+                code = put_or_remove_row(writer, &change_set->changes[i], &change_set->header.row_hash_key);
         if (code != SQLITE_OK)
                 return code;
 
