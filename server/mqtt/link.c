@@ -46,7 +46,7 @@ struct link {
         uv_timer_t timer;        /* the next attempt, or the timeout of closing */
         uint64_t backoff_ms;     /* the next pause */
         uint64_t asked_pause_ms; /* link_pause(): the next pause instead of the backoff; 0: none */
-        unsigned int n_faults;   /* number of faults in succession: note_end() */
+        unsigned int n_faults;   /* number of faults in succession: count_fault() */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published at QoS 1, not yet acknowledged */
         uint64_t n_outstanding_bytes;
@@ -195,7 +195,7 @@ static bool is_fault(int reason) {
  * does not reset it: the broker may repeat messages that precede the malformed one, because closing
  * the socket can lose their PUBACKs.
  */
-static void note_end(struct link *link, int reason) {
+static void count_fault(struct link *link, int reason) {
         if (link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_MAX_MS) {
                 link->backoff_ms = BACKOFF_MIN_MS;
                 link->n_faults = 0;
@@ -214,7 +214,7 @@ static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int
                 return;
         }
 
-        note_end(link, reason);
+        count_fault(link, reason);
         link->config.callbacks.down(link->config.callbacks.userdata, text);
         wait_and_retry(link);
 }

@@ -65,7 +65,7 @@ struct commit_error {
         const char *text;
 };
 
-static struct commit_error commit_error(int error) {
+static struct commit_error describe_commit_error(int error) {
         switch (error) {
         case -ENOMEM:
                 return (struct commit_error){
@@ -106,7 +106,7 @@ static void record_failure(struct pipeline *pipeline, int error, struct now now)
         pipeline->commit.error = error;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
-                &pipeline->commit.log_limit, LOG_ERROR, commit_error(error).text,
+                &pipeline->commit.log_limit, LOG_ERROR, describe_commit_error(error).text,
                 (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
                                       LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
                                       { 0 } });
@@ -119,7 +119,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
 
         if (state_undo(pipeline->state, &batch->effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
-        batch_fail(batch, commit_error(error).outcome);
+        batch_fail(batch, describe_commit_error(error).outcome);
 }
 
 /* result: of storage_commit(), not an error. */

@@ -17,7 +17,7 @@ struct publish_error {
         const char *text;
 };
 
-static struct publish_error publish_error(int error) {
+static struct publish_error describe_publish_error(int error) {
         switch (error) {
         case -EAGAIN:
                 return (struct publish_error){ DROP_CONNECTION_FULL,
@@ -34,7 +34,7 @@ static struct publish_error publish_error(int error) {
 }
 
 void drops_unpublished(struct drops *drops, const struct message *message, int error) {
-        struct publish_error cause = publish_error(error);
+        struct publish_error cause = describe_publish_error(error);
 
         drops->counters->n_drops[cause.reason]++;
         log_limited_fields(&drops->publish_limit, LOG_WARNING, "a message was dropped",

@@ -19,7 +19,7 @@
 /* notification_position.n_recipients after the last record of a change. */
 #define ALL_RECIPIENTS UINT64_MAX
 
-static int publish_notification(struct plugin *plugin, const struct frame_notification *notification,
+static int publish_to_recipient(struct plugin *plugin, const struct frame_notification *notification,
                                 const char *client_id) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
 
@@ -47,7 +47,7 @@ int notification_publish(struct plugin *plugin, const struct frame_notification 
                 if (n_before < position->n_recipients)
                         continue;
                 if (connection &&
-                    publish_notification(plugin, notification, connection->client_id) == -ENOMEM)
+                    publish_to_recipient(plugin, notification, connection->client_id) == -ENOMEM)
                         return -ENOMEM;
                 position->n_recipients = n_before + 1;
         }

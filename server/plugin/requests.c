@@ -192,7 +192,7 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
  * Queue a request. If it is refused, reply that too many requests are waiting. Then send it if no
  * frame is outstanding. Takes ownership.
  */
-static void take_request(struct plugin *plugin, struct record *record) {
+static void queue_or_refuse_request(struct plugin *plugin, struct record *record) {
         if (record->is_refused) {
                 plugin->to_store.counters.n_too_many++;
                 broker_log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
@@ -244,7 +244,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
                 return -ENOMEM;
 
         if (message->qos == 2) {
-                take_request(plugin, record);
+                queue_or_refuse_request(plugin, record);
                 return 0;
         }
         plugin->staged = record;
@@ -359,7 +359,7 @@ int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_ch
         if (is_staged(plugin, check)) {
                 plugin->staged = NULL;
                 plugin->n_untaken = 0;
-                take_request(plugin, record);
+                queue_or_refuse_request(plugin, record);
         } else if (check->qos != 2) {
                 plugin->to_store.counters.n_dropped++;
                 broker_log_client(
