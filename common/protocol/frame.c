@@ -62,8 +62,8 @@ static uint64_t read_positive(struct wire_reader *reader) {
 
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header) {
         wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
-        wire_append_number(buf, header->number, 8);
-        wire_append_number(buf, header->first, 8);
+        wire_append_number(buf, header->frame_number, 8);
+        wire_append_number(buf, header->first_record_number, 8);
         wire_append_number(buf, header->published, 8);
         wire_append_number(buf, header->counters.n_too_many, 8);
         wire_append_number(buf, header->counters.n_unavailable, 8);
@@ -143,15 +143,15 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
 
         if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
-        frame.number = read_positive(&reader);
-        frame.first = read_positive(&reader);
+        frame.frame_number = read_positive(&reader);
+        frame.first_record_number = read_positive(&reader);
         frame.published = wire_read_number(&reader, 8);
         frame.counters.n_too_many = wire_read_number(&reader, 8);
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
         frame.counters.n_dropped = wire_read_number(&reader, 8);
         frame.counters.n_denied = wire_read_number(&reader, 8);
         frame.records = reader.rest;
-        if (reader.has_failed || frame.records.length > UINT64_MAX - frame.first)
+        if (reader.has_failed || frame.records.length > UINT64_MAX - frame.first_record_number)
                 return -EBADMSG;
 
         *ret_frame = frame;
@@ -176,7 +176,7 @@ static void append_kind(struct buf *buf, enum frame_to_plugin_kind kind, uint64_
 
 static void append_reply(struct buf *buf, const struct frame_reply *reply) {
         append_kind(buf, FRAME_REPLY, reply->tracking | (reply->has_message ? REPLY_MESSAGE : 0));
-        wire_append_number(buf, reply->number, 8);
+        wire_append_number(buf, reply->record_number, 8);
         wire_append_blob(buf, reply->properties);
         wire_append_blob(buf, reply->payload);
 }
@@ -205,7 +205,7 @@ void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin
                 return;
         case FRAME_END:
                 append_kind(buf, FRAME_END, 0);
-                wire_append_number(buf, record->end.number, 8);
+                wire_append_number(buf, record->end.record_number, 8);
                 wire_append_number(buf, record->end.work_ns, 8);
                 return;
         }
@@ -256,7 +256,7 @@ static struct frame_reply read_reply(struct wire_reader *reader) {
         struct frame_reply reply = { .tracking = flags & REPLY_TRACKING,
                                      .has_message = flags & REPLY_MESSAGE };
 
-        reply.number = read_positive(reader);
+        reply.record_number = read_positive(reader);
         reply.properties = read_properties(reader);
         reply.payload = wire_read_blob(reader);
         if (reply.tracking > FRAME_UNTRACKED ||
@@ -297,7 +297,7 @@ bool frame_to_plugin_next(struct slice *records, struct frame_to_plugin_record *
                 break;
         case FRAME_END:
                 read_flags(&reader, 0);
-                record.end.number = wire_read_number(&reader, 8);
+                record.end.record_number = wire_read_number(&reader, 8);
                 record.end.work_ns = wire_read_number(&reader, 8);
                 break;
         default:

@@ -31,7 +31,7 @@ bool frame_property_next(struct slice *properties, struct user_property *ret_pro
  *   bytes
  *      1  COMPANION_VERSION_NUMBER
  *      8  number of the frame: 1 with each HELLO, and one more with each frame
- *      8  first: the number of the first record; without records, of the next one
+ *      8  number of the first record; without records, of the next one
  *      8  published: the plugin has published all changes up to this sequence
  *      8  n_too_many, 8 n_unavailable, 8 n_dropped, 8 n_denied: see struct frame_counters
  *         records, with ascending numbers without gaps
@@ -85,7 +85,9 @@ struct frame_counters {
 };
 
 struct frame_to_store {
-        uint64_t number, first, published;
+        uint64_t frame_number;
+        uint64_t first_record_number; /* without records: of the next record */
+        uint64_t published;           /* the plugin has published all changes up to this sequence */
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
 };
@@ -97,8 +99,8 @@ void frame_to_store_append(struct buf *buf, const struct frame_to_store *header)
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
 
 /*
- * Parse the header of a frame. Returns 0, or -EBADMSG if it is malformed, `number` or `first` is 0, or
- * the numbers of the records could exceed UINT64_MAX.
+ * Parse the header of a frame. Returns 0, or -EBADMSG if it is malformed, `frame_number` or
+ * `first_record_number` is 0, or the numbers of the records could exceed UINT64_MAX.
  */
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
 
@@ -140,7 +142,7 @@ enum frame_to_plugin_kind {
 enum frame_tracking { FRAME_TRACKING_UNCHANGED, FRAME_TRACKED, FRAME_UNTRACKED };
 
 struct frame_reply {
-        uint64_t number; /* of the request; above 0 */
+        uint64_t record_number; /* of the request; above 0 */
         enum frame_tracking tracking;
         bool has_message;
         struct slice properties; /* user properties, in their order; the plugin adds all other properties */
@@ -165,8 +167,8 @@ struct frame_to_plugin_record {
                 struct frame_notification notification;
                 uint64_t connection; /* FRAME_KICK */
                 struct {
-                        uint64_t number;  /* FRAME_END: all records up to it have ended; 0: none */
-                        uint64_t work_ns; /* of these records, without commits */
+                        uint64_t record_number; /* FRAME_END: all records up to it have ended; 0: none */
+                        uint64_t work_ns;       /* of these records, without commits */
                 } end;
         };
 };

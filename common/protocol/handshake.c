@@ -55,7 +55,7 @@ void handshake_welcome_append(struct buf *text, const struct handshake_welcome *
         wire_append_number(text, welcome->is_takeover ? WELCOME_TAKEOVER : 0, 1);
         wire_append_number(text, welcome->broker_run, 8);
         wire_append_number(text, welcome->published, 8);
-        wire_append_number(text, welcome->last_number, 8);
+        wire_append_number(text, welcome->last_record_number, 8);
         buf_append_slice(text, welcome->connections);
 }
 
@@ -82,7 +82,7 @@ int handshake_welcome_read(struct slice text, struct handshake_welcome *ret_welc
 
         welcome.broker_run = wire_read_number(&reader, 8);
         welcome.published = wire_read_number(&reader, 8);
-        welcome.last_number = wire_read_number(&reader, 8);
+        welcome.last_record_number = wire_read_number(&reader, 8);
         if (reader.has_failed || version != COMPANION_VERSION_NUMBER || flags > WELCOME_TAKEOVER)
                 return -EBADMSG;
         welcome.connections = reader.rest;

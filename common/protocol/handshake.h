@@ -19,7 +19,8 @@
  *       49         up to the end: instance id
  */
 struct handshake_hello {
-        uint64_t run, number;
+        uint64_t run;
+        uint64_t number;                 /* of this HELLO: ascends from 1 in each run */
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };
@@ -51,13 +52,13 @@ struct handshake_welcome {
         uint64_t broker_run;
         /* The plugin has published the changes up to this sequence completely; 0: none of this instance. */
         uint64_t published;
-        uint64_t last_number;     /* that the plugin has given to a record; 0: none */
-        struct slice connections; /* handshake_next_connection() */
+        uint64_t last_record_number; /* that the plugin has given to a record; 0: none */
+        struct slice connections;    /* handshake_next_connection() */
 };
 
 /* An open connection in WELCOME. It is tracked, or has requests that have not ended, or both. */
 struct handshake_connection {
-        uint64_t number;
+        uint64_t number; /* of the connection: see companion.h */
         bool is_tracked;
         bool is_pending; /* it has requests that have not ended */
 };

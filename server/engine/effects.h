@@ -50,9 +50,10 @@ struct effects {
         struct execution_row *executions; /* in their order */
         size_t n_executions, executions_capacity;
         uint64_t first_reply; /* number of the first remembered reply in the rows; 0: none */
-        uint64_t *forgotten;  /* numbers of replies, before their time; engine_undo() does not revert it */
+        /* Numbers of the replies that were forgotten before their time. engine_undo() does not revert it. */
+        uint64_t *forgotten;
         size_t n_forgotten, forgotten_capacity;
-        size_t n_lost; /* of the changes: of keys that a restart may have lost, without a row */
+        size_t n_lost; /* how many watched changes are of keys that a restart may have lost; these have no row */
         struct watched_change *watched_changes;
         size_t n_watched_changes, watched_changes_capacity;
         struct notification *notifications;

@@ -21,7 +21,7 @@ void batch_reset(struct batch *batch) {
         batch->state = BATCH_OPEN;
         batch->n_items = 0;
         batch->n_bytes = 0;
-        batch->last_number = 0;
+        batch->last_record_number = 0;
         batch->work_ns = 0;
         reset_replies(batch);
         effects_reset(&batch->effects);
@@ -41,9 +41,9 @@ bool batch_is_empty(const struct batch *batch) {
                effects->n_notifications == 0;
 }
 
-void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number) {
-        if (number > 0)
-                batch->last_number = number;
+void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number) {
+        if (record_number > 0)
+                batch->last_record_number = record_number;
         batch->n_items++;
         batch->n_bytes += n_bytes;
 }
@@ -83,7 +83,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
                 .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
-                .number = request->number,
+                .record_number = request->number,
                 .connection = request->connection,
                 .fault = invocation->fault,
         };

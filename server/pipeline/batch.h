@@ -55,10 +55,10 @@ struct pending_reply {
         enum verb verb;       /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
         uint64_t hook_number; /* for the hook `reply` */
         /*
-         * Of a request in a frame: its number (protocol/companion.h), its connection, and whether
-         * the plugin publishes the reply. number 0: the request came as a message.
+         * The record of a request in a frame (protocol/companion.h), and its connection. record_number 0:
+         * the request came as a message.
          */
-        uint64_t number, connection;
+        uint64_t record_number, connection;
         /*
          * Number of changes of watched keys in the batch, up to this request's own. Their
          * notifications precede the reply.
@@ -82,9 +82,9 @@ struct batch {
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
         size_t n_replies_published;
-        uint64_t sequence_before; /* sequence of the last change before this batch */
-        uint64_t last_number;     /* of the records in frames that were executed in the batch; 0: none */
-        int64_t work_ns;          /* time for executing and publishing, without the commit; for FRAME_END */
+        uint64_t sequence_before;    /* sequence of the last change before this batch */
+        uint64_t last_record_number; /* of the records in frames that were executed in the batch; 0: none */
+        int64_t work_ns; /* time for executing and publishing, without the commit; for FRAME_END */
 };
 
 void batch_deinit(struct batch *batch);
@@ -99,10 +99,10 @@ void batch_reset(struct batch *batch);
 bool batch_is_empty(const struct batch *batch);
 
 /*
- * Add an item of the queue to n_items and n_bytes, before it is served. number: of its record; 0: a
- * message.
+ * Add an item of the queue to n_items and n_bytes, before it is served. record_number: of its record;
+ * 0: the item is a message.
  */
-void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t number);
+void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number);
 
 /* Return the cost of the batch: see above. */
 size_t batch_n_bytes(const struct batch *batch);

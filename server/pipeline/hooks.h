@@ -26,9 +26,9 @@ struct hooks {
 
         /*
          * A reply is ready. Return true: the pipeline publishes it. false: the hook publishes,
-         * delays or drops it. number: the result of `request`.
+         * delays or drops it. hook_number: the result of `request`.
          */
-        bool (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
+        bool (*reply)(void *userdata, uint64_t hook_number, const struct message *reply, struct now now);
 
         /*
          * Return how many times to publish the notification to this client. client: empty if it has no

@@ -28,8 +28,12 @@
 /* The commits of batches. */
 struct commit {
         struct change_set change_set; /* argument of storage_commit() */
-        int64_t start_ns;             /* of the last one; 0: none */
-        int error;                    /* of the last one; -ENOSPC also for STORAGE_FULL; 0: none */
+        int64_t start_ns;             /* when the last commit started; 0: no commit has started */
+        /*
+         * Result of the last commit, or of storage_lead() before the first one: 0 or an error; -ENOSPC also
+         * for STORAGE_FULL.
+         */
+        int error;
         struct log_limit log_limit;
 };
 

@@ -124,7 +124,7 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
 
 void outbox_frames_begin(struct outbox_frames *frames, uint64_t ended_number) {
         const struct frame_to_plugin_record record = { .kind = FRAME_END,
-                                                       .end = { .number = ended_number } };
+                                                       .end = { .record_number = ended_number } };
 
         (void)add_record(frames, &record, 0);
         outbox_frames_flush(frames);
@@ -280,7 +280,7 @@ static int add_reply(struct outbox_frames *frames, const struct pending_reply *p
                      const struct message *message) {
         struct frame_to_plugin_record record = {
                 .kind = FRAME_REPLY,
-                .reply = { .number = pending->number,
+                .reply = { .record_number = pending->record_number,
                            .tracking = tracking_of(frames, pending),
                            .has_message = message },
         };
@@ -310,11 +310,11 @@ static void frames_publish_reply(void *backend, const struct pending_reply *pend
 /* Report the end of the batch's records, and how long the batch has taken without its commit. */
 static void frames_end_batch(void *backend, const struct batch *batch) {
         const struct frame_to_plugin_record record = {
-                .kind = FRAME_END, .end = { batch->last_number, (uint64_t)batch->work_ns }
+                .kind = FRAME_END, .end = { batch->last_record_number, (uint64_t)batch->work_ns }
         };
         struct outbox_frames *frames = backend;
 
-        if (batch->last_number > 0)
+        if (batch->last_record_number > 0)
                 (void)add_record(frames, &record, 0);
         outbox_frames_flush(frames);
 }

@@ -41,7 +41,7 @@ enum broker_kind peer_broker_kind(const struct peer *peer) {
 }
 
 bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
-        bool is_in_frame = item->number > 0;
+        bool is_in_frame = item->record_number > 0;
 
         return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL;
 }
@@ -283,7 +283,8 @@ void peer_prepare(struct pipeline *pipeline, struct now now) {
                 if (!check_registrations(pipeline, now))
                         return;
                 enter_state(peer, PEER_PREPARED, INT64_MAX);
-                if (welcome && state_serve_run(pipeline->state, welcome->broker_run, welcome->last_number) &&
+                if (welcome &&
+                    state_serve_run(pipeline->state, welcome->broker_run, welcome->last_record_number) &&
                     pipeline->storage)
                         commit_begin(pipeline, true, now);
         }

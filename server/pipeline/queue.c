@@ -123,7 +123,7 @@ void queue_expect_frames(struct queue *queue, const uint8_t hello_key[COMPANION_
         queue_drop_frames(queue);
         companion_frame_key(hello_key, queue->frame_key);
         queue->n_frames = 0;
-        queue->next_number = 0;
+        queue->next_record_number = 0;
 }
 
 /* Make the items of the frame. Returns QUEUE_FRAME_ADDED, QUEUE_FRAME_MALFORMED or -ENOMEM. */
@@ -143,7 +143,7 @@ static int read_records(struct queue_frame *frame, const struct frame_to_store *
                         .kind = record.kind == FRAME_REQUEST ? QUEUE_REQUEST : QUEUE_DISCONNECT,
                         .arrived_ns = arrived_ns,
                         .n_bytes = n_left - records.length,
-                        .number = header->first + frame->n_items++,
+                        .record_number = header->first_record_number + frame->n_items++,
                         .record = record,
                 };
         }
@@ -173,19 +173,19 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
                 return QUEUE_FRAME_IGNORED;
         if (frame_to_store_read((struct slice){ frame->text, length }, &header) < 0)
                 return QUEUE_FRAME_MALFORMED;
-        if (header.number <= queue->n_frames)
+        if (header.frame_number <= queue->n_frames)
                 return QUEUE_FRAME_IGNORED;
-        if (header.number > queue->n_frames + 1)
+        if (header.frame_number > queue->n_frames + 1)
                 return QUEUE_FRAME_MISSING;
         /* After the first frame, the records of each frame follow those of the frame before. */
-        if (queue->next_number > 0 && header.first != queue->next_number)
+        if (queue->next_record_number > 0 && header.first_record_number != queue->next_record_number)
                 return QUEUE_FRAME_MALFORMED;
         r = read_records(frame, &header, arrived_ns);
         if (r != QUEUE_FRAME_ADDED)
                 return r;
 
         queue->n_frames++;
-        queue->next_number = header.first + frame->n_items;
+        queue->next_record_number = header.first_record_number + frame->n_items;
         queue->published = header.published;
         queue->counters = header.counters;
         if (frame->n_items > 0)

@@ -34,7 +34,7 @@ struct queue_item {
         enum queue_kind kind;
         int64_t arrived_ns;            /* monotonic */
         size_t n_bytes;                /* of the message or the record */
-        uint64_t number;               /* of a record: see companion.h; 0: a message */
+        uint64_t record_number;        /* number of the record: see companion.h; 0: a message */
         const struct message *message; /* NULL: a record */
         /* QUEUE_DISCONNECT by a message: connection 0 stands for all connections of the client. */
         struct frame_to_store_record record;
@@ -49,13 +49,12 @@ struct queue {
         struct fair_queues messages;
 
         uint8_t frame_key[COMPANION_KEY_SIZE]; /* of the frames after the last HELLO */
-        uint64_t n_frames;                     /* since the last HELLO: the number of the last one */
-        uint64_t next_number; /* of the record after the last one that arrived; 0: none arrived */
-        struct queue_frame *oldest, *last; /* the frames with waiting records; owned */
-        size_t n_frame_bytes;              /* of these frames */
-        /* Of the last frame. */
-        uint64_t published;
-        struct frame_counters counters;
+        uint64_t n_frames; /* frames added since the last HELLO; equals the number of the last frame */
+        uint64_t next_record_number;       /* number of the next record to arrive; 0: no frame since HELLO */
+        struct queue_frame *oldest, *last; /* list of the frames whose records wait; owned */
+        size_t n_frame_bytes;              /* total size of the frames in this list */
+        uint64_t published;                /* `published` of the last frame that was added */
+        struct frame_counters counters;    /* `counters` of the last frame that was added */
 };
 
 /* Free all items. */

@@ -70,7 +70,7 @@ static bool execute_or_drop_request(struct pipeline *pipeline, const struct queu
                 invocation_decode_message(&pipeline->decoder, item->message, &invocation);
         else
                 invocation_decode_record(&pipeline->decoder, &item->record, &invocation);
-        request->number = item->number;
+        request->number = item->record_number;
         if (invocation.result == INVOCATION_REQUEST &&
             engine_step(pipeline->state->engine, &next, now, &pipeline->batch.effects) ==
                     ENGINE_STEP_UNFINISHED)
@@ -132,7 +132,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 if (!is_served)
                         continue;
 
-                batch_add_item(&pipeline->batch, item->n_bytes, item->number);
+                batch_add_item(&pipeline->batch, item->n_bytes, item->record_number);
                 pipeline->upkeep.n_done++;
                 if (item->kind == QUEUE_REQUEST) {
                         histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);

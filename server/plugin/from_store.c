@@ -120,7 +120,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
 
 /* Ignore the reply to a request that is not kept. */
 static int process_reply(struct plugin *plugin, const struct frame_reply *reply) {
-        struct record *record = records_find(&plugin->records, reply->number);
+        struct record *record = records_find(&plugin->records, reply->record_number);
         int r = 0;
 
         if (!record)
@@ -133,7 +133,7 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
         if (r == -ENOMEM)
                 return r;
         publish_count(plugin, reply->payload.length);
-        records_end(plugin, reply->number);
+        records_end(plugin, reply->record_number);
         return r;
 }
 
@@ -157,9 +157,9 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
                 process_kick(plugin, record->connection);
                 return 0;
         case FRAME_END:
-                r = records_end(plugin, record->end.number);
+                r = records_end(plugin, record->end.record_number);
                 if (r == 0)
-                        to_store_ended(plugin, record->end.number, record->end.work_ns);
+                        to_store_ended(plugin, record->end.record_number, record->end.work_ns);
                 return r;
         }
         return 0;

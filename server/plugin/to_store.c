@@ -48,7 +48,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 
         welcome->broker_run = plugin->broker_run;
         welcome->published = notifications_published(plugin);
-        welcome->last_number = plugin->records.last_number;
+        welcome->last_record_number = plugin->records.last_number;
         handshake_welcome_append(&text, welcome);
         connections_append_welcome(&plugin->connections, &text);
         r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);
@@ -109,8 +109,9 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
         struct frame_to_store header = {
-                .number = to_store->n_frames + 1,
-                .first = to_store->unsent ? to_store->unsent->number : plugin->records.last_number + 1,
+                .frame_number = to_store->n_frames + 1,
+                .first_record_number =
+                        to_store->unsent ? to_store->unsent->number : plugin->records.last_number + 1,
                 .published = notifications_published(plugin),
                 .counters = to_store->counters,
         };

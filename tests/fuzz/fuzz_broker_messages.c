@@ -88,7 +88,7 @@ static struct taken *find_taken(struct world *world, uint64_t number) {
 }
 
 static void take_reply(struct world *world, const struct frame_reply *reply) {
-        struct taken *taken = find_taken(world, reply->number);
+        struct taken *taken = find_taken(world, reply->record_number);
 
         ASSERT(taken->must_get_reply && !taken->has_reply);
         taken->has_reply = true;
@@ -116,7 +116,7 @@ static void take_frame(struct world *world, const struct message *message) {
                 if (record.kind == FRAME_REPLY)
                         take_reply(world, &record.reply);
                 else if (record.kind == FRAME_END)
-                        take_end(world, record.end.number);
+                        take_end(world, record.end.record_number);
                 else if (record.kind == FRAME_NOTIFICATION)
                         ASSERT(frame_n_recipients(&record.notification) > 0);
 }
@@ -172,7 +172,7 @@ static void make_welcome(struct slice *input, struct buf *text) {
         struct handshake_welcome welcome = { .is_takeover = input_chance(input, 10),
                                              .broker_run = input_below(input, 3),
                                              .published = input_below(input, 4),
-                                             .last_number = input_below(input, 4) };
+                                             .last_record_number = input_below(input, 4) };
 
         for (size_t n = input_below(input, 4); n > 0; n--) {
                 struct handshake_connection connection = { .number = 1 + input_below(input, 4),
@@ -248,17 +248,17 @@ static void make_record(struct slice *input, struct buf *frame) {
 
 /* The frame that a plugin would send next, or one with other numbers, or arbitrary bytes. */
 static void make_frame(const struct world *world, struct slice *input, struct buf *frame) {
-        struct frame_to_store header = { .number = world->n_frames + 1,
-                                         .first = world->first + world->n_taken };
+        struct frame_to_store header = { .frame_number = world->n_frames + 1,
+                                         .first_record_number = world->first + world->n_taken };
 
         if (input_chance(input, 20)) {
                 buf_append_slice(frame, input_text(input));
                 return;
         }
         if (input_chance(input, 5))
-                header.number = input_below(input, 8);
+                header.frame_number = input_below(input, 8);
         if (world->n_frames == 0 || input_chance(input, 5))
-                header.first = 1 + input_number(input, 1);
+                header.first_record_number = 1 + input_number(input, 1);
         header.published = input_below(input, 4);
         frame_to_store_append(frame, &header);
         for (size_t n = input_below(input, 6); n > 0; n--)
@@ -284,7 +284,7 @@ static void add_records(struct world *world, const struct frame_to_store *frame)
         struct frame_to_store_record record;
 
         if (world->n_frames++ == 0)
-                world->first = frame->first;
+                world->first = frame->first_record_number;
         while (frame_to_store_next(&records, &record)) {
                 bool is_request = record.kind == FRAME_REQUEST;
 
@@ -302,8 +302,8 @@ static void say_new_frame(struct world *world, struct slice text) {
         bool may_fail = world->fails;
         struct frame_to_store frame;
 
-        if (read_frame(text, &frame) && frame.number == world->n_frames + 1 &&
-            (world->n_frames == 0 || frame.first == next)) {
+        if (read_frame(text, &frame) && frame.frame_number == world->n_frames + 1 &&
+            (world->n_frames == 0 || frame.first_record_number == next)) {
                 add_records(world, &frame);
                 deliver(world, COMPANION_FRAME_TO_STORE, text, world->frame_key);
                 return;
@@ -321,7 +321,8 @@ static void say_frame(struct world *world, struct slice *input) {
 
         make_frame(world, input, &text);
         ASSERT(!buf_failed(&text));
-        is_repeated = frame_to_store_read(buf_slice(&text), &frame) == 0 && frame.number <= world->n_frames;
+        is_repeated =
+                frame_to_store_read(buf_slice(&text), &frame) == 0 && frame.frame_number <= world->n_frames;
         if (input_chance(input, 5))
                 deliver(world, COMPANION_FRAME_TO_STORE, buf_slice(&text), other_key);
         else if (world->is_serving && !world->has_lost && !is_repeated)
@@ -404,8 +405,8 @@ static void finish(struct world *world) {
                 deliver(world, COMPANION_WELCOME, buf_slice(&welcome), world->hello.key);
         }
         ASSERT(world->is_serving);
-        header.number = world->n_frames + 1;
-        header.first = world->n_frames > 0 ? world->first + world->n_taken : 1;
+        header.frame_number = world->n_frames + 1;
+        header.first_record_number = world->n_frames > 0 ? world->first + world->n_taken : 1;
         frame_to_store_append(&frame, &header);
         frame_to_store_append_record(&frame, &record);
         say_new_frame(world, buf_slice(&frame));

@@ -33,7 +33,7 @@ static void check_to_store(struct slice input) {
                 ASSERT(r == -EBADMSG);
                 return;
         }
-        ASSERT(frame.first > 0);
+        ASSERT(frame.first_record_number > 0);
         frame_to_store_append(&again, &frame);
         while (frame_to_store_next(&frame.records, &record)) {
                 if (record.kind == FRAME_REQUEST)

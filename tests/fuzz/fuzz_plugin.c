@@ -231,14 +231,14 @@ static void take_frame(struct slice box, bool is_published) {
         ASSERT(text && is_welcome);
         ASSERT(companion_box_open(box, frame_key, text, &length) == 0);
         ASSERT(frame_to_store_read((struct slice){ text, length }, &frame) == 0);
-        ASSERT(frame.number == number);
+        ASSERT(frame.frame_number == number);
         if (is_published) {
                 n_frames = number;
                 must_skip = false;
         }
-        ASSERT(frame.first <= last_number + 1);
+        ASSERT(frame.first_record_number <= last_number + 1);
         for (before = frame.records; frame_to_store_next(&frame.records, &record); before = frame.records)
-                take_record(frame.first + n_records++, &record,
+                take_record(frame.first_record_number + n_records++, &record,
                             (struct slice){ before.data, before.length - frame.records.length });
         ASSERT(frame.records.length == 0);
         ASSERT(n_records <= COMPANION_FRAME_RECORDS_MAX);
@@ -411,10 +411,10 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
         switch (record.kind) {
         case FRAME_REPLY:
                 record.reply =
-                        (struct frame_reply){ .number = number ? number : 1,
+                        (struct frame_reply){ .record_number = number ? number : 1,
                                               .has_message = input_chance(input, 70),
                                               .tracking = (enum frame_tracking)input_below(input, 3) };
-                buf_append_format(text, "+%llu", (unsigned long long)record.reply.number);
+                buf_append_format(text, "+%llu", (unsigned long long)record.reply.record_number);
                 if (record.reply.has_message)
                         record.reply.payload = buf_slice(text);
                 break;
@@ -431,7 +431,7 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
                 record.connection = 1 + first_connection + input_below(input, 4);
                 break;
         case FRAME_END:
-                record.end.number = number ? number : 1;
+                record.end.record_number = number ? number : 1;
                 record.end.work_ns = input_number(input, 4);
         }
         return record;

@@ -302,10 +302,10 @@ static void read_properties(struct message *message, struct slice properties) {
 }
 
 static void check_reply(struct world *world, const struct frame_reply *reply) {
-        const struct model_record *record = model_plugin_find(&world->broker.plugin, reply->number);
+        const struct model_record *record = model_plugin_find(&world->broker.plugin, reply->record_number);
         struct message message = { .payload = reply->payload };
 
-        check_trace("  reply %" PRIu64 "%s%s%s %.*s", reply->number,
+        check_trace("  reply %" PRIu64 "%s%s%s %.*s", reply->record_number,
                     reply->tracking == FRAME_TRACKED ? " tracked" : "",
                     reply->tracking == FRAME_UNTRACKED ? " untracked" : "",
                     reply->has_message ? "" : " without a message",
@@ -350,7 +350,7 @@ static void check_record(struct world *world, const struct frame_to_plugin_recor
                 check_trace("  kick %" PRIu64, record->connection);
                 break;
         case FRAME_END:
-                check_trace("  end %" PRIu64, record->end.number);
+                check_trace("  end %" PRIu64, record->end.record_number);
                 break;
         }
 }

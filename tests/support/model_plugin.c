@@ -207,9 +207,9 @@ static const struct model_record *pack(struct model_plugin *plugin, struct buf *
 static void send_frame(struct model_plugin *plugin, bool has_records, int64_t now_ns) {
         const struct model_records *numbered = &plugin->numbered;
         const struct frame_to_store header = {
-                .number = ++plugin->n_frames,
-                .first = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
-                                                      : plugin->last_number + 1,
+                .frame_number = ++plugin->n_frames,
+                .first_record_number = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
+                                                                    : plugin->last_number + 1,
                 .published = delivered(plugin),
                 .counters = plugin->counters,
         };
@@ -389,7 +389,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
         struct handshake_welcome welcome = { .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
                                              .published = delivered(plugin),
-                                             .last_number = plugin->last_number };
+                                             .last_record_number = plugin->last_number };
         struct buf connections = { 0 }, text = { 0 };
         uint8_t *box;
 
@@ -457,7 +457,7 @@ static void end_up_to(struct model_plugin *plugin, uint64_t number, bool is_last
 }
 
 static void receive_reply(struct model_plugin *plugin, const struct frame_reply *reply) {
-        struct model_record *record = (struct model_record *)model_plugin_find(plugin, reply->number);
+        struct model_record *record = (struct model_record *)model_plugin_find(plugin, reply->record_number);
 
         if (!record)
                 return;
@@ -465,7 +465,7 @@ static void receive_reply(struct model_plugin *plugin, const struct frame_reply 
                 record->connection->is_tracked = reply->tracking == FRAME_TRACKED;
         if (reply->has_message)
                 publish_reply(plugin, &record->record.request, reply->properties, reply->payload);
-        end_up_to(plugin, reply->number, true);
+        end_up_to(plugin, reply->record_number, true);
 }
 
 /* Publish to the recipients behind the position whose connections are open. */
@@ -552,7 +552,7 @@ static void receive_frame(struct model_plugin *plugin, const struct message *mes
                                 kick(plugin, record.connection);
                         break;
                 case FRAME_END:
-                        receive_end(plugin, record.end.number, record.end.work_ns, now_ns);
+                        receive_end(plugin, record.end.record_number, record.end.work_ns, now_ns);
                         break;
                 }
         send_frames(plugin, COMPANION_FRAMES_MAX, now_ns);

@@ -43,7 +43,7 @@ static void read_properties(struct message *message, struct slice properties) {
 }
 
 static void add_reply(struct broker *broker, const struct frame_reply *reply) {
-        const struct model_record *record = model_plugin_find(&broker->plugin, reply->number);
+        const struct model_record *record = model_plugin_find(&broker->plugin, reply->record_number);
         struct message message = { .payload = reply->payload, .qos = 1 };
 
         cr_assert_not_null(record, "a reply to a request that is not kept");

@@ -120,7 +120,7 @@ Test(batch, keeps_faults_when_it_fails) {
         batch_fail(&batch, OUTCOME_QUOTA_EXCEEDED);
         cr_expect_eq(batch.replies[0].reply.result.outcome, OUTCOME_QUOTA_EXCEEDED);
         cr_expect_eq(batch.replies[0].fault, REQUEST_FAULT_NONE);
-        cr_expect_eq(batch.replies[1].number, 2);
+        cr_expect_eq(batch.replies[1].record_number, 2);
         cr_expect_eq(batch.replies[1].fault, REQUEST_FAULT_VERSION);
         cr_expect(slice_equal(batch.replies[1].fault_value, S("2.0")));
 }
@@ -128,13 +128,13 @@ Test(batch, keeps_faults_when_it_fails) {
 Test(batch, is_empty_after_a_reset) {
         add((struct replied){ .response_topic = S("t"), .number = 7 });
         batch_add_item(&batch, 10, 7);
-        cr_expect_eq(batch.last_number, 7);
+        cr_expect_eq(batch.last_record_number, 7);
         batch.work_ns = 5;
         cr_expect_not(batch_is_empty(&batch));
         batch_reset(&batch);
         cr_expect(batch_is_empty(&batch));
         cr_expect_eq(batch.n_replies, 0);
-        cr_expect_eq(batch_n_bytes(&batch) + batch.last_number, 0);
+        cr_expect_eq(batch_n_bytes(&batch) + batch.last_record_number, 0);
         cr_expect_eq(batch.work_ns, 0);
 }
 

@@ -135,7 +135,8 @@ static void say_hello(void) {
 
 /* Begin to serve: the first frame ends the records up to this number. */
 static void begin(uint64_t number) {
-        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END, .end = { .number = number } });
+        add_to_frame(
+                (struct frame_to_plugin_record){ .kind = FRAME_END, .end = { .record_number = number } });
         send_frame();
 }
 
@@ -205,7 +206,7 @@ static void expect_record(uint64_t number, uint64_t connection, const char *payl
         const struct queue_item *item = queue_first(&queue);
 
         cr_assert_not_null(item, "record %lu", (unsigned long)number);
-        cr_expect_eq(item->number, number, "%lu instead of %lu", (unsigned long)item->number,
+        cr_expect_eq(item->record_number, number, "%lu instead of %lu", (unsigned long)item->record_number,
                      (unsigned long)number);
         cr_assert_eq(item->kind, payload ? QUEUE_REQUEST : QUEUE_DISCONNECT);
         cr_expect_eq(item->record.connection, connection);
@@ -219,16 +220,18 @@ static void expect_no_record(void) {
 }
 
 static void add_reply(uint64_t number, const char *payload) {
-        add_to_frame((struct frame_to_plugin_record){
-                .kind = FRAME_REPLY,
-                .reply = { .number = number, .has_message = true, .payload = slice_from_string(payload) } });
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_REPLY,
+                                                      .reply = { .record_number = number,
+                                                                 .has_message = true,
+                                                                 .payload = slice_from_string(payload) } });
 }
 
 /* The reply says whether the connection is tracked. */
 static void set_tracked(uint64_t number, bool is_tracked) {
         add_to_frame((struct frame_to_plugin_record){
                 .kind = FRAME_REPLY,
-                .reply = { .number = number, .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED } });
+                .reply = { .record_number = number,
+                           .tracking = is_tracked ? FRAME_TRACKED : FRAME_UNTRACKED } });
 }
 
 /* Send the frame, with the end of the records up to this number. */

@@ -89,7 +89,8 @@ static struct frame_to_plugin_record take_record(struct slice *records) {
 /* 2. Records */
 
 static void reply_with(uint64_t number, const struct message *message) {
-        outbox_frames_backend.publish_reply(&frames, &(struct pending_reply){ .number = number }, message);
+        outbox_frames_backend.publish_reply(&frames, &(struct pending_reply){ .record_number = number },
+                                            message);
 }
 
 static void reply(uint64_t number, size_t n_bytes) {
@@ -101,7 +102,7 @@ static void reply(uint64_t number, size_t n_bytes) {
 }
 
 static void end_batch(uint64_t last_number) {
-        const struct batch batch = { .last_number = last_number, .work_ns = 1000 };
+        const struct batch batch = { .last_record_number = last_number, .work_ns = 1000 };
 
         outbox_frames_backend.end_batch(&frames, &batch);
 }
@@ -156,7 +157,7 @@ Test(outbox_frames, has_the_records_in_their_order) {
 
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
-        cr_expect_eq(record.reply.number, 3);
+        cr_expect_eq(record.reply.record_number, 3);
         cr_expect(record.reply.tracking == FRAME_TRACKING_UNCHANGED && record.reply.has_message);
         cr_expect(slice_equal(record.reply.payload, S("+OK\r\n")));
         cr_assert(frame_property_next(&record.reply.properties, &property));
@@ -170,7 +171,7 @@ Test(outbox_frames, has_the_records_in_their_order) {
         cr_expect_eq(record.connection, 9);
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_END);
-        cr_expect_eq(record.end.number, 3);
+        cr_expect_eq(record.end.record_number, 3);
         cr_expect_eq(record.end.work_ns, 1000);
         cr_expect_eq(records.length, 0);
 }
@@ -220,7 +221,7 @@ static void expect_replies(uint64_t n, size_t n_bytes) {
                 struct frame_to_plugin_record record;
 
                 while (frame_to_plugin_next(&records, &record)) {
-                        cr_expect_eq(record.reply.number, ++number);
+                        cr_expect_eq(record.reply.record_number, ++number);
                         cr_expect_eq(record.reply.payload.length, n_bytes);
                 }
         }

@@ -126,7 +126,7 @@ static void receive_welcome(const struct handshake_welcome *welcome) {
 /* Frame `number`, whose records are n ends of connections from record `first` on. */
 static void receive_frame(uint64_t number, uint64_t first, size_t n) {
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 1 };
-        const struct frame_to_store header = { .number = number, .first = first };
+        const struct frame_to_store header = { .frame_number = number, .first_record_number = first };
         struct handshake_hello hello = hello_sent;
         uint8_t key[COMPANION_KEY_SIZE], box[256];
         struct buf text = { 0 };
@@ -399,7 +399,7 @@ static uint64_t last_end(void) {
         cr_assert(frame_to_plugin_next(&records, &record));
         cr_assert_eq(record.kind, FRAME_END);
         cr_expect_eq(records.length, 0);
-        return record.end.number;
+        return record.end.record_number;
 }
 
 /* The broker runs that are served one after the other, and the end in the first frame to each. */
@@ -419,7 +419,7 @@ Test(peer, ends_the_records_of_another_run_that_were_numbered_before) {
         for (size_t i = 0; i < N_ROWS(runs); i++) {
                 say_hello();
                 receive_welcome(&(struct handshake_welcome){ .broker_run = runs[i].broker_run,
-                                                             .last_number = runs[i].last_number });
+                                                             .last_record_number = runs[i].last_number });
                 cr_expect_eq(peer->state, PEER_WITH_PLUGIN, ROW(runs, i));
                 cr_expect_eq(last_end(), runs[i].ended, ROW(runs, i));
                 peer_disconnected(pipeline);
@@ -538,7 +538,7 @@ static const struct {
         { "a disconnect of a plain broker", false, { .kind = QUEUE_DISCONNECT }, true },
         { "a request outside a frame", true, { .kind = QUEUE_REQUEST }, false },
         { "a disconnect outside a frame", true, { .kind = QUEUE_DISCONNECT }, false },
-        { "a request in a frame", true, { .kind = QUEUE_REQUEST, .number = 1 }, true },
+        { "a request in a frame", true, { .kind = QUEUE_REQUEST, .record_number = 1 }, true },
         { "test control", true, { .kind = QUEUE_CONTROL }, true },
 };
 

@@ -42,9 +42,10 @@ static int receive_text(struct slice text, size_t key, int64_t arrived_ns) {
 
 /* Receive frame `number` at the time `number`: its records are the ends of the connections from `first`. */
 static int receive(size_t key, uint64_t number, uint64_t first, size_t n_records) {
-        const struct frame_to_store header = {
-                .number = number, .first = first, .published = 10 * number, .counters = { 1, 2, number }
-        };
+        const struct frame_to_store header = { .frame_number = number,
+                                               .first_record_number = first,
+                                               .published = 10 * number,
+                                               .counters = { 1, 2, number } };
         struct buf text = { 0 };
         int r;
 
@@ -65,7 +66,7 @@ static void expect_next(uint64_t number, int64_t arrived_ns) {
         const struct queue_item *next = queue_first(&queue);
 
         cr_assert_not_null(next, "record %lu", (unsigned long)number);
-        cr_expect_eq(next->number, number);
+        cr_expect_eq(next->record_number, number);
         cr_expect_eq(next->arrived_ns, arrived_ns);
         cr_expect_eq(next->kind, QUEUE_DISCONNECT);
         cr_expect_eq(next->record.connection, number);
@@ -178,7 +179,9 @@ Test(frames, refuses_a_malformed_frame) {
 
 /* The second record is cut: the first one must not wait. */
 Test(frames, takes_no_record_of_a_malformed_frame) {
-        const struct frame_to_store header = { .number = 1, .first = 1, .published = 10 };
+        const struct frame_to_store header = { .frame_number = 1,
+                                               .first_record_number = 1,
+                                               .published = 10 };
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED,
                                                       .connection = 1,
                                                       .client_id = S("c") };
@@ -202,7 +205,7 @@ Test(frames, are_served_behind_messages) {
 
         cr_expect_eq(receive(0, 1, 1, 2), QUEUE_FRAME_ADDED);
         cr_assert_eq(queue_add_message(&queue, &message, 0, SIZE_MAX), 0);
-        cr_expect_eq(queue_first(&queue)->number, 0);
+        cr_expect_eq(queue_first(&queue)->record_number, 0);
         queue_pop(&queue);
         expect_next(1, 1);
         queue_drop_frames(&queue);

@@ -259,7 +259,7 @@ Test(starved, queue_of_many_clients_keeps_its_messages) {
 
 /* A frame that memory was short for counts as missing: it is taken when it arrives again. */
 Test(starved, queue_takes_a_whole_frame_or_none) {
-        const struct frame_to_store header = { .number = 1, .first = 1 };
+        const struct frame_to_store header = { .frame_number = 1, .first_record_number = 1 };
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 7 };
         uint8_t hello_key[COMPANION_KEY_SIZE] = { 1 }, key[COMPANION_KEY_SIZE], box[256];
         struct queue queue = { 0 };

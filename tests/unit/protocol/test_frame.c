@@ -71,9 +71,10 @@ static const struct {
           { .kind = FRAME_DISCONNECTED, .connection = 2, .client_id = S("id"), .is_slow_watcher = true } },
 };
 
-static const struct frame_to_store header = {
-        .number = 2, .first = 7, .published = 0x0102030405060708, .counters = { 1, 2, 7, 0x0102030405060708 }
-};
+static const struct frame_to_store header = { .frame_number = 2,
+                                              .first_record_number = 7,
+                                              .published = 0x0102030405060708,
+                                              .counters = { 1, 2, 7, 0x0102030405060708 } };
 
 static void expect_optional(struct slice actual, struct slice expected, const char *name) {
         cr_expect_eq(!actual.data, !expected.data, "%s", name);
@@ -121,8 +122,8 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         for (size_t i = 0; i < N_ROWS(to_store); i++)
                 buf_append_slice(&buf, to_store[i].bytes);
         cr_assert_eq(frame_to_store_read(buf_slice(&buf), &frame), 0);
-        cr_expect_eq(frame.number, header.number);
-        cr_expect_eq(frame.first, header.first);
+        cr_expect_eq(frame.frame_number, header.frame_number);
+        cr_expect_eq(frame.first_record_number, header.first_record_number);
         cr_expect_eq(frame.published, header.published);
         cr_expect_eq(frame.counters.n_too_many, 1);
         cr_expect_eq(frame.counters.n_unavailable, 2);
@@ -139,11 +140,11 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
 
 /* Read the header and all records. Returns 0, or -EBADMSG if one of them is malformed. */
 static int read_to_store(struct slice bytes) {
-        struct frame_to_store frame = { .first = 99 };
+        struct frame_to_store frame = { .first_record_number = 99 };
         struct frame_to_store_record record;
 
         if (frame_to_store_read(bytes, &frame) < 0) {
-                cr_expect_eq(frame.first, 99, "nothing is set");
+                cr_expect_eq(frame.first_record_number, 99, "nothing is set");
                 return -EBADMSG;
         }
         while (frame_to_store_next(&frame.records, &record))
@@ -208,17 +209,17 @@ static const struct {
         { "a reply",
           S("\x01\x05" N7 PROPERTIES_BLOB "\0\0\0\x05+OK\r\n"),
           { .kind = FRAME_REPLY,
-            .reply = { .number = 7,
+            .reply = { .record_number = 7,
                        .tracking = FRAME_TRACKED,
                        .has_message = true,
                        .properties = S(PROPERTIES),
                        .payload = S("+OK\r\n") } } },
         { "a reply without a message",
           S("\x01\x02" N7 NONE NONE),
-          { .kind = FRAME_REPLY, .reply = { .number = 7, .tracking = FRAME_UNTRACKED } } },
+          { .kind = FRAME_REPLY, .reply = { .record_number = 7, .tracking = FRAME_UNTRACKED } } },
         { "an empty reply",
           S("\x01\x04" MAX NONE NONE),
-          { .kind = FRAME_REPLY, .reply = { .number = UINT64_MAX, .has_message = true } } },
+          { .kind = FRAME_REPLY, .reply = { .record_number = UINT64_MAX, .has_message = true } } },
         { "a notification",
           S("\x02\x01" BIG "\0\0\0\x05"
             "\0\0\0\x01k"
@@ -240,7 +241,7 @@ static const struct {
 };
 
 static void expect_reply(const struct frame_reply *a, const struct frame_reply *e, const char *name) {
-        cr_expect_eq(a->number, e->number, "%s", name);
+        cr_expect_eq(a->record_number, e->record_number, "%s", name);
         cr_expect_eq(a->tracking, e->tracking, "%s", name);
         cr_expect_eq(a->has_message, e->has_message, "%s", name);
         cr_expect(slice_equal(a->properties, e->properties), "%s", name);
@@ -296,7 +297,7 @@ Test(frame, to_the_plugin_is_read_as_it_was_written) {
                 else if (record.kind == FRAME_KICK)
                         cr_expect_eq(record.connection, expected->connection, ROW(to_plugin, i));
                 else
-                        cr_expect(record.end.number == expected->end.number &&
+                        cr_expect(record.end.record_number == expected->end.record_number &&
                                           record.end.work_ns == expected->end.work_ns,
                                   ROW(to_plugin, i));
         }

@@ -70,7 +70,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         struct handshake_welcome welcome = { .is_takeover = true,
                                              .broker_run = 0x0102030405060708,
                                              .published = UINT64_MAX,
-                                             .last_number = 7 };
+                                             .last_record_number = 7 };
         struct buf numbers = { 0 }, text = { 0 };
         struct handshake_connection connection;
         struct handshake_welcome parsed;
@@ -85,7 +85,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         cr_expect(parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
         cr_expect_eq(parsed.published, welcome.published);
-        cr_expect_eq(parsed.last_number, 7);
+        cr_expect_eq(parsed.last_record_number, 7);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
                 cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
