@@ -309,11 +309,11 @@ static int list_watchers(struct control_call *call) {
         if (r < 0)
                 return r;
         while ((watcher = pipeline_each_registration(call->control->pipeline, &cursor))) {
-                if (!selection_matches(&query.selection, watcher->client_name, VERB_UNKNOWN,
-                                       watcher->key_name, &budget))
+                if (!selection_matches(&query.selection, watcher->client_id, VERB_UNKNOWN, watcher->key_name,
+                                       &budget))
                         continue;
                 json_begin(&text);
-                json_add_bytes(&text, "client", watcher->client_name, false);
+                json_add_bytes(&text, "client", watcher->client_id, false);
                 json_add_bytes(&text, "key", watcher->key_name, false);
                 json_end(&text);
         }

@@ -62,7 +62,7 @@ static size_t entry_bytes(const struct entry *entry) {
 }
 
 static size_t registration_bytes(const struct registration *registration) {
-        return topic_notify_length(registration->client_name.length, registration->key_name.length);
+        return topic_notify_length(registration->client_id.length, registration->key_name.length);
 }
 
 void effects_row(struct effects *effects, struct row row) {

@@ -53,7 +53,7 @@ struct effects {
         /* Numbers of the replies that were forgotten before their time. engine_undo() does not revert it. */
         uint64_t *forgotten;
         size_t n_forgotten, forgotten_capacity;
-        size_t n_lost; /* how many watched changes are of keys that a restart may have lost; these have no row */
+        size_t n_lost; /* number of watched changes of keys that a restart may have lost; they have no row */
         struct watched_change *watched_changes;
         size_t n_watched_changes, watched_changes_capacity;
         struct notification *notifications;

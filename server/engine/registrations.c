@@ -172,7 +172,7 @@ static struct registration *create_registration(struct slice client, struct slic
 
         at = registration->bytes;
         registration->n_references = 1;
-        registration->client_name = (struct slice){ at, client.length };
+        registration->client_id = (struct slice){ at, client.length };
         at = mempcpy(at, client.data, client.length);
         registration->key_name = (struct slice){ at, key.length };
         at = mempcpy(at, key.data, key.length);
@@ -270,13 +270,13 @@ static uint64_t pair_hash(const struct registrations *table, const struct regist
 static void count_bytes(struct registrations *table, const struct registration *registration,
                         int direction) {
         uint64_t cost =
-                registration_cost(registration->client_name, registration->key_name, registration->user);
+                registration_cost(registration->client_id, registration->key_name, registration->user);
 
         table->n_bytes += (uint64_t)direction * cost;
         registration->client->n_bytes += (uint64_t)direction * cost;
         registration->key->n_bytes +=
                 (uint64_t)direction *
-                registration_recipient_bytes(registration->client_name, registration->connection);
+                registration_recipient_bytes(registration->client_id, registration->connection);
 }
 
 /* Make the registration of this client and key. Returns NULL if out of memory. */
@@ -418,7 +418,7 @@ struct registration *registrations_of_ended(const struct registrations *table) {
 
 struct registration *registration_made_again(const struct registrations *table,
                                              const struct registration *ended) {
-        return registrations_find(table, registrations_names(table, ended->client_name, ended->key_name));
+        return registrations_find(table, registrations_names(table, ended->client_id, ended->key_name));
 }
 
 struct registration *registrations_of_key(const struct registrations *table, uint64_t hash,

@@ -7,7 +7,7 @@
 /* Return whether the policy grants the registration. */
 static bool is_granted(const struct engine *engine, const struct registration *registration) {
         const struct policy *policy = engine->config.policy;
-        const struct request_origin origin = { registration->client_name, registration->user,
+        const struct request_origin origin = { registration->client_id, registration->user,
                                                registration->connection != 0 };
         uint64_t budget = POLICY_STEPS_MAX;
 

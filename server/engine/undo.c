@@ -28,13 +28,13 @@ static int put_ended(struct engine *engine, const struct registration *registrat
 
         return registrations_add_ended(
                 registrations,
-                registrations_names(registrations, registration->client_name, registration->key_name));
+                registrations_names(registrations, registration->client_id, registration->key_name));
 }
 
 /* A later row may have ended it, and an undo of that row has made another object. */
 static int undo_addition(struct engine *engine, const struct registration *registration) {
         struct registration *present =
-                engine_find_registration(engine, registration->client_name, registration->key_name);
+                engine_find_registration(engine, registration->client_id, registration->key_name);
 
         if (present) /* absent if its client has disconnected: ticks remove the registration */
                 registrations_remove(&engine->registrations, present);
@@ -51,7 +51,7 @@ static int undo_registration(struct engine *engine, const struct row *row) {
 
         engine->has_restored_registrations = true;
         revocation_repeat_unless_granted(engine, registration);
-        return engine_put_registration(engine, registration->client_name, registration->user,
+        return engine_put_registration(engine, registration->client_id, registration->user,
                                        registration->key_name, registration->connection);
 }
 

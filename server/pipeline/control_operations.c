@@ -100,9 +100,8 @@ void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_s
         struct entry *entry;
 
         while ((registration = engine_each_registration(engine, &registrations)))
-                if (is_selected(userdata, registration->client_name, registration->key_name))
-                        engine_remove_registration(engine, registration->client_name,
-                                                   registration->key_name);
+                if (is_selected(userdata, registration->client_id, registration->key_name))
+                        engine_remove_registration(engine, registration->client_id, registration->key_name);
         while ((entry = engine_each_entry(engine, &keys)))
                 if (is_selected(userdata, (struct slice){ 0 }, entry_key(entry)))
                         engine_remove_entry(engine, entry_key(entry));

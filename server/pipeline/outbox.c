@@ -81,8 +81,8 @@ int outbox_n_copies(const struct outbox *outbox, const struct pending_notificati
                 return 1;
 
         registration = engine_registration_of_connection(outbox->state->engine, recipient->connection);
-        return hooks->notification(
-                hooks->userdata, registration ? registration->client_name : recipient->client, notification);
+        return hooks->notification(hooks->userdata,
+                                   registration ? registration->client_id : recipient->client, notification);
 }
 
 void outbox_count_notifications(struct outbox *outbox, const struct pending_notification *notification,

@@ -78,14 +78,14 @@ struct request_properties {
         char *response_topic;
         void *correlation_data;
         struct slice response, correlation; /* data is NULL if the property is absent */
-        struct buf user;                    /* encoded for a frame */
-        size_t n_user_bytes;                /* of the names and values of the user properties */
+        struct buf user_properties;         /* encoded for a frame */
+        size_t n_user_property_bytes;       /* of the names and values of the user properties */
 };
 
 static void request_properties_deinit(struct request_properties *properties) {
         property_value_free(properties->response_topic);
         property_value_free(properties->correlation_data);
-        buf_deinit(&properties->user);
+        buf_deinit(&properties->user_properties);
 }
 
 /* mosquitto_property_read_*() may return NULL for an empty text. */
@@ -99,11 +99,11 @@ static int read_request_user_property(struct request_properties *properties,
 
         if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
                 return -ENOMEM;
-        properties->n_user_bytes += text_slice(name).length + text_slice(value).length;
-        if (properties->n_user_bytes > USER_PROPERTIES_BYTES_MAX)
+        properties->n_user_property_bytes += text_slice(name).length + text_slice(value).length;
+        if (properties->n_user_property_bytes > USER_PROPERTIES_BYTES_MAX)
                 return -E2BIG;
-        frame_property_append(&properties->user, text_slice(name), text_slice(value));
-        return buf_failed(&properties->user) ? -ENOMEM : 0;
+        frame_property_append(&properties->user_properties, text_slice(name), text_slice(value));
+        return buf_failed(&properties->user_properties) ? -ENOMEM : 0;
 }
 
 static int read_request_property(struct request_properties *properties, const mosquitto_property *property) {
@@ -157,7 +157,8 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
                                    const struct request_properties *properties,
                                    struct connection *connection) {
         CLEANUP(buf_deinit) struct buf encoded = { 0 };
-        size_t n_content_bytes = message->qos == 1 ? properties->user.length + message->payloadlen : 0;
+        size_t n_content_bytes =
+                message->qos == 1 ? properties->user_properties.length + message->payloadlen : 0;
         struct frame_to_store_record record = {
                 .kind = FRAME_REQUEST,
                 .connection = connection->number,
@@ -175,7 +176,7 @@ static struct record *copy_request(const struct plugin *plugin, const struct mos
         n_bytes = record_bytes(connection, encoded.length + n_content_bytes);
         has_room = records_have_room(plugin, connection, n_bytes);
         if (has_room && n_content_bytes > 0) {
-                record.request.properties = buf_slice(&properties->user);
+                record.request.properties = buf_slice(&properties->user_properties);
                 record.request.payload = (struct slice){ message->payload, message->payloadlen };
                 buf_reset(&encoded);
                 frame_to_store_append_record(&encoded, &record);
@@ -233,7 +234,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         struct record *record;
         int r;
 
-        if ((uint64_t)message->payloadlen + properties->user.length + 4 * (uint64_t)UINT16_MAX >
+        if ((uint64_t)message->payloadlen + properties->user_properties.length + 4 * (uint64_t)UINT16_MAX >
             REQUEST_BYTES_MAX)
                 return -E2BIG;
         r = open_connection(plugin, message->client, client_id, &connection);

@@ -41,7 +41,7 @@ static struct digest row_identity(const struct row *row, const struct hash_key *
         }
 
         return hash_parts(hash_key,
-                          (struct slice[]){ row->registration.registration->client_name,
+                          (struct slice[]){ row->registration.registration->client_id,
                                             row->registration.registration->key_name },
                           2, digests);
 }
@@ -92,7 +92,7 @@ struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, st
 
 struct change registration_change_of(const struct registration *registration) {
         return (struct change){ .type = CHANGE_REGISTRATION,
-                                .registration = { .client = registration->client_name,
+                                .registration = { .client = registration->client_id,
                                                   .key = registration->key_name,
                                                   .connection = registration->connection,
                                                   .user = registration->user } };

@@ -93,10 +93,10 @@ static int encode_recipients(const struct effects *effects, size_t *at, struct b
         for (; *at < effects->n_notifications && effects->notifications[*at].change == change; (*at)++) {
                 const struct registration *registration = effects->notifications[*at].registration;
                 struct recipient recipient = { .connection = registration->connection,
-                                               .client_length = registration->client_name.length };
+                                               .client_length = registration->client_id.length };
 
                 if (recipient.connection == 0)
-                        recipient.client = registration->client_name;
+                        recipient.client = registration->client_id;
                 recipients_append(recipients, &recipient);
         }
         return buf_failed(recipients) ? -ENOMEM : 0;

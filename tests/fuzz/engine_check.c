@@ -94,7 +94,7 @@ static void check_notification_written(const struct watched_change *change) {
 /* 2. Notifications */
 
 static bool is_of(const struct registration *registration, struct slice client, struct slice key) {
-        return slice_equal(registration->client_name, client) && slice_equal(registration->key_name, key);
+        return slice_equal(registration->client_id, client) && slice_equal(registration->key_name, key);
 }
 
 static bool is_notified(const struct effects *effects, size_t change, struct slice client,

@@ -277,7 +277,7 @@ static void restore_registrations(struct world *world) {
 
                 *restored = (struct model_registration){ .connection = registration->connection };
                 for (size_t j = 0; j < N_CLIENTS; j++)
-                        if (slice_equal(engine_clients[j], registration->client_name))
+                        if (slice_equal(engine_clients[j], registration->client_id))
                                 restored->client = engine_clients[j];
                 for (size_t j = 0; j < N_KEYS; j++)
                         if (slice_equal(engine_key(j), registration->key_name))

@@ -47,7 +47,7 @@ static void register_and_name(struct slice client, struct slice key) {
         registrations_init(&table, &(struct hash_key){ { 1 } });
         registration =
                 registrations_add(&table, registrations_names(&table, client, key), (struct slice){ 0 }, 0);
-        ASSERT(registration && slice_equal(registration->client_name, client) &&
+        ASSERT(registration && slice_equal(registration->client_id, client) &&
                slice_equal(registration->key_name, key));
         registrations_deinit(&table);
 }

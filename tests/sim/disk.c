@@ -205,7 +205,7 @@ static void compare_registrations(const struct registrations *stored, const stru
 
         while ((registration = registrations_each(present, &cursor))) {
                 const struct registration *copy =
-                        registrations_find(stored, registrations_names(stored, registration->client_name,
+                        registrations_find(stored, registrations_names(stored, registration->client_id,
                                                                        registration->key_name));
 
                 ASSERT(copy && copy->connection == registration->connection);

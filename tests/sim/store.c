@@ -89,8 +89,8 @@ static void trace_row(const struct row *row) {
                 break;
         case ROW_REGISTRATION:
                 registration = row->registration.registration;
-                check_trace("  registration of %.*s for %.*s", (int)registration->client_name.length,
-                            (const char *)registration->client_name.data, (int)registration->key_name.length,
+                check_trace("  registration of %.*s for %.*s", (int)registration->client_id.length,
+                            (const char *)registration->client_id.data, (int)registration->key_name.length,
                             (const char *)registration->key_name.data);
                 break;
         case ROW_REPLY:

@@ -191,7 +191,7 @@ static void commit_entry(struct truth *truth, const struct row *row, size_t row_
 
 static void set_registered(struct truth *truth, const struct registration *registration,
                            bool is_registered) {
-        size_t client_number = find_name(clients, N_CLIENTS, registration->client_name);
+        size_t client_number = find_name(clients, N_CLIENTS, registration->client_id);
         size_t key_number = truth_key_number(registration->key_name);
 
         truth->is_registered[client_number][key_number] = is_registered;
@@ -206,7 +206,7 @@ static bool is_first_row(const struct effects *effects, size_t at) {
                 const struct row *row = &effects->rows[i];
 
                 if (row->type == ROW_REGISTRATION &&
-                    slice_equal(row->registration.registration->client_name, registration->client_name) &&
+                    slice_equal(row->registration.registration->client_id, registration->client_id) &&
                     slice_equal(row->registration.registration->key_name, registration->key_name))
                         return false;
         }
@@ -274,7 +274,7 @@ struct notified_change {
 };
 
 static struct notified_change notified_change_of(const struct message *notification) {
-        CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
+        CLEANUP(buf_deinit) struct buf client_id = { 0 }, key_name = { 0 };
         struct notified_change notified = { .is_set = slice_starts_with(notification->payload,
                                                                         SLICE_LITERAL("*4")) };
         struct slice topic = notification->topic, client, key, rest;
@@ -284,9 +284,8 @@ static struct notified_change notified_change_of(const struct message *notificat
         client = slice_split(topic, '/', &rest);
         slice_split(rest, '/', &rest);
         slice_split(rest, '/', &key);
-        ASSERT(base16_append_decoded(&client_name, client) == 0 &&
-               base16_append_decoded(&key_name, key) == 0);
-        notified.client = find_name(clients, N_CLIENTS, buf_slice(&client_name));
+        ASSERT(base16_append_decoded(&client_id, client) == 0 && base16_append_decoded(&key_name, key) == 0);
+        notified.client = find_name(clients, N_CLIENTS, buf_slice(&client_id));
         notified.key = truth_key_number(buf_slice(&key_name));
         ASSERT(hlc_parse(message_property(notification, "__ts"), &notified.hlc) == 0);
         return notified;

@@ -45,7 +45,7 @@ static void append_entry(struct buf *line, const struct keyspace *keyspace, stru
 }
 
 static void append_registration(struct buf *line, const struct registration *registration) {
-        buf_append_slice(line, registration->client_name);
+        buf_append_slice(line, registration->client_id);
         buf_append_string(line, " watches ");
         buf_append_slice(line, registration->key_name);
         buf_append_string(line, " over ");

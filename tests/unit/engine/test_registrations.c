@@ -226,7 +226,7 @@ Test(registrations, names_client_and_key_of_an_ended_registration) {
                 registration = registration_ref(registrations_find(
                         &table, registrations_names(&table, named[i].client, named[i].key)));
                 registrations_deinit(&table);
-                cr_expect(slice_equal(registration->client_name, named[i].client), ROW(named, i));
+                cr_expect(slice_equal(registration->client_id, named[i].client), ROW(named, i));
                 cr_expect(slice_equal(registration->key_name, named[i].key), ROW(named, i));
                 cr_expect(slice_equal(registration->user, S("user")), ROW(named, i));
                 registration_unref(registration);

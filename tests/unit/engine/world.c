@@ -98,7 +98,7 @@ bool has_none(struct world *world, struct slice key) {
 
 /* Puts client and key into text as "c:k". */
 static void append_notified_of(struct buf *text, const struct registration *registration) {
-        buf_append_slice(text, registration->client_name);
+        buf_append_slice(text, registration->client_id);
         buf_append_string(text, ":");
         buf_append_slice(text, registration->key_name);
 }
