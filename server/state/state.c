@@ -157,7 +157,8 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
 /* 2. Committing */
 
 static bool is_run_stored(const struct state *state) {
-        return state->header.served.broker_run == state->served.broker_run;
+        return state->header.served.broker_run == state->served.broker_run &&
+               state->header.served.ended_number == state->served.ended_number;
 }
 
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number) {

@@ -61,8 +61,8 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
  * The broker with the plugin of this run is served from now on. last_number: of the records that the
  * plugin has numbered. If another run was served before, these records are ended, and all executions
  * are forgotten: their numbers are those of the other run. If none was served, this state has
- * executed no record, so the records are executed. Returns true if the run is not stored yet: the
- * next change set stores it. No execution may be uncommitted.
+ * executed no record, so the records are executed. Returns true if the run or the number of the ended
+ * records is not stored yet: the next change set stores both. No execution may be uncommitted.
  */
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
 

@@ -316,6 +316,20 @@ bool broker_has_room(void *userdata) {
 
 /* 3. Connections */
 
+/* Another broker has another session: it has none of the messages of this one. */
+static void choose_broker(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+        bool is_away = world->faults.visits_other && !world->is_healed && random_chance(&world->random, 30);
+
+        if (is_away == broker->is_away)
+                return;
+        check_trace("%s", is_away ? "to the other broker" : "back from the other broker");
+        broker->is_away = is_away;
+        client_forget_registrations(world);
+        drop_waiting(broker, broker->n_waiting);
+        broker_forget_outgoing(broker);
+}
+
 void broker_connect_store(struct world *world) {
         struct sim_broker *broker = &world->broker;
         struct message banner = { .topic = SLICE_LITERAL(COMPANION_BANNER),
@@ -325,6 +339,7 @@ void broker_connect_store(struct world *world) {
         if (broker->is_up || !world->pipeline)
                 return;
 
+        choose_broker(world);
         check_trace("connected");
         truth_begin_attempt(&world->truth);
         broker->is_up = true;
@@ -355,7 +370,7 @@ void broker_drop_store(struct world *world) {
         broker->n_unacknowledged = 0;
         drop_waiting_at_qos_0(broker);
         drop_outgoing_at_qos_0(broker);
-        model_plugin_store_disconnected(&broker->plugin);
+        model_plugin_store_disconnected(broker->is_away ? &broker->other : &broker->plugin);
 }
 
 void broker_forget_outgoing(struct sim_broker *broker) {
@@ -441,5 +456,6 @@ void broker_deinit(struct sim_broker *broker) {
         free(broker->outgoing);
         free(broker->owners);
         model_plugin_deinit(&broker->plugin);
+        model_plugin_deinit(&broker->other);
         buf_deinit(&broker->welcome);
 }

@@ -278,15 +278,25 @@ void client_return(struct world *world, size_t client) {
                 world->clients[client].connection = broker_connection(world, client);
 }
 
+void client_give_up(struct world *world, struct sim_request *request) {
+        if (!request->is_single || request->is_settled || !request->is_sent)
+                return;
+        request->is_settled = true;
+        world->clients[request->client].n_unsettled--;
+}
+
+void client_forget_registrations(struct world *world) {
+        for (size_t i = 0; i < world->n_clients; i++)
+                memset(world->clients[i].registered_on, 0, sizeof(world->clients[i].registered_on));
+        truth_end_registrations(&world->truth);
+}
+
 void client_abandon(struct world *world, size_t client) {
         for (size_t i = 0; i < world->truth.n_requests; i++) {
                 struct sim_request *request = world->truth.requests[i];
 
-                if (request->client != client || !request->is_single || request->is_settled ||
-                    !request->is_sent)
-                        continue;
-                request->is_settled = true;
-                world->clients[client].n_unsettled--;
+                if (request->client == client)
+                        client_give_up(world, request);
         }
 }
 

@@ -38,6 +38,7 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_LOST_PAGE] = "lost-page",
         [PLANTED_OLD_TOKEN] = "old-token",
         [PLANTED_SHARED_QUEUE] = "shared-queue",
+        [PLANTED_RECORDS_KEPT] = "records-kept",
 };
 
 static bool plant(const char *name) {

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "pipeline/internal.h"
 #include "protocol/companion_box.h"
 #include "protocol/handshake.h"
@@ -267,19 +268,84 @@ static bool drops_frame(struct world *world) {
         return true;
 }
 
+/* Serve the other broker. */
+static void receive_elsewhere(struct world *world, const struct message *message) {
+        struct model_plugin *other = &world->broker.other;
+        struct model_output output;
+
+        client_forget_registrations(world);
+        model_plugin_receive(other, message, world->now.mono_ns);
+        while (model_plugin_take(other, &output)) {
+                ASSERT(output.type == MODEL_TO_STORE);
+                send_to_store(world, output.message);
+                free(output.message);
+        }
+}
+
+/* Requests that end without an execution get no reply. */
+static void give_up(struct world *world, uint64_t ended_number) {
+        const struct model_records *numbered = &world->broker.plugin.numbered;
+
+        for (size_t i = 0; i < numbered->n && numbered->list[i]->number <= ended_number; i++) {
+                const struct frame_to_store_record *record = &numbered->list[i]->record;
+
+                if (record->kind == FRAME_REQUEST)
+                        client_give_up(world, truth_find(&world->truth, record->request.correlation_data));
+        }
+}
+
+/* The first frame after WELCOME begins with the end of the records that the pipeline does not execute. */
+static void receive_first_frame(struct world *world, const struct message *message) {
+        CLEANUP(buf_deinit) struct buf frame = { 0 };
+        struct model_plugin *plugin = &world->broker.plugin;
+        size_t n_unreplied = plugin->n_unreplied;
+        struct message first = *message;
+        struct frame_to_plugin_record record;
+        struct slice records;
+
+        ASSERT(frame_to_plugin_read(message->payload, &records) == 0 &&
+               frame_to_plugin_next(&records, &record) && record.kind == FRAME_END);
+        if (IS_PLANTED(PLANTED_RECORDS_KEPT)) {
+                record.end.number = 0;
+                frame_to_plugin_append(&frame);
+                frame_to_plugin_append_record(&frame, &record);
+                buf_append_slice(&frame, records);
+                first.payload = buf_slice(&frame);
+                ASSERT(!buf_failed(&frame));
+        }
+        give_up(world, record.end.number);
+        model_plugin_receive(plugin, &first, world->now.mono_ns);
+        plugin->n_unreplied = n_unreplied;
+}
+
+static void receive_hello(struct world *world, const struct message *message) {
+        struct model_plugin *plugin = &world->broker.plugin;
+
+        if (IS_PLANTED(PLANTED_REPEATED))
+                plugin->position.sequence = 0;
+        if (IS_PLANTED(PLANTED_MIXED))
+                mix(world);
+        model_plugin_receive(plugin, message, world->now.mono_ns);
+        if (IS_PLANTED(PLANTED_OLD_WELCOME))
+                exchange_welcome(world, message);
+}
+
 static void receive_control(struct world *world, const struct message *message) {
         struct model_plugin *plugin = &world->broker.plugin;
         bool is_hello = slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO));
 
+        if (world->broker.is_away) {
+                receive_elsewhere(world, message);
+                return;
+        }
         if (!is_hello && drops_frame(world))
                 return;
-        if (is_hello && IS_PLANTED(PLANTED_REPEATED))
-                plugin->position.sequence = 0;
-        if (is_hello && IS_PLANTED(PLANTED_MIXED))
-                mix(world);
-        model_plugin_receive(plugin, message, world->now.mono_ns);
-        if (is_hello && IS_PLANTED(PLANTED_OLD_WELCOME))
-                exchange_welcome(world, message);
+        if (is_hello)
+                receive_hello(world, message);
+        else if (plugin->has_store && !plugin->is_serving)
+                receive_first_frame(world, message);
+        else
+                model_plugin_receive(plugin, message, world->now.mono_ns);
         plugin_finish(world);
 }
 

@@ -301,6 +301,12 @@ void truth_begin_attempt(struct truth *truth) {
         memset(truth->n_published, 0, sizeof(truth->n_published));
 }
 
+void truth_end_registrations(struct truth *truth) {
+        for (size_t i = 0; i < truth->n_expected_notifications; i++)
+                if (!truth->expected_notifications[i].is_received)
+                        truth->expected_notifications[i].connection = UINT64_MAX;
+}
+
 static struct expected_notification *find_expected(struct truth *truth,
                                                    const struct notified_change *notified) {
         for (size_t i = 0; i < truth->n_expected_notifications; i++) {

@@ -75,7 +75,7 @@ struct truth_policy {
 /* A notification that the pipeline must publish. */
 struct expected_notification {
         size_t client, key, change;
-        uint64_t connection; /* of the registration; 0: unknown */
+        uint64_t connection; /* of the registration; 0: unknown; UINT64_MAX: its client may miss it */
         uint64_t attempt;    /* in which it was last published; 0: not yet */
         bool is_received;    /* its client has received it */
 };
@@ -161,6 +161,11 @@ struct truth_page truth_read_page(struct slice payload);
  * delivery it does not know.
  */
 void truth_begin_attempt(struct truth *truth);
+
+/*
+ * The registrations end without the knowledge of the clients: they may miss the notifications until now.
+ */
+void truth_end_registrations(struct truth *truth);
 
 /* The pipeline has published a reply or a notification. */
 void truth_reply(struct truth *truth, const struct message *reply, struct now now);

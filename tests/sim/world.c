@@ -254,7 +254,10 @@ static void choose_faults(struct world *world) {
                 world->faults.kills = world->faults.link_drops = world->faults.broker_restarts = true;
                 world->broker.has_plugin = true;
         }
+        if (IS_PLANTED(PLANTED_RECORDS_KEPT))
+                world->faults.link_drops = world->faults.visits_other = world->broker.has_plugin = true;
         world->faults.redelivers &= world->broker.has_plugin;
+        world->faults.visits_other &= world->broker.has_plugin;
         if (world->faults.redelivers)
                 world->faults.kills = world->faults.is_slow = true;
         world->truth.commits_may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
@@ -276,6 +279,7 @@ static void world_init(struct world *world, uint64_t seed) {
         world->broker.has_plugin = random_chance(&world->random, 60);
         choose_faults(world);
         broker_start_plugin(world);
+        model_plugin_init(&world->broker.other, random_next(&world->random));
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
         world->flushes_each = random_chance(&world->random, 30);
@@ -303,6 +307,8 @@ static void heal(struct world *world) {
         make_room(world, NULL);
         start_store(world, NULL);
         policy_change(world);
+        if (world->broker.is_away)
+                broker_drop_store(world);
         broker_connect_store(world);
         for (size_t i = 0; i < world->n_clients; i++)
                 client_return(world, i);

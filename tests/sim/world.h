@@ -38,6 +38,7 @@ struct faults {
         bool drops_frames; /* the queue of the pipeline's session is sometimes full */
         bool is_impatient; /* the plugin refuses requests that wait for the pipeline */
         bool redelivers; /* the plugin sends many requests again, among them KEYNOTIFYs, while keys expire */
+        bool visits_other; /* the pipeline sometimes serves another broker, which has no clients */
 };
 
 /* A message of the pipeline, until the pipeline reads its PUBACK. */
@@ -51,6 +52,8 @@ struct sim_outgoing {
 struct sim_broker {
         bool has_plugin;
         struct model_plugin plugin; /* requests go to it, if has_plugin */
+        struct model_plugin other;  /* of the other broker */
+        bool is_away;               /* the pipeline is connected to the other broker */
         int64_t plugin_tick_ns;     /* a tick of the plugin is planned for this time; INT64_MAX: none */
         bool is_up;                 /* the connection to the pipeline */
         uint64_t link;              /* counts connections to the pipeline */
@@ -227,6 +230,15 @@ void broker_client_disconnected(struct world *world, size_t client);
 void client_start(struct world *world, size_t client);
 void client_disconnect(struct world *world, size_t client);
 void client_return(struct world *world, size_t client);
+
+/* The request gets no reply, and is not sent again. */
+void client_give_up(struct world *world, struct sim_request *request);
+
+/*
+ * The pipeline ends all registrations when it serves another broker. The clients do not know it until they
+ * are disconnected.
+ */
+void client_forget_registrations(struct world *world);
 
 /*
  * Requests of this client whose only copy was sent, and which have no reply, get none: the client

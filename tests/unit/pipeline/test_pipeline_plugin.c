@@ -1162,6 +1162,26 @@ Test(with_plugin, numbered_requests_end_without_an_execution_after_the_loss_of_t
         model_plugin_deinit(&other);
 }
 
+/* The stored run is still the first one. The number up to which its requests are ended is not stored yet. */
+Test(with_plugin, end_of_numbered_requests_is_committed_if_the_run_between_was_not) {
+        struct model_plugin other;
+
+        model_plugin_init(&other, 1000);
+        broker.loses_frames = true;
+        send("SET", "k", "old");
+        broker.loses_frames = false;
+        broker.commit_result = -EIO;
+        serve_broker(&other, "");
+        cr_expect_neq(broker.header.served.broker_run, broker.plugin.broker_run);
+
+        broker.commit_result = 0;
+        serve_broker(&other, "");
+        cr_expect_eq(broker.plugin.numbered.n, 0);
+        cr_expect_eq(broker.header.served.broker_run, broker.plugin.broker_run);
+        cr_expect_eq(broker.header.served.ended_number, 1);
+        model_plugin_deinit(&other);
+}
+
 /* The run of a broker is stored before its first request is executed. */
 Test(with_plugin, run_of_the_broker_is_committed_before_it_is_served) {
         broker_restart_broker(&broker);
