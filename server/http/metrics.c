@@ -68,6 +68,9 @@ static const struct metric metrics[] = {
         COUNTER("statestore_broker_connections_total", counters.n_connections,
                 "Connections to the broker that were established."),
 
+        GAUGE("statestore_leads", cluster.leads, "0 if this process is a standby of a cluster, else 1."),
+        GAUGE("statestore_term", cluster.term, "Term of the leader of the cluster; 0 without a cluster."),
+
         GAUGE("process_resident_memory_bytes", process.resident_bytes, "Resident memory."),
 };
 
@@ -266,12 +269,6 @@ static void append_aio_broker(struct buf *text, const struct counters *c) {
                       "Notifications that were sent.", counters_n_notifications(c));
 }
 
-static void append_cluster(struct buf *text, const struct cluster_view *cluster) {
-        append_metric(text, "statestore_leads", "gauge", "1 if this member leads, 0 if it is a standby.",
-                      cluster->leads);
-        append_metric(text, "statestore_term", "gauge", "Term of the present leader.", cluster->term);
-}
-
 void metrics_append(struct buf *text, const struct metrics_source *source) {
         const struct counters *counters = &source->counters;
 
@@ -283,8 +280,6 @@ void metrics_append(struct buf *text, const struct metrics_source *source) {
         append_latencies(text, counters->latencies);
         append_clock(text, counters, &source->gauges);
         append_broker(text, source->gauges.broker_kind);
-        if (source->cluster.is_member)
-                append_cluster(text, &source->cluster);
         if (source->gauges.has_disk)
                 append_disk(text, &source->gauges.disk);
         append_family(text, "process_cpu_seconds_total", "counter", "User and system time.");

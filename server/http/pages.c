@@ -16,6 +16,8 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct store_view *view = userdata;
         struct metrics_source source = { .cluster = *view->cluster };
 
+        source.cluster.leads |= !view->cluster->is_member;
+
         process_usage_read(&source.process);
         if (view->pipeline) {
                 source.counters = *pipeline_counters(view->pipeline);

@@ -39,12 +39,12 @@ def commit_unpublished(proxy, data, writer, *requests):
 
 def commit_after_start(proxy, data, store, writer, begin):
     """Kill the store, send requests of the writer, and start the store. Return when the changes of these keys are committed, and not published:
-    after HELLO, the messages of the store are held."""
+    after the first frame, without which the plugin sends no request, the messages of the store are held."""
     if store.running():
         store.kill()
     begun, keys = begin()
     writer.ping()  # the broker has read them: one that came later would wait for the end of the frames before it
-    proxy.hold_after(CONTROL.encode() + b"hello")
+    proxy.hold_after(CONTROL.encode() + b"frame")
     store.launch()
     wait_until(lambda: notified_keys(data) == keys, "the changes are committed")
     return begun
