@@ -306,14 +306,14 @@ static void receive_first_frame(struct world *world, const struct message *messa
         ASSERT(frame_to_plugin_read(message->payload, &records) == 0 &&
                frame_to_plugin_next(&records, &record) && record.kind == FRAME_END);
         if (IS_PLANTED(PLANTED_RECORDS_KEPT)) {
-                record.end.number = 0;
+                record.end.record_number = 0;
                 frame_to_plugin_append(&frame);
                 frame_to_plugin_append_record(&frame, &record);
                 buf_append_slice(&frame, records);
                 first.payload = buf_slice(&frame);
                 ASSERT(!buf_failed(&frame));
         }
-        give_up(world, record.end.number);
+        give_up(world, record.end.record_number);
         model_plugin_receive(plugin, &first, world->now.mono_ns);
         plugin->n_unreplied = n_unreplied;
 }
