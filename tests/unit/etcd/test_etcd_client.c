@@ -37,7 +37,7 @@ static struct etcd_config config_of(const char *first, const char *second) {
         endpoints[1] = second;
         return (struct etcd_config){ .endpoints = endpoints,
                                      .n_endpoints = second ? 2 : 1,
-                                     .timeout_ms = 1000,
+                                     .timeout_ms = 5000, /* rarely reached on a busy machine */
                                      .max_reply_bytes = 1 << 20 };
 }
 

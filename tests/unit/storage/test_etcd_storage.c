@@ -105,7 +105,7 @@ static struct storage_etcd_config config_of(const char *name) {
         return (struct storage_etcd_config){
                 .etcd = { .endpoints = &endpoint,
                           .n_endpoints = 1,
-                          .timeout_ms = 1000,
+                          .timeout_ms = 3000, /* rarely reached on a busy machine */
                           .max_reply_bytes = 8 << 20 },
                 .prefix = PREFIX,
                 .holder = { .member = (uint64_t)name[0], .process = 7, .lease_ns = 60 * NS_PER_S },
