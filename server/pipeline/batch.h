@@ -14,8 +14,9 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * advance_batch() in pipeline.c leads the batch through these states. Items are served only in OPEN, so
- * no request is executed on state that may still be rolled back.
+ * advance_batch() in pipeline.c leads the batch through these states. Beside it, peer.c commits to store
+ * the run of a broker, and upkeep.c to try the storage or to renew its lease. Items are served only in
+ * OPEN, so no request is executed on state that may still be rolled back.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
@@ -99,8 +100,8 @@ void batch_reset(struct batch *batch);
 bool batch_is_empty(const struct batch *batch);
 
 /*
- * Add an item of the queue to n_items and n_bytes, before it is served. record_number: of its record;
- * 0: the item is a message.
+ * Add an item of the queue that was served to n_items and n_bytes. record_number: of its record; 0: the
+ * item is a message.
  */
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number);
 

@@ -102,7 +102,7 @@ static void end_process_if_unknown(const struct pipeline *pipeline, int result) 
                 end_process(pipeline, "it is unknown whether the last commit is stored");
 }
 
-static void record_failure(struct pipeline *pipeline, int error, struct now now) {
+static void count_failed_commit(struct pipeline *pipeline, int error, struct now now) {
         pipeline->commit.error = error;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
@@ -123,7 +123,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
 }
 
 /* result: of storage_commit(), not an error. */
-static void record_success(struct pipeline *pipeline, int result, struct now now) {
+static void count_commit(struct pipeline *pipeline, int result, struct now now) {
         struct commit *commit = &pipeline->commit;
         const struct change_set *change_set = &commit->change_set;
         struct counters *counters = &pipeline->counters;
@@ -161,7 +161,7 @@ static void count_replies(struct pipeline *pipeline) {
 static void settle_batch(struct pipeline *pipeline, const struct change_set *change_set, int result,
                          struct now now) {
         if (result < 0)
-                record_failure(pipeline, result, now);
+                count_failed_commit(pipeline, result, now);
         if (result < 0 && (result != -ENOSPC || has_changes(pipeline)))
                 roll_back_batch(pipeline, result);
         else
@@ -174,7 +174,7 @@ static void settle_batch(struct pipeline *pipeline, const struct change_set *cha
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
         if (result >= 0)
-                record_success(pipeline, result, now);
+                count_commit(pipeline, result, now);
         settle_batch(pipeline, &pipeline->commit.change_set, result, now);
         pipeline_flush(pipeline, now);
 }

@@ -27,7 +27,7 @@
  *
  * How something is published depends on the broker. A backend says it: messages for a plain broker
  * (pipeline/outbox_messages.h), frames for one with the plugin (pipeline/outbox_frames.h).
- * outbox_open() chooses the backend, and nothing else asks which one it is.
+ * outbox_open() chooses the backend. Only a backend asks whether it is the one that was chosen.
  *
  *     outbox_open()    a broker is served
  *     outbox_fail()    what had to be published is lost; closes the outbox
