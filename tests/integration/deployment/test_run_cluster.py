@@ -12,8 +12,12 @@ import pytest
 
 from support.containers import Network
 from support.downloads import require_program
+from support.plugin import sanitizer_libraries
 from support.process import CTL, PATIENCE, REPOSITORY, Process, wait_until
 from support.terminal import plugin_environment, make_tree
+
+# All programs that the script starts, such as curl, would run with the libraries of the sanitizers.
+pytestmark = pytest.mark.skipif(bool(sanitizer_libraries()), reason="tests/integration/cluster runs members with sanitizers")
 
 MACHINES = {"a": "127.0.0.11", "b": "127.0.0.12", "c": "127.0.0.13"}
 
