@@ -38,19 +38,17 @@ def commit_unpublished(proxy, data, writer, *requests):
 
 
 def commit_after_start(proxy, data, store, writer, begin):
-    """Kill the store, send requests of the writer, and start the store. Return when further changes of these keys are committed, and not
+    """Kill the store, send requests of the writer, and start the store. Return when further changes are committed, and not
     published: after the first frame, without which the plugin sends no request, the messages of the store are held. Then the plugin sends
     two frames, whose sizes follow the time that requests have taken: at least two requests."""
     if store.running():
         store.kill()
-    n_before = len(notified_keys(data))
-    begun, keys = begin()
+    before = notified_keys(data)
+    begun = begin()
     writer.ping()  # the broker has read them: one that came later would wait for the end of the frames before it
     proxy.hold_after(CONTROL.encode() + b"frame")
     store.launch()
-    wait_until(lambda: n_before < len(notified_keys(data)), "further changes are committed")
-    notified = notified_keys(data)
-    assert notified == keys[:len(notified)]
+    wait_until(lambda: notified_keys(data) not in ([], before), "further changes are committed")
     return begun
 
 
@@ -86,7 +84,7 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
     other.register("b")
 
     def begin(numbers):
-        return [writer.begin("SET", "ab"[n % 2], n) for n in numbers], ["ab"[n % 2] for n in range(numbers.stop)]
+        return [writer.begin("SET", "ab"[n % 2], n) for n in numbers]
 
     requests = commit_after_start(proxy, data, store, writer, lambda: begin(range(1)))
     kill_before_publishing(proxy, store)
@@ -169,7 +167,7 @@ def test_only_watched_keys_have_rows(make_site, data, proxy_of):
     watcher.register("watched")
 
     def begin():
-        return [writer.begin("SET", key, "value") for key in ("other", "watched", "another", "watched")], ["watched"] * 2
+        return [writer.begin("SET", key, "value") for key in ("other", "watched", "another", "watched")]
 
     requests = commit_after_start(proxy, data, store, writer, begin)
     proxy.mend()
@@ -192,7 +190,7 @@ def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
 
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
-    commit_after_start(proxy, data, store, writer, lambda: ([writer.begin("SET", "key", n) for n in range(3)], ["key"] * 3))
+    commit_after_start(proxy, data, store, writer, lambda: [writer.begin("SET", "key", n) for n in range(3)])
     wait_until(lambda: gauge() == len(notified_keys(data)), "no commit is under way")
     assert gauge() > 0
     proxy.mend()
