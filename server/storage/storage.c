@@ -15,6 +15,30 @@ bool storage_is_low(const struct storage_usage *usage) {
         return usage->n_free_bytes < STORAGE_LOW_BYTES && usage->n_free_bytes < usage->n_disk_bytes / 10;
 }
 
+static bool is_issued(const struct state_header *header, struct version version) {
+        return version_compare(version, header->clock) <= 0;
+}
+
+static bool is_result_issued(const struct state_header *header, const struct result *result) {
+        return !result->has_version || is_issued(header, result->version);
+}
+
+bool storage_may_have(const struct state_header *header, const struct change *change) {
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                return is_issued(header, change->entry.version);
+        case CHANGE_REPLY:
+                return is_result_issued(header, &change->reply.result);
+        case CHANGE_EXECUTION:
+                return is_result_issued(header, &change->execution.result);
+        case CHANGE_NOTIFICATION:
+                return is_issued(header, change->notification.version) &&
+                       change->notification.sequence <= header->notification_sequence;
+        default:
+                return true;
+        }
+}
+
 /* Loading a state */
 
 struct state_load {

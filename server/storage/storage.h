@@ -81,6 +81,13 @@ static inline int storage_load(struct storage *storage, const struct storage_sin
 }
 
 /*
+ * For implementations. Return whether a storage with this header may have the change: the stored clock is
+ * at or above every issued version, and the stored sequence at or above that of every notification. With a
+ * lower clock, the next version of a key could be lower than its present one.
+ */
+bool storage_may_have(const struct state_header *header, const struct change *change);
+
+/*
  * Create the state that is stored. If the storage is empty, the state is empty, with a new header.
  * The caller owns *ret_state. config: as for state_new(). Logs the progress. Returns as
  * storage_load(); also -EBADMSG (logged) if config and the storage have different node ids.

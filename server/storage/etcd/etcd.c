@@ -24,8 +24,8 @@
 #define REQUEST_HEADER_BYTES 1024
 
 /*
- * Operations beside those of entries and registrations: 16 of executions, put and removal of lists,
- * the header.
+ * Operations beside those of entries and registrations: the rows of executions, put and removal of
+ * lists, the header.
  */
 #define OTHER_OPERATIONS (N_EXECUTION_ROWS + 5)
 
@@ -37,13 +37,6 @@
 #define REVISION_BYTES   4096
 
 #define PAUSE_NS (50 * NS_PER_MS)
-
-int64_t etcd_storage_clock_ns(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_BOOTTIME, &now);
-        return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 void etcd_storage_report_alive(const struct etcd_storage *storage) {
         if (storage->config.alive)
@@ -84,7 +77,7 @@ static int read_header(const Etcd__KeyValue *stored, const Etcd__ResponseHeader 
                 .cluster = response->cluster_id,
                 .revision = (uint64_t)response->revision,
                 .asked_ns = asked_ns,
-                .received_ns = etcd_storage_clock_ns(),
+                .received_ns = system_clock_boot_ns(),
                 .wall_ms = system_clock_wall_ms(),
         };
         *ret_reading = reading;
@@ -96,7 +89,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
         const Etcd__RangeResponse *response;
         const ProtobufCMessage *message;
-        int64_t asked_ns = etcd_storage_clock_ns();
+        int64_t asked_ns = system_clock_boot_ns();
         int r;
 
         request.key = etcd_bytes(buf_slice(&storage->header_key));
@@ -145,10 +138,10 @@ static int require_no_rows(struct etcd_storage *storage, struct storage_etcd_rea
 
         for (size_t i = 0; i < N_CHANGE_TYPES && r == 0; i++)
                 r = has_rows(storage, (enum change_type)i);
-        if (r > 0)
-                r = storage_etcd_observe(&storage->storage, reading);
-        else
+        if (r <= 0)
                 return r;
+
+        r = storage_etcd_observe(&storage->storage, reading);
         if (r < 0)
                 return r;
         if (reading->election.header.mod_revision > 0)
@@ -171,7 +164,7 @@ static int try_transaction(struct etcd_storage *storage, const struct transactio
                            uint64_t *ret_revision, struct storage_etcd_reading *ret_present) {
         const Etcd__TxnResponse *response;
         const Etcd__KeyValue *guard;
-        int64_t asked_ns = etcd_storage_clock_ns();
+        int64_t asked_ns = system_clock_boot_ns();
         int r;
 
         r = transaction_send(transaction, storage->client, &response, &guard);
@@ -275,7 +268,7 @@ static int build_transaction(struct etcd_storage *storage, struct etcd_header *h
                 return -ENOMEM;
         guard = guard_of(storage);
         random_fill(header->transaction, sizeof(header->transaction));
-        header->holder.sent_ns = etcd_storage_clock_ns();
+        header->holder.sent_ns = system_clock_boot_ns();
         header->holder.wall_ms = system_clock_wall_ms();
         storage->begun_ns = system_clock_mono_ns();
         buf_append_slice(&transaction->bytes, buf_slice(&storage->header_key));
@@ -437,7 +430,7 @@ static bool etcd_storage_has_lease(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
         struct election_config election = election_config_of(storage);
 
-        return election_has_lease(&election, atomic_load(&storage->sent_ns), etcd_storage_clock_ns());
+        return election_has_lease(&election, atomic_load(&storage->sent_ns), system_clock_boot_ns());
 }
 
 static bool etcd_storage_is_waiting(const struct storage *base) {

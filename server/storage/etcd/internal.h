@@ -43,8 +43,6 @@ int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *head
 /* Write the present header again, which renews the lease. Returns 0, or as storage_commit(). */
 int etcd_storage_renew(struct etcd_storage *storage);
 
-int64_t etcd_storage_clock_ns(void); /* CLOCK_BOOTTIME */
-
 /* Log why the last call of etcd failed, limited. what: "cannot load". */
 void etcd_storage_log_failure(struct etcd_storage *storage, const char *what);
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/system_clock.h"
 #include "protocol/wire.h"
 #include "storage/etcd/internal.h"
 #include "storage/stored_form.h"
@@ -34,36 +35,12 @@ static int apply_change_set(const struct etcd_load *load, struct change_set chan
         return load->sink->apply(load->sink->userdata, &change_set);
 }
 
-/*
- * Return whether the store can have issued this version: the stored clock is at or above every
- * issued version.
- */
-static bool is_issued(const struct etcd_load *load, struct version version) {
-        return version_compare(version, load->storage->header.state.clock) <= 0;
-}
-
-static bool is_result_issued(const struct etcd_load *load, const struct result *result) {
-        return !result->has_version || is_issued(load, result->version);
-}
-
 /* Return whether the change is within the limits in the header. */
 static bool is_within_limits(const struct etcd_load *load, const struct change *change) {
         const struct etcd_header *header = &load->storage->header;
 
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                return is_issued(load, change->entry.version);
-        case CHANGE_REPLY:
-                return is_result_issued(load, &change->reply.result) &&
-                       change->reply.number <= header->last_reply;
-        case CHANGE_EXECUTION:
-                return is_result_issued(load, &change->execution.result);
-        case CHANGE_NOTIFICATION:
-                return is_issued(load, change->notification.version) &&
-                       change->notification.sequence <= header->state.notification_sequence;
-        default:
-                return true;
-        }
+        return storage_may_have(&header->state, change) &&
+               (change->type != CHANGE_REPLY || change->reply.number <= header->last_reply);
 }
 
 /* Return whether the change is removed, although a later one of its list is not. */
@@ -145,7 +122,7 @@ static int read_range(const struct etcd_load *load, enum change_type type, struc
                       const Etcd__RangeResponse **ret_response) {
         struct etcd_storage *storage = load->storage;
         const struct election_header *holder = &storage->header.holder;
-        int r = etcd_storage_clock_ns() - holder->sent_ns > holder->lease_ns / 3 ? -ERANGE : 0;
+        int r = system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3 ? -ERANGE : 0;
 
         for (;;) {
                 etcd_storage_report_alive(storage);

@@ -34,19 +34,6 @@ struct database_load {
         struct state_header header;
 };
 
-/*
- * Return whether the store can have issued this version: the stored clock is at or above every
- * issued version. With a lower clock, the next version of a key could be lower than its present
- * one.
- */
-static bool is_issued(const struct database_load *load, struct version version) {
-        return version_compare(version, load->header.clock) <= 0;
-}
-
-static bool is_result_issued(const struct database_load *load, const struct result *result) {
-        return !result->has_version || is_issued(load, result->version);
-}
-
 static int apply_change_set(const struct database_load *load, struct change_set change_set) {
         change_set.header = load->header;
         return load->sink->apply(load->sink->userdata, &change_set);
@@ -83,23 +70,6 @@ static int check_structures(const struct database_load *load) {
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
-/* Return whether the change is within the limits in the header. */
-static bool is_within_limits(const struct database_load *load, const struct change *change) {
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                return is_issued(load, change->entry.version);
-        case CHANGE_REPLY:
-                return is_result_issued(load, &change->reply.result);
-        case CHANGE_EXECUTION:
-                return is_result_issued(load, &change->execution.result);
-        case CHANGE_NOTIFICATION:
-                return is_issued(load, change->notification.version) &&
-                       change->notification.sequence <= load->header.notification_sequence;
-        default:
-                return true;
-        }
-}
-
 /* Apply the row. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
 static int apply_row(const struct database_load *load, enum change_type type, sqlite3_stmt *statement) {
         struct row_place place, expected;
@@ -109,7 +79,8 @@ static int apply_row(const struct database_load *load, enum change_type type, sq
         if (row_read(statement, &place, &record) < 0 || stored_change_read(record, type, &change) < 0)
                 return -EBADMSG;
         expected = row_place_of(&change, &load->header.row_hash_key);
-        if (place.number != expected.number || place.tag != expected.tag || !is_within_limits(load, &change))
+        if (place.number != expected.number || place.tag != expected.tag ||
+            !storage_may_have(&load->header, &change))
                 return -EBADMSG;
 
         return apply_change_set(load, (struct change_set){ .changes = &change, .n_changes = 1 });
