@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "etcd/client.h"
 #include "support/etcd_process.h"
@@ -155,6 +156,7 @@ Test(etcd_client, stopped_endpoint_is_an_open_outcome_and_the_next_one_is_used) 
         open_client(config_of(other.url, process.url));
         cr_assert_eq(get(S("key"), 0, &response), 0);
         kill(other.pid, SIGSTOP);
+        cr_assert_eq(waitpid(other.pid, NULL, WUNTRACED), other.pid); /* its threads stop one by one */
         cr_expect_eq(get(S("key"), 0, &response), -ETIMEDOUT);
         cr_expect_eq(get(S("key"), 0, &response), 0);
         etcd_process_stop(&other);
