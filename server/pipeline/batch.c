@@ -19,6 +19,7 @@ static void reset_replies(struct batch *batch) {
 
 void batch_reset(struct batch *batch) {
         batch->state = BATCH_OPEN;
+        batch->is_commit_required = false;
         batch->n_items = 0;
         batch->n_bytes = 0;
         batch->last_record_number = 0;
@@ -38,7 +39,7 @@ bool batch_is_empty(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
         return batch->n_items == 0 && batch->n_replies == 0 && effects->n_rows == 0 &&
-               effects->n_notifications == 0;
+               effects->n_notifications == 0 && !batch->is_commit_required;
 }
 
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number) {

@@ -14,9 +14,8 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * advance_batch() in pipeline.c leads the batch through these states. Beside it, peer.c commits to store
- * the run of a broker, and upkeep.c to try the storage or to renew its lease. Items are served only in
- * OPEN, so no request is executed on state that may still be rolled back.
+ * advance_batch() in pipeline.c leads the batch through these states. Items are served only in OPEN, so no
+ * request is executed on state that may still be rolled back.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
@@ -77,6 +76,11 @@ enum batch_state {
 
 struct batch {
         enum batch_state state;
+        /*
+         * With a storage, the batch is committed even without changes, before an item is served in it: to
+         * store the run of a broker (peer.c), to renew the lease of the storage or to try it (upkeep.c).
+         */
+        bool is_commit_required;
         size_t n_items; /* served in the batch, of all kinds */
         size_t n_bytes; /* of the items and the replies; effects.n_bytes has those of the effects */
         struct effects effects;
@@ -94,8 +98,9 @@ void batch_deinit(struct batch *batch);
 void batch_reset(struct batch *batch);
 
 /*
- * Return true if the batch need not end: no item was served in it, and it has nothing to store or to
- * publish. Items count towards the limits, so a full batch without effects and replies must end too.
+ * Return true if the batch need not end: no item was served in it, it has nothing to store or to publish,
+ * and no commit is required. Items count towards the limits, so a full batch without effects and replies
+ * must end too.
  */
 bool batch_is_empty(const struct batch *batch);
 

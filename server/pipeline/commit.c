@@ -11,7 +11,8 @@ bool commit_is_due(const struct pipeline *pipeline) {
         struct storage_limits limits;
 
         /* Beside a request that adds something, one that only removes would fail, too. */
-        if (batch_is_full(batch) || (pipeline->commit.error == -ENOSPC && batch->n_items > 0))
+        if (batch->is_commit_required || batch_is_full(batch) ||
+            (pipeline->commit.error == -ENOSPC && batch->n_items > 0))
                 return true;
         if (!pipeline->storage)
                 return false;
@@ -201,8 +202,9 @@ static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now 
         return 0;
 }
 
-void commit_begin(struct pipeline *pipeline, bool is_required, struct now now) {
-        bool is_stored = pipeline->storage && (is_required || must_be_stored(pipeline));
+void commit_begin(struct pipeline *pipeline, struct now now) {
+        bool is_stored =
+                pipeline->storage && (pipeline->batch.is_commit_required || must_be_stored(pipeline));
         int r = prepare_commit(pipeline, is_stored, now);
 
         if (r < 0 || !is_stored) {

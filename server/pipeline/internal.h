@@ -108,14 +108,14 @@ void serve_waiting(struct pipeline *pipeline, struct now now);
 
 /* commit.c: see the states of a batch in batch.h. */
 
-/* Return true if the batch must end: batch_is_full(), or at a limit of the storage. */
+/* Return true if the batch must end: is_commit_required, batch_is_full(), or at a limit of the storage. */
 bool commit_is_due(const struct pipeline *pipeline);
 
 /*
- * End the open batch. It is committed if it has changed something, or if is_required; else it is
- * publishing at once.
+ * End the open batch. It is committed if it has changed something, or if is_commit_required; else it is
+ * publishing at once. Only advance_batch() calls this function.
  */
-void commit_begin(struct pipeline *pipeline, bool is_required, struct now now);
+void commit_begin(struct pipeline *pipeline, struct now now);
 
 /*
  * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
@@ -126,7 +126,7 @@ int commit_now(struct pipeline *pipeline, struct now now);
 /* settings.c */
 
 /*
- * Replace the policy by next_policy. Call when a broker is served: until then no request is executed
- * and no key expires, so the former policy decides nothing. The batch must be open.
+ * Replace the policy by next_policy, if there is one and a broker is served: until then no request is
+ * executed and no key expires, so the former policy decides nothing. The batch must be open.
  */
 void settings_apply_policy(struct pipeline *pipeline, struct now now);

@@ -76,7 +76,8 @@ void peer_restart(struct pipeline *pipeline) {
         enter_state(&pipeline->peer, PEER_NEW, INT64_MAX);
 }
 
-void peer_restart_later(struct pipeline *pipeline, struct now now) {
+/* Memory was short: identify the broker again, but not at once. */
+static void restart_later(struct pipeline *pipeline, struct now now) {
         stop_serving(pipeline);
         enter_state(&pipeline->peer, PEER_HELLO_DELAYED, now.mono_ns + HELLO_RETRY_NS);
 }
@@ -119,7 +120,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message, &id) == 0)
                 enter_state(peer, PEER_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
         else
-                peer_restart_later(pipeline, now);
+                restart_later(pipeline, now);
 }
 
 /*
@@ -131,7 +132,11 @@ static bool must_end_connections(const struct pipeline *pipeline) {
         return !pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine);
 }
 
-void peer_identify(struct pipeline *pipeline, struct now now) {
+/*
+ * Send HELLO if the plugin was detected; wait if the required plugin was not detected; else prepare to
+ * serve a plain broker.
+ */
+static void identify_broker(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
 
         if (peer->is_plugin_detected) {
@@ -183,7 +188,7 @@ static void accept_welcome(struct pipeline *pipeline, uint8_t *text, const struc
         append_sorted(&peer->retained, welcome->connections);
         if (buf_failed(&peer->retained)) {
                 drops_out_of_memory(&pipeline->drops);
-                peer_restart_later(pipeline, now);
+                restart_later(pipeline, now);
                 return;
         }
         enter_state(peer, PEER_PREPARING, INT64_MAX);
@@ -273,24 +278,35 @@ static void serve_plugin(struct pipeline *pipeline) {
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
 }
 
-void peer_prepare(struct pipeline *pipeline, struct now now) {
+/* Check the registrations. Then the run of a broker with the plugin must be stored. */
+static void prepare_serving(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
-        const struct handshake_welcome *welcome = peer->welcome_text ? &peer->welcome : NULL;
+        const struct handshake_welcome *welcome = &peer->welcome;
 
-        if (peer->state == PEER_PREPARING) {
-                if (welcome && !peer->is_check_begun)
-                        outbox_skip_to(&pipeline->outbox, welcome->published);
-                if (!check_registrations(pipeline, now))
-                        return;
-                enter_state(peer, PEER_PREPARED, INT64_MAX);
-                if (welcome &&
-                    state_serve_run(pipeline->state, welcome->broker_run, welcome->last_record_number) &&
-                    pipeline->storage)
-                        commit_begin(pipeline, true, now);
-        }
-        if (peer->state != PEER_PREPARED || pipeline->batch.state != BATCH_OPEN)
+        if (peer->welcome_text && !peer->is_check_begun)
+                outbox_skip_to(&pipeline->outbox, welcome->published);
+        if (!check_registrations(pipeline, now))
                 return;
-        if (welcome)
+        enter_state(peer, PEER_PREPARED, INT64_MAX);
+        if (peer->welcome_text &&
+            state_serve_run(pipeline->state, welcome->broker_run, welcome->last_record_number) &&
+            pipeline->storage)
+                pipeline->batch.is_commit_required = true;
+}
+
+/* The records of frames that have failed did not end: the plugin sends them again after HELLO. */
+void peer_advance(struct pipeline *pipeline, struct now now) {
+        struct peer *peer = &pipeline->peer;
+
+        if (pipeline->outbox.has_failed)
+                restart_later(pipeline, now);
+        if (peer->state == PEER_NEW)
+                identify_broker(pipeline, now);
+        if (peer->state == PEER_PREPARING)
+                prepare_serving(pipeline, now);
+        if (peer->state != PEER_PREPARED || pipeline->batch.is_commit_required)
+                return;
+        if (peer->welcome_text)
                 serve_plugin(pipeline);
         else
                 serve_plain(pipeline);
@@ -303,7 +319,7 @@ bool peer_must_prepare(const struct pipeline *pipeline) {
 
 /* 5. Other messages of the plugin */
 
-/* The banner may wait behind other messages in the store's session: after peer_identify(). */
+/* The banner may wait behind other messages in the store's session: after identify_broker(). */
 static void receive_banner(struct peer *peer, const struct message *message) {
         peer->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!peer->is_plugin_detected)

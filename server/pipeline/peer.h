@@ -14,7 +14,7 @@
  * reported on the presence topic.
  *
  *     DOWN             connected                             NEW
- *     NEW              peer_identify(): HELLO                HELLO_SENT
+ *     NEW              HELLO                                 HELLO_SENT
  *                        no memory for HELLO                 HELLO_DELAYED
  *                        no plugin, but it is required       WITHOUT_PLUGIN
  *                        no plugin                           PREPARING
@@ -24,11 +24,11 @@
  *     HELLO_DELAYED    deadline                              NEW
  *     WITHOUT_PLUGIN   banner                                NEW
  *     PREPARING        registrations are checked             PREPARED
- *     PREPARED         the batch is open                     PLAIN, or WITH_PLUGIN
+ *     PREPARED         no commit is required                 PLAIN, or WITH_PLUGIN
  *     WITH_PLUGIN      a frame is missing                    NEW
  *     each             the end of the connection             DOWN
  *                      peer_restart()                        NEW
- *                      peer_restart_later()                  HELLO_DELAYED
+ *                      the outbox has failed                 HELLO_DELAYED
  *
  * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, in PREPARING, the engine
  * ends the registrations whose connections have ended, in steps. Then the run of a broker with the
@@ -42,12 +42,12 @@
  */
 enum peer_state {
         PEER_DOWN,
-        PEER_NEW,            /* peer_identify() must be called */
+        PEER_NEW,            /* the broker must be identified */
         PEER_WITHOUT_PLUGIN, /* the required plugin is awaited */
         PEER_HELLO_DELAYED,  /* memory was short: NEW after deadline_ns */
         PEER_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
         PEER_PREPARING,      /* registrations remain to be checked */
-        PEER_PREPARED,       /* the broker is served when the batch is open */
+        PEER_PREPARED,       /* the broker is served when no commit is required */
         PEER_PLAIN,          /* a broker without the plugin is served */
         PEER_WITH_PLUGIN,    /* a broker with the plugin is served */
 };
@@ -93,27 +93,22 @@ void peer_connected(struct pipeline *pipeline, bool session_present);
 void peer_disconnected(struct pipeline *pipeline);
 
 /*
- * Identify the broker again, although the connection has not ended: at once, or after 1 s. Nothing is
- * executed before. The plugin sends its requests again, and the replies of the present batch are then
- * repeated, behind their notifications.
+ * Identify the broker again, although the connection has not ended. Nothing is executed before. The plugin
+ * sends its requests again, and the replies of the present batch are then repeated, behind their
+ * notifications.
  */
 void peer_restart(struct pipeline *pipeline);
-void peer_restart_later(struct pipeline *pipeline, struct now now);
 
 /*
- * In PEER_NEW: send HELLO if the plugin was detected; wait if the required plugin was not detected;
- * else prepare to serve a plain broker. The batch must be open and empty.
+ * Do what the state of the peer needs, until the broker is served or something is awaited. The batch must
+ * be open.
+ * - In NEW, identify the broker. If the outbox has failed, do so after 1 s.
+ * - In PREPARING, check registrations until the quantum is over or the batch is full.
+ * - In PREPARED, serve the broker; if the batch must be committed before, the call after the commit does.
  */
-void peer_identify(struct pipeline *pipeline, struct now now);
+void peer_advance(struct pipeline *pipeline, struct now now);
 
-/*
- * In PEER_PREPARING: check registrations until the quantum is over or the batch is full. When all are
- * checked, serve the broker, after a commit if one is necessary: then call again. Does nothing in
- * other states. The batch must be open.
- */
-void peer_prepare(struct pipeline *pipeline, struct now now);
-
-/* Return true if peer_prepare() has something to do. */
+/* Return true if PREPARING or PREPARED goes on with peer_advance() now. */
 bool peer_must_prepare(const struct pipeline *pipeline);
 
 /* Process a message of the plugin on its arrival. Returns false for other messages. */

@@ -89,8 +89,7 @@ void pipeline_charge(struct pipeline *pipeline) {
 
 /*
  * Lead the batch through its states (batch.h), and then the next ones, as far as possible now. What must
- * not change within a batch changes before its first item is served: the broker, and the policy. The
- * records of frames that have failed did not end: the plugin sends them again.
+ * not change within a batch changes before its first item is served: the broker, and the policy.
  */
 static void advance_batch(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->batch;
@@ -98,19 +97,12 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
         for (;;) {
                 switch (batch->state) {
                 case BATCH_OPEN:
-                        if (pipeline->outbox.has_failed)
-                                peer_restart_later(pipeline, now);
-                        if (pipeline->peer.state == PEER_NEW)
-                                peer_identify(pipeline, now);
-                        peer_prepare(pipeline, now);
-                        if (batch->state != BATCH_OPEN)
-                                break;
-                        if (pipeline->has_next_policy && pipeline->outbox.is_open)
-                                settings_apply_policy(pipeline, now);
+                        peer_advance(pipeline, now);
+                        settings_apply_policy(pipeline, now);
                         serve_waiting(pipeline, now);
                         if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
                                 return;
-                        commit_begin(pipeline, false, now);
+                        commit_begin(pipeline, now);
                         break;
                 case BATCH_COMMITTING:
                         return; /* pipeline_committed() continues */

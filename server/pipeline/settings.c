@@ -43,6 +43,9 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 void settings_apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
+        if (!pipeline->has_next_policy || !pipeline->outbox.is_open)
+                return;
+
         pipeline->has_next_policy = false;
         policy_free(pipeline->policy);
         pipeline->policy = take_ptr(&pipeline->next_policy);

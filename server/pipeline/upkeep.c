@@ -48,7 +48,7 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
         if (now.mono_ns >= renewal_ns(pipeline))
-                commit_begin(pipeline, true, now);
+                pipeline->batch.is_commit_required = true;
         pipeline_flush(pipeline, now);
 }
 
@@ -105,8 +105,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         if (!is_needed || pipeline->batch.state != BATCH_OPEN)
                 return;
 
-        work_clock_resume(&pipeline->clock, now);
-        commit_begin(pipeline, true, now);
+        pipeline->batch.is_commit_required = true;
         pipeline_flush(pipeline, now);
 }
 

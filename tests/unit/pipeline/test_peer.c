@@ -111,7 +111,7 @@ static void receive_welcome_text(struct slice text, const uint8_t *key) {
         work_clock_resume(&pipeline->clock, now);
         quantum_start(&pipeline->clock.quantum);
         if (pipeline->batch.state == BATCH_OPEN)
-                peer_prepare(pipeline, now);
+                peer_advance(pipeline, now);
 }
 
 static void receive_welcome(const struct handshake_welcome *welcome) {
@@ -153,7 +153,7 @@ static size_t take_records(void) {
 static void say_hello(void) {
         peer_connected(pipeline, false);
         receive_banner(COMPANION_VERSION);
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_assert_eq(peer->state, PEER_HELLO_SENT);
 }
 
@@ -180,7 +180,7 @@ Test(peer, sends_hello_with_another_key_and_number_each_time) {
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
 
         peer_restart(pipeline);
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         second = hello_sent;
         cr_expect_eq(hello_sent.number, 2);
         cr_expect_neq(memcmp(first.key, second.key, sizeof(first.key)), 0);
@@ -195,7 +195,7 @@ Test(peer, drops_the_frames_of_the_former_hello_with_the_next_one) {
         peer_restart(pipeline);
         cr_expect_eq(take_records(), 0);
         cr_expect_not(pipeline->outbox.is_open);
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(pipeline->frames.frame.length, 0);
         cr_expect_not(pipeline->outbox.is_open);
 
@@ -210,7 +210,7 @@ Test(peer, repeats_a_hello_that_cannot_be_published_later) {
         peer_connected(pipeline, false);
         receive_banner(COMPANION_VERSION);
         sent.result = -ENOMEM;
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(peer->state, PEER_HELLO_DELAYED);
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
         cr_expect_eq(pipeline->counters.n_drops[DROP_OUT_OF_MEMORY], 1);
@@ -222,16 +222,14 @@ Test(peer, repeats_a_hello_that_cannot_be_published_later) {
         peer_tick(pipeline, now);
         cr_expect_eq(peer->state, PEER_NEW);
         sent.result = 0;
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(hello_sent.number, 2);
         cr_expect_eq(peer->state, PEER_HELLO_SENT);
 }
 
 Test(peer, serves_without_hello_if_the_plugin_is_not_detected) {
         peer_connected(pipeline, true);
-        peer_identify(pipeline, now);
-        cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
-        peer_prepare(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(peer_broker_kind(peer), BROKER_PLAIN);
         cr_expect_eq(sent.n, 0);
         cr_expect(peer->is_session_present);
@@ -249,7 +247,7 @@ Test(peer, waits_for_the_required_plugin) {
         for (int i = 0; i < 2; i++) {
                 peer_connected(pipeline, false);
                 receive_banner("another");
-                peer_identify(pipeline, now);
+                peer_advance(pipeline, now);
                 cr_expect_eq(peer->state, PEER_WITHOUT_PLUGIN);
         }
         printed = capture_end(&capture);
@@ -260,7 +258,7 @@ Test(peer, waits_for_the_required_plugin) {
         cr_expect_eq(sent.n, 0);
         receive_banner(COMPANION_VERSION);
         cr_expect_eq(peer->state, PEER_NEW);
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(peer->state, PEER_HELLO_SENT);
 }
 
@@ -290,7 +288,7 @@ Test(peer, ignores_a_welcome_that_it_does_not_await) {
         say_hello();
         peer_restart(pipeline);
         receive_welcome(&welcome);
-        cr_expect_eq(peer->state, PEER_NEW, "another HELLO will be sent");
+        cr_expect_eq(peer->state, PEER_HELLO_SENT, "another HELLO was sent");
         serve();
         receive_welcome(&welcome); /* the same one again */
         cr_expect_eq(peer->state, PEER_WITH_PLUGIN);
@@ -349,7 +347,7 @@ Test(peer, repeats_hello_without_welcome) {
         now.mono_ns++;
         peer_tick(pipeline, now);
         cr_expect_eq(peer->state, PEER_NEW);
-        peer_identify(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(hello_sent.number, 2);
 }
 
@@ -383,7 +381,7 @@ Test(peer, serves_when_a_batch_that_is_in_flight_at_welcome_has_ended) {
         cr_expect_eq(pipeline->state->acknowledged, 0);
         pipeline->batch.state = BATCH_OPEN;
         cr_expect(peer_must_prepare(pipeline));
-        peer_prepare(pipeline, now);
+        peer_advance(pipeline, now);
         cr_expect_eq(peer->state, PEER_WITH_PLUGIN);
         cr_expect_eq(pipeline->state->acknowledged, 9);
         cr_expect_not(peer_must_prepare(pipeline));
@@ -445,7 +443,7 @@ Test(peer, serves_when_all_registrations_are_checked) {
                 cr_expect_eq(pipeline_next_deadline(pipeline), 0);
                 cr_expect_not(pipeline->outbox.is_open);
                 quantum_start(&pipeline->clock.quantum);
-                peer_prepare(pipeline, now);
+                peer_advance(pipeline, now);
         }
         cr_expect_eq(n, 6);
         cr_expect_eq(peer->state, PEER_WITH_PLUGIN);

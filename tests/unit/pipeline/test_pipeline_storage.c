@@ -377,6 +377,16 @@ Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
         cr_expect_str_eq(broker_sent(&broker), "replies:+OK ");
 }
 
+/* Otherwise, a read would fail with a commit that only tries the storage. */
+Test(storage, request_waits_behind_a_required_commit) {
+        broker.commit_result = -EIO;
+        broker.now.wall_ms += CLOCK_STEP_MS;
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+        check_storage();
+        cr_expect_eq(broker.n_commits, 1);
+        cr_expect_str_eq(broker_sent(&broker), "replies:$-1 ");
+}
+
 static void serve_plugin(void) {
         broker_disconnect(&broker);
         broker_serve_plugin(&broker);
