@@ -20,6 +20,7 @@ static void reset_replies(struct batch *batch) {
 void batch_reset(struct batch *batch) {
         batch->state = BATCH_OPEN;
         batch->is_commit_required = false;
+        batch->has_unstored_version = false;
         batch->n_items = 0;
         batch->n_bytes = 0;
         batch->last_record_number = 0;
@@ -35,11 +36,16 @@ void batch_deinit(struct batch *batch) {
         *batch = (struct batch){ 0 };
 }
 
-bool batch_is_empty(const struct batch *batch) {
+bool batch_has_changes(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        return batch->n_items == 0 && batch->n_replies == 0 && effects->n_rows == 0 &&
-               effects->n_notifications == 0 && !batch->is_commit_required;
+        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
+               batch->has_unstored_version;
+}
+
+bool batch_is_empty(const struct batch *batch) {
+        return batch->n_items == 0 && batch->n_replies == 0 && !batch_has_changes(batch) &&
+               !batch->is_commit_required;
 }
 
 void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number) {

@@ -81,6 +81,12 @@ struct batch {
          * store the run of a broker (peer.c), to renew the lease of the storage or to try it (upkeep.c).
          */
         bool is_commit_required;
+        /*
+         * A reply has a version above the clock of the last commit. KEYNOTIFY replies with the present HLC,
+         * even if it changes no row. Commit such a batch before the reply: otherwise, after a crash, the
+         * HLC could be behind a version that a client has.
+         */
+        bool has_unstored_version;
         size_t n_items; /* served in the batch, of all kinds */
         size_t n_bytes; /* of the items and the replies; effects.n_bytes has those of the effects */
         struct effects effects;
@@ -103,6 +109,9 @@ void batch_reset(struct batch *batch);
  * must end too.
  */
 bool batch_is_empty(const struct batch *batch);
+
+/* Return true if the batch has something that must be durable before its replies. */
+bool batch_has_changes(const struct batch *batch);
 
 /*
  * Add an item of the queue that was served to n_items and n_bytes. record_number: of its record; 0: the

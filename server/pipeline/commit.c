@@ -22,43 +22,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
                batch_n_bytes(batch) >= limits.n_bytes;
 }
 
-/* 1. What a batch needs */
-
-/*
- * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with
- * the present HLC, even if it changes no row. Commit such a batch before the reply: otherwise,
- * after a crash, the HLC could be behind a version that a client has.
- */
-static bool has_version_above_clock(const struct pipeline *pipeline) {
-        const struct batch *batch = &pipeline->batch;
-
-        for (size_t i = 0; i < batch->n_replies; i++) {
-                const struct reply *reply = &batch->replies[i].reply;
-
-                if (reply->result.has_version &&
-                    version_compare(reply->result.version, pipeline->state->header.clock) > 0)
-                        return true;
-        }
-        return false;
-}
-
-/* Return true if the batch has something that must be durable before its replies. */
-static bool has_changes(const struct pipeline *pipeline) {
-        const struct effects *effects = &pipeline->batch.effects;
-
-        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-               has_version_above_clock(pipeline);
-}
-
-/*
- * The lease is asked for after the execution: a reply may have read what another writer has replaced
- * since.
- */
-static bool must_be_stored(const struct pipeline *pipeline) {
-        return has_changes(pipeline) || !storage_has_lease(pipeline->storage);
-}
-
-/* 2. The end of a commit */
+/* 1. The end of a commit */
 
 /* How a failed commit is reported to the clients and in the log. */
 struct commit_error {
@@ -163,7 +127,7 @@ static void settle_batch(struct pipeline *pipeline, const struct change_set *cha
                          struct now now) {
         if (result < 0)
                 count_failed_commit(pipeline, result, now);
-        if (result < 0 && (result != -ENOSPC || has_changes(pipeline)))
+        if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch)))
                 roll_back_batch(pipeline, result);
         else
                 state_commit(pipeline->state, result < 0 ? NULL : change_set);
@@ -180,7 +144,7 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         pipeline_flush(pipeline, now);
 }
 
-/* 3. The begin of a commit */
+/* 2. The begin of a commit */
 
 /*
  * Stage the batch's notifications, and make its change set if it is stored. Returns -ENOMEM if memory
@@ -203,8 +167,10 @@ static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now 
 }
 
 void commit_begin(struct pipeline *pipeline, struct now now) {
-        bool is_stored =
-                pipeline->storage && (pipeline->batch.is_commit_required || must_be_stored(pipeline));
+        const struct batch *batch = &pipeline->batch;
+        /* Ask for the lease after the execution: a reply may have read what another writer has replaced. */
+        bool is_stored = pipeline->storage && (batch->is_commit_required || batch_has_changes(batch) ||
+                                               !storage_has_lease(pipeline->storage));
         int r = prepare_commit(pipeline, is_stored, now);
 
         if (r < 0 || !is_stored) {

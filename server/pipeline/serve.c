@@ -39,10 +39,14 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         pending->hook_number = hook_number;
         if (invocation->result == INVOCATION_REQUEST) {
                 struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
+                const struct result *result = &pending->reply.result;
 
                 if (request->has_timestamp)
                         count_skew(counters, request->timestamp.wall_ms, now.wall_ms);
                 engine_step(engine, &event, now, &batch->effects);
+                if (result->has_version &&
+                    version_compare(result->version, pipeline->state->header.clock) > 0)
+                        batch->has_unstored_version = true;
         } else if (invocation->result == INVOCATION_REFUSED) {
                 counters->n_refusals[request->verb][invocation->outcome]++;
                 pending->reply.result.outcome = invocation->outcome;
