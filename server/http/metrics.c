@@ -192,14 +192,14 @@ static void append_messages(struct buf *text, const struct counters *c,
 static void append_latencies(struct buf *text, const struct histogram *latencies) {
         append_histogram(text, "statestore_request_seconds",
                          "Time from the arrival of a request until its reply was sent.",
-                         &latencies[STAGE_WHOLE]);
+                         &latencies[LATENCY_REQUEST]);
         append_histogram(text, "statestore_queue_seconds",
                          "Time from the arrival of a request until its execution began.",
-                         &latencies[STAGE_QUEUE]);
+                         &latencies[LATENCY_QUEUE]);
         append_histogram(text, "statestore_engine_seconds", "Time to decode and execute a request.",
-                         &latencies[STAGE_ENGINE]);
+                         &latencies[LATENCY_ENGINE]);
         append_histogram(text, "statestore_commit_seconds", "Time to commit a batch of requests.",
-                         &latencies[STAGE_COMMIT]);
+                         &latencies[LATENCY_COMMIT]);
 }
 
 static void append_clock(struct buf *text, const struct counters *c, const struct gauges *g) {

@@ -99,7 +99,7 @@ static void count_commit(struct pipeline *pipeline, int result, struct now now) 
         commit->error = result == STORAGE_FULL ? -ENOSPC : 0;
         counters->n_commits++;
         counters->n_rows += change_set->n_changes;
-        histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - commit->start_ns);
+        histogram_add(&counters->latencies[LATENCY_COMMIT], now.mono_ns - commit->start_ns);
         quantum_set_limit(&pipeline->clock.quantum, now.mono_ns - commit->start_ns);
 }
 

@@ -13,13 +13,13 @@
  * the broker: see common/protocol/companion.h.
  */
 
-/* The stages of a request, whose durations are measured. */
-enum latency_stage {
-        STAGE_QUEUE,  /* from the arrival of the request until its execution */
-        STAGE_ENGINE, /* decoding and execution */
-        STAGE_COMMIT, /* a successful commit; counted once per batch */
-        STAGE_WHOLE,  /* from the arrival until the reply is published */
-        N_STAGES,
+/* The durations that are measured; http/metrics.c has a metric for each. */
+enum latency {
+        LATENCY_QUEUE,   /* from the arrival of the request until its execution */
+        LATENCY_ENGINE,  /* decoding and execution */
+        LATENCY_COMMIT,  /* a successful commit; counted once per batch */
+        LATENCY_REQUEST, /* from the arrival until the reply is published */
+        N_LATENCIES,
 };
 
 /*
@@ -67,7 +67,7 @@ struct counters {
         uint64_t n_rows;                      /* committed */
         uint64_t n_connections;               /* of the store to the broker */
         uint64_t ahead_max_ms, behind_max_ms; /* largest skew of a request's timestamp to the wall clock */
-        struct histogram latencies[N_STAGES];
+        struct histogram latencies[N_LATENCIES];
 };
 
 /* The number of requests with this outcome, executed or not. */

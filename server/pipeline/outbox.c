@@ -188,11 +188,11 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
 
 /* Charge the time of publishing, and measure the replies since `first`, with one reading of the clock. */
 static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t first) {
-        struct histogram *whole = &outbox->drops->counters->latencies[STAGE_WHOLE];
+        struct histogram *latencies = &outbox->drops->counters->latencies[LATENCY_REQUEST];
 
         batch->work_ns += work_clock_charge(outbox->clock);
         for (; first < batch->n_replies_published; first++)
-                histogram_add(whole, outbox->clock->read_ns - batch->replies[first].arrived_ns);
+                histogram_add(latencies, outbox->clock->read_ns - batch->replies[first].arrived_ns);
 }
 
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {

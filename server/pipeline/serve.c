@@ -139,8 +139,8 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 batch_add_item(&pipeline->batch, item->n_bytes, item->record_number);
                 pipeline->upkeep.n_done++;
                 if (item->kind == QUEUE_REQUEST) {
-                        histogram_add(&latencies[STAGE_QUEUE], start_ns - item->arrived_ns);
-                        histogram_add(&latencies[STAGE_ENGINE], pipeline->clock.read_ns - start_ns);
+                        histogram_add(&latencies[LATENCY_QUEUE], start_ns - item->arrived_ns);
+                        histogram_add(&latencies[LATENCY_ENGINE], pipeline->clock.read_ns - start_ns);
                 }
                 queue_pop(&pipeline->queue);
         }
