@@ -43,12 +43,16 @@ void server_update_status(struct server *server) {
  */
 #define CHECKS_PER_TIMEOUT 4
 
+void server_feed_watchdog(void) {
+        sd_notify(0, "WATCHDOG=1");
+}
+
 static void check_progress(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         if (pipeline_check_progress(server->pipeline)) {
                 server->logged.is_hanging = false;
-                sd_notify(0, "WATCHDOG=1");
+                server_feed_watchdog();
                 return;
         }
 

@@ -14,5 +14,8 @@ struct server;
  */
 void server_update_status(struct server *server);
 
+/* Notify the watchdog now. */
+void server_feed_watchdog(void);
+
 /* Notify the watchdog while requests make progress. */
 void server_start_watchdog(struct server *server);

@@ -67,7 +67,6 @@ static void show_standby(struct standby *standby, const struct election_decision
 
         describe_standby(standby, decision, view);
         server_update_status(standby->server);
-        sd_notify(0, "WATCHDOG=1");
         if ((int)decision->reason == standby->logged_reason && view->term == standby->logged_term)
                 return;
 
@@ -160,6 +159,7 @@ static void standby_on_observed(uv_work_t *work, int status) {
         struct election_decision decision;
 
         (void)status;
+        server_feed_watchdog();
         if (standby->result == 0)
                 take_reading(standby);
         decision = election_next(&standby->election, system_clock_boot_ns(),
@@ -179,10 +179,6 @@ static void standby_on_timer(uv_timer_t *timer) {
 
 /* 4. The begin */
 
-static void feed_watchdog(void) {
-        sd_notify(0, "WATCHDOG=1");
-}
-
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
 static int open_etcd(struct standby *standby, const struct election_config *election) {
         const struct etcd_options *options = &standby->server->config.etcd;
@@ -198,7 +194,7 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
                 .prefix = options->prefix,
                 .max_txn_ops = (size_t)options->max_txn_ops,
                 .max_request_bytes = (size_t)options->max_request_bytes,
-                .alive = feed_watchdog,
+                .alive = server_feed_watchdog,
                 .holder = { .member = election->member, .lease_ns = election->lease_ns },
         };
         struct credentials_fault fault;
