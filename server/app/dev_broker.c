@@ -213,7 +213,7 @@ static int start_child(struct dev_broker *dev) {
         return r;
 }
 
-static void start_again(uv_timer_t *timer) {
+static void restart_child(uv_timer_t *timer) {
         struct dev_broker *dev = timer->data;
         char cause[100];
         int r = start_child(dev);
@@ -226,7 +226,7 @@ static void start_again(uv_timer_t *timer) {
 
 void dev_broker_interrupt(struct dev_broker *dev, int64_t duration_ms) {
         dev->child = child_stop(dev->child);
-        uv_timer_start(&dev->restart_timer, start_again, (uint64_t)duration_ms, 0);
+        uv_timer_start(&dev->restart_timer, restart_child, (uint64_t)duration_ms, 0);
 }
 
 CLEANUP_FUNCTION(cleanup_dev_broker, struct dev_broker *, dev_broker_free)

@@ -15,7 +15,7 @@
 #include "base/random.h"
 
 /* Lock the file, read its number, and remove it from the file. *ret_member: 0 if it has none. */
-static int take_number(int fd, uint64_t *ret_member) {
+static int lock_and_take_number(int fd, uint64_t *ret_member) {
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return errno == EWOULDBLOCK ? -EBUSY : -errno;
         if (pread(fd, ret_member, sizeof(*ret_member), 0) != sizeof(*ret_member))
@@ -28,7 +28,7 @@ static int open_member_file(const char *name, struct member_file *file) {
         int r;
 
         file->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = file->fd < 0 ? -errno : take_number(file->fd, &file->member);
+        r = file->fd < 0 ? -errno : lock_and_take_number(file->fd, &file->member);
         if (r == -EBUSY)
                 log_error("cannot start: another process of this member holds the lock of \"%s\"",
                           LOG_STRING(name));

@@ -215,7 +215,7 @@ static void set_early_signals(void) {
 }
 
 /* While etcd is away, wait for one lease: then the others need not be told any more. */
-static void give_up(const struct server *server) {
+static void release_lead(const struct server *server) {
         signal(SIGALRM, exit_at_once);
         alarm((unsigned int)(server->config.etcd.lease_ms / MS_PER_S));
         if (storage_etcd_give_up(server->storage) == 0)
@@ -241,7 +241,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         log_report_suppressed();
         control_free(server.control);
         if (server.gives_up)
-                give_up(&server);
+                release_lead(&server);
         if (server.pipeline)
                 pipeline_free(server.pipeline);
         else

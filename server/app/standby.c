@@ -49,8 +49,8 @@ static void standby_on_timer(uv_timer_t *timer);
 
 /* 1. What is shown */
 
-static void describe_standby(const struct standby *standby, const struct election_decision *decision,
-                             struct cluster_view *view) {
+static void describe_decision(const struct standby *standby, const struct election_decision *decision,
+                              struct cluster_view *view) {
         const struct election_header *leader = &standby->election.reading.header;
 
         view->term = leader->term;
@@ -62,10 +62,10 @@ static void describe_standby(const struct standby *standby, const struct electio
 }
 
 /* Log a change of the reason, or of the leader. */
-static void show_standby(struct standby *standby, const struct election_decision *decision) {
+static void show_decision(struct standby *standby, const struct election_decision *decision) {
         struct cluster_view *view = &standby->server->cluster;
 
-        describe_standby(standby, decision, view);
+        describe_decision(standby, decision, view);
         server_update_status(standby->server);
         if ((int)decision->reason == standby->logged_reason && view->term == standby->logged_term)
                 return;
@@ -93,7 +93,7 @@ static void standby_on_timer_closed(uv_handle_t *timer) {
 
 /* 3. Calls of etcd */
 
-static void read_after(struct standby *standby, int64_t delay_ns) {
+static void schedule_reading(struct standby *standby, int64_t delay_ns) {
         uv_timer_start(&standby->timer, standby_on_timer, (uint64_t)(delay_ns / NS_PER_MS), 0);
 }
 
@@ -117,7 +117,7 @@ static void win_on_worker(uv_work_t *work) {
         standby->result = storage_etcd_win(standby->storage, &standby->read, shift_at_win_ms(standby));
 }
 
-static void take_reading(struct standby *standby) {
+static void accept_reading(struct standby *standby) {
         const struct election_header *former = &standby->reading.header.holder;
 
         election_observe(&standby->election, &standby->read.election);
@@ -139,11 +139,11 @@ static void standby_on_win(uv_work_t *work, int status) {
                 return;
         }
         if (standby->result == STORAGE_ETCD_LOST)
-                take_reading(standby);
-        read_after(standby, election_read_interval_ns(&standby->election.config));
+                accept_reading(standby);
+        schedule_reading(standby, election_read_interval_ns(&standby->election.config));
 }
 
-static void start_work(struct standby *standby, uv_work_cb work, uv_after_work_cb after) {
+static void start_etcd_call(struct standby *standby, uv_work_cb work, uv_after_work_cb after) {
         standby->work.data = standby;
         uv_queue_work(&standby->server->loop, &standby->work, work, after);
 }
@@ -161,20 +161,20 @@ static void standby_on_observed(uv_work_t *work, int status) {
         (void)status;
         server_feed_watchdog();
         if (standby->result == 0)
-                take_reading(standby);
+                accept_reading(standby);
         decision = election_next(&standby->election, system_clock_boot_ns(),
                                  broker_probe_is_usable(standby->probe));
-        show_standby(standby, &decision);
+        show_decision(standby, &decision);
         if (decision.wins) {
                 standby->read = standby->reading;
-                start_work(standby, win_on_worker, standby_on_win);
+                start_etcd_call(standby, win_on_worker, standby_on_win);
         } else {
-                read_after(standby, election_read_interval_ns(&standby->election.config));
+                schedule_reading(standby, election_read_interval_ns(&standby->election.config));
         }
 }
 
 static void standby_on_timer(uv_timer_t *timer) {
-        start_work(timer->data, observe_on_worker, standby_on_observed);
+        start_etcd_call(timer->data, observe_on_worker, standby_on_observed);
 }
 
 /* 4. The begin */
@@ -218,7 +218,7 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
 static void wait_to_lead(struct standby *standby) {
         uv_timer_init(&standby->server->loop, &standby->timer);
         standby->timer.data = standby;
-        read_after(standby, 0);
+        schedule_reading(standby, 0);
         sd_notify(0, "READY=1");
         while (!standby->is_closed)
                 uv_run(&standby->server->loop, UV_RUN_ONCE);

@@ -48,12 +48,13 @@ static void add_quota(struct fields *fields, const struct engine *engine, const 
         add_number(fields, "max_bytes", engine_config(engine)->limits.max_bytes);
 }
 
-static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms) {
+static void add_clock_skew(struct fields *fields, struct hlc remote, int64_t wall_ms) {
         add_number(fields, "ahead_ms", (uint64_t)remote.wall_ms - (uint64_t)wall_ms);
         add_number(fields, "max_ahead_ms", CLOCK_SKEW_MAX_MS);
 }
 
-static struct log_limit *limit_of(struct client_log *log, const struct engine *engine, struct slice client) {
+static struct log_limit *log_limit_of_client(struct client_log *log, const struct engine *engine,
+                                             struct slice client) {
         uint64_t hash = hash_bytes(&engine_config(engine)->table_key, client);
 
         return &log->limits[hash % CLIENT_LOG_N_LIMITS];
@@ -81,10 +82,10 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
                 add_number(&fields, "max_packet_bytes", engine_config(engine)->packets.max_bytes);
                 break;
         case OUTCOME_TIMESTAMP_TOO_FAR:
-                add_ahead(&fields, request->timestamp, now.wall_ms);
+                add_clock_skew(&fields, request->timestamp, now.wall_ms);
                 break;
         case OUTCOME_FENCE_TOO_FAR:
-                add_ahead(&fields, request->fence, now.wall_ms);
+                add_clock_skew(&fields, request->fence, now.wall_ms);
                 break;
         case OUTCOME_MALFORMED_TIMESTAMP:
                 add_text(&fields, "timestamp", request->timestamp_text);
@@ -101,7 +102,7 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
         default:
                 break;
         }
-        log_limited_fields(limit_of(log, engine, request->client),
+        log_limited_fields(log_limit_of_client(log, engine, request->client),
                            (enum log_level)outcomes[outcome].log_level, "request refused", fields.list);
 }
 
@@ -111,8 +112,8 @@ void client_log_fault(struct client_log *log, const struct engine *engine,
 
         add_request(&fields, log, &invocation->request, request_fault_label(invocation->fault));
         add_text(&fields, "value", invocation->fault_value);
-        log_limited_fields(limit_of(log, engine, invocation->request.client), LOG_INFO, "request refused",
-                           fields.list);
+        log_limited_fields(log_limit_of_client(log, engine, invocation->request.client), LOG_INFO,
+                           "request refused", fields.list);
 }
 
 void client_log_invalid_response_topic(struct client_log *log, const struct engine *engine,
@@ -124,8 +125,8 @@ void client_log_invalid_response_topic(struct client_log *log, const struct engi
                     has_topic ? "its response topic is not allowed" : "it has no response topic");
         if (has_topic)
                 add_text(&fields, "response_topic", request->response_topic);
-        log_limited_fields(limit_of(log, engine, request->client), LOG_WARNING, "request not executed",
-                           fields.list);
+        log_limited_fields(log_limit_of_client(log, engine, request->client), LOG_WARNING,
+                           "request not executed", fields.list);
 }
 
 void client_log_slow_watcher(struct client_log *log, const struct engine *engine, struct slice client) {
@@ -134,6 +135,6 @@ void client_log_slow_watcher(struct client_log *log, const struct engine *engine
         add_text(&fields, "client", client);
         add_text(&fields, "reason",
                  SLICE_LITERAL("the broker dropped messages because the client did not read them"));
-        log_limited_fields(limit_of(log, engine, client), LOG_WARNING, "slow watcher disconnected",
-                           fields.list);
+        log_limited_fields(log_limit_of_client(log, engine, client), LOG_WARNING,
+                           "slow watcher disconnected", fields.list);
 }

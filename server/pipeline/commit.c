@@ -88,7 +88,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
 }
 
 /* result: of storage_commit(), not an error. */
-static void count_commit(struct pipeline *pipeline, int result, struct now now) {
+static void count_successful_commit(struct pipeline *pipeline, int result, struct now now) {
         struct commit *commit = &pipeline->commit;
         const struct change_set *change_set = &commit->change_set;
         struct counters *counters = &pipeline->counters;
@@ -123,8 +123,8 @@ static void count_replies(struct pipeline *pipeline) {
  * could not begin. -ENOSPC proves that there was no other writer, so replies that only needed this
  * proof are sent.
  */
-static void settle_batch(struct pipeline *pipeline, const struct change_set *change_set, int result,
-                         struct now now) {
+static void apply_commit_result(struct pipeline *pipeline, const struct change_set *change_set, int result,
+                                struct now now) {
         if (result < 0)
                 count_failed_commit(pipeline, result, now);
         if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch)))
@@ -139,8 +139,8 @@ static void settle_batch(struct pipeline *pipeline, const struct change_set *cha
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
         if (result >= 0)
-                count_commit(pipeline, result, now);
-        settle_batch(pipeline, &pipeline->commit.change_set, result, now);
+                count_successful_commit(pipeline, result, now);
+        apply_commit_result(pipeline, &pipeline->commit.change_set, result, now);
         pipeline_flush(pipeline, now);
 }
 
@@ -174,7 +174,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, is_stored, now);
 
         if (r < 0 || !is_stored) {
-                settle_batch(pipeline, NULL, r, now);
+                apply_commit_result(pipeline, NULL, r, now);
                 return;
         }
 
@@ -184,7 +184,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
                                          &pipeline->commit.change_set);
 }
 
-int commit_now(struct pipeline *pipeline, struct now now) {
+int commit_synchronously(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, pipeline->storage, now);
 
         if (r == 0 && pipeline->storage)

@@ -121,7 +121,7 @@ void commit_begin(struct pipeline *pipeline, struct now now);
  * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
  * or the error of storage_commit(). After an error the batch is not undone.
  */
-int commit_now(struct pipeline *pipeline, struct now now);
+int commit_synchronously(struct pipeline *pipeline, struct now now);
 
 /* settings.c */
 

@@ -21,7 +21,7 @@ bool outbox_has_room(const struct outbox *outbox) {
 /* 1. The broker */
 
 /* The notifications up to this one are published: continue with the first recipient of the next. */
-static void set_cursor(struct outbox *outbox, uint64_t sequence) {
+static void set_published_sequence(struct outbox *outbox, uint64_t sequence) {
         outbox->published_sequence = sequence;
         outbox->recipients_offset = 0;
 }
@@ -30,7 +30,7 @@ void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, vo
         bool was_kept = !outbox->backend || outbox->backend->is_kept;
 
         if (!was_kept || !backend->is_kept)
-                set_cursor(outbox, outbox->state->acknowledged);
+                set_published_sequence(outbox, outbox->state->acknowledged);
         outbox->backend = backend;
         outbox->backend_data = backend_data;
         outbox->is_open = true;
@@ -49,7 +49,7 @@ void outbox_fail(struct outbox *outbox) {
 void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
         state_acknowledge(outbox->state, sequence);
         if (sequence > outbox->published_sequence)
-                set_cursor(outbox, sequence);
+                set_published_sequence(outbox, sequence);
 }
 
 static bool can_publish(const struct outbox *outbox) {
@@ -134,7 +134,7 @@ static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
                         recipients.length = 0;
                 }
                 if (recipients.length == 0)
-                        set_cursor(outbox, next->sequence);
+                        set_published_sequence(outbox, next->sequence);
                 else
                         outbox->recipients_offset = next->recipients.length - recipients.length;
         }

@@ -64,7 +64,7 @@ void outbox_frames_flush(struct outbox_frames *frames) {
 }
 
 /* Publish a frame without records, after the others. */
-static void ask_plugin(struct outbox_frames *frames) {
+static void request_acknowledgement(struct outbox_frames *frames) {
         outbox_frames_flush(frames);
         frame_to_plugin_append(&frames->frame);
         if (buf_failed(&frames->frame))
@@ -158,7 +158,8 @@ static size_t n_recipients_max(const struct outbox_frames *frames,
 }
 
 /* The memory that the copy for this recipient needs in the broker. */
-static size_t copy_bytes(const struct frame_notification *notification, const struct recipient *recipient) {
+static size_t broker_bytes_of_copy(const struct frame_notification *notification,
+                                   const struct recipient *recipient) {
         return notification->payload.length + BROKER_BYTES_OVERHEAD +
                topic_notify_length(recipient->client_length, notification->key.length);
 }
@@ -178,7 +179,7 @@ static struct slice take_recipients(const struct outbox_frames *frames,
                         *recipients = rest; /* in a damaged row, some bytes may remain */
                         break;
                 }
-                n_bytes += copy_bytes(&record->notification, &recipient);
+                n_bytes += broker_bytes_of_copy(&record->notification, &recipient);
                 if (n > 0 && n_bytes > OUTBOX_FRAMES_BROKER_BYTES_MAX)
                         break;
                 *recipients = rest;
@@ -196,7 +197,7 @@ static size_t set_recipients(struct outbox_frames *frames, const struct pending_
         buf_reset(&frames->connections);
         while (recipients_next(&recipients, &recipient))
                 for (int i = outbox_n_copies(frames->outbox, notification, &recipient); i > 0; i--) {
-                        n_bytes += copy_bytes(&record->notification, &recipient);
+                        n_bytes += broker_bytes_of_copy(&record->notification, &recipient);
                         frame_recipient_append(&frames->connections, recipient.connection);
                 }
         record->notification.recipients = buf_slice(&frames->connections);
@@ -260,14 +261,14 @@ void outbox_frames_tick(struct outbox_frames *frames, struct now now) {
         if (!is_acknowledgement_awaited(frames))
                 return;
         frames->deadline_ns = now.mono_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
-        ask_plugin(frames);
+        request_acknowledgement(frames);
 }
 
 /* 5. Replies */
 
 /* The registrations of the request's connection, after the batch. */
-static enum frame_tracking tracking_of(const struct outbox_frames *frames,
-                                       const struct pending_reply *pending) {
+static enum frame_tracking connection_tracking(const struct outbox_frames *frames,
+                                               const struct pending_reply *pending) {
         if (pending->verb != VERB_KEYNOTIFY)
                 return FRAME_TRACKING_UNCHANGED;
         return engine_registration_of_connection(frames->outbox->state->engine, pending->connection)
@@ -281,7 +282,7 @@ static int add_reply(struct outbox_frames *frames, const struct pending_reply *p
         struct frame_to_plugin_record record = {
                 .kind = FRAME_REPLY,
                 .reply = { .record_number = pending->record_number,
-                           .tracking = tracking_of(frames, pending),
+                           .tracking = connection_tracking(frames, pending),
                            .has_message = message },
         };
 

@@ -91,7 +91,7 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                         return set == -ENOMEM ? set : -EBADMSG;
                 }
 
-                r = commit_now(pipeline, now);
+                r = commit_synchronously(pipeline, now);
                 batch_reset(&pipeline->batch);
                 if (r < 0) {
                         log_error("cannot start: the keys of --seed %s could not be stored: %s",

@@ -34,7 +34,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
 }
 
 /* When to commit so that the lease of the storage does not end; INT64_MAX while a batch is not open. */
-static int64_t renewal_ns(const struct pipeline *pipeline) {
+static int64_t lease_renewal_ns(const struct pipeline *pipeline) {
         return pipeline->storage && pipeline->batch.state == BATCH_OPEN
                        ? storage_renewal_ns(pipeline->storage)
                        : INT64_MAX;
@@ -47,12 +47,12 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
-        if (now.mono_ns >= renewal_ns(pipeline))
+        if (now.mono_ns >= lease_renewal_ns(pipeline))
                 pipeline->batch.is_commit_required = true;
         pipeline_flush(pipeline, now);
 }
 
-static int64_t earlier(int64_t a_ns, int64_t b_ns) {
+static int64_t earlier_deadline(int64_t a_ns, int64_t b_ns) {
         return a_ns < b_ns ? a_ns : b_ns;
 }
 
@@ -67,10 +67,10 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
                 deadline_ns = pipeline->upkeep.next_tick_ns;
         if (hooks)
-                deadline_ns = earlier(deadline_ns, hooks->next_deadline(hooks->userdata));
-        deadline_ns = earlier(deadline_ns, renewal_ns(pipeline));
-        deadline_ns = earlier(deadline_ns, pipeline->frames.deadline_ns);
-        return earlier(deadline_ns, pipeline->peer.deadline_ns);
+                deadline_ns = earlier_deadline(deadline_ns, hooks->next_deadline(hooks->userdata));
+        deadline_ns = earlier_deadline(deadline_ns, lease_renewal_ns(pipeline));
+        deadline_ns = earlier_deadline(deadline_ns, pipeline->frames.deadline_ns);
+        return earlier_deadline(deadline_ns, pipeline->peer.deadline_ns);
 }
 
 /* 2. The storage */
