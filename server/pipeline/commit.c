@@ -89,7 +89,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
 
 /* result: of storage_commit(), not an error. */
 static void count_successful_commit(struct pipeline *pipeline, int result, struct now now) {
-        struct commit *commit = &pipeline->commit;
+        struct batch_commit *commit = &pipeline->commit;
         const struct change_set *change_set = &commit->change_set;
         struct counters *counters = &pipeline->counters;
 

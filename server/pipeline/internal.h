@@ -7,7 +7,7 @@
  *     peer (peer.h)       the broker that is served, and what changes with it
  *     queue (queue.h)     what waits to be served
  *     engine              server/engine
- *     batch (batch.h)     what was served together: effects and replies
+ *     batch (batch.h)     what was served together: effects and replies; its commit (commit.h)
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
  * pipeline.c has the events of the caller; advance_batch(), which leads from one to the next; and
@@ -18,24 +18,13 @@
 #include "codec/invocation.h"
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
+#include "pipeline/commit.h"
 #include "pipeline/outbox_frames.h"
 #include "pipeline/outbox_messages.h"
 #include "pipeline/peer.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/queue.h"
 #include "pipeline/work_clock.h"
-
-/* The commits of batches. */
-struct commit {
-        struct change_set change_set; /* argument of storage_commit() */
-        int64_t start_ns;             /* when the last commit started; 0: no commit has started */
-        /*
-         * Result of the last commit, or of storage_lead() before the first one: 0 or an error; -ENOSPC also
-         * for STORAGE_FULL.
-         */
-        int error;
-        struct log_limit log_limit;
-};
 
 /*
  * Delay of the next engine tick after a failed commit or a tick without memory: the shortage may be
@@ -65,7 +54,7 @@ struct pipeline {
         struct peer peer;
         struct queue queue;
         struct batch batch;
-        struct commit commit;
+        struct batch_commit commit;
         struct outbox outbox;
         struct outbox_messages messages; /* backends of the outbox */
         struct outbox_frames frames;
@@ -105,23 +94,6 @@ void pipeline_charge(struct pipeline *pipeline);
  * wait, the quantum is over.
  */
 void serve_waiting(struct pipeline *pipeline, struct now now);
-
-/* commit.c: see the states of a batch in batch.h. */
-
-/* Return true if the batch must end: is_commit_required, batch_is_full(), or at a limit of the storage. */
-bool commit_is_due(const struct pipeline *pipeline);
-
-/*
- * End the open batch. It is committed if it has changed something, or if is_commit_required; else it is
- * publishing at once. Only advance_batch() calls this function.
- */
-void commit_begin(struct pipeline *pipeline, struct now now);
-
-/*
- * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
- * or the error of storage_commit(). After an error the batch is not undone.
- */
-int commit_synchronously(struct pipeline *pipeline, struct now now);
 
 /* settings.c */
 

@@ -60,9 +60,9 @@ static void stop_serving(struct pipeline *pipeline) {
         outbox_close(&pipeline->outbox);
 }
 
-void peer_connected(struct pipeline *pipeline, bool session_present) {
-        pipeline->peer.is_session_present = session_present;
-        enter_state(&pipeline->peer, PEER_NEW, INT64_MAX);
+void peer_connected(struct peer *peer, bool session_present) {
+        peer->is_session_present = session_present;
+        enter_state(peer, PEER_NEW, INT64_MAX);
 }
 
 void peer_disconnected(struct pipeline *pipeline) {
@@ -155,9 +155,7 @@ static void identify_broker(struct pipeline *pipeline, struct now now) {
  * Without WELCOME, the store must not serve the broker as a plain broker: any client could send
  * requests as another client.
  */
-void peer_tick(struct pipeline *pipeline, struct now now) {
-        struct peer *peer = &pipeline->peer;
-
+void peer_tick(struct peer *peer, struct now now) {
         if (now.mono_ns < peer->deadline_ns)
                 return;
 
@@ -312,9 +310,8 @@ void peer_advance(struct pipeline *pipeline, struct now now) {
                 serve_plain(pipeline);
 }
 
-bool peer_must_prepare(const struct pipeline *pipeline) {
-        return (pipeline->peer.state == PEER_PREPARING || pipeline->peer.state == PEER_PREPARED) &&
-               pipeline->batch.state == BATCH_OPEN;
+bool peer_is_preparing(const struct peer *peer) {
+        return peer->state == PEER_PREPARING || peer->state == PEER_PREPARED;
 }
 
 /* 5. Other messages of the plugin */

@@ -89,7 +89,7 @@ enum broker_kind peer_broker_kind(const struct peer *peer);
  */
 bool peer_accepts(const struct peer *peer, const struct queue_item *item);
 
-void peer_connected(struct pipeline *pipeline, bool session_present);
+void peer_connected(struct peer *peer, bool session_present);
 void peer_disconnected(struct pipeline *pipeline);
 
 /*
@@ -108,11 +108,11 @@ void peer_restart(struct pipeline *pipeline);
  */
 void peer_advance(struct pipeline *pipeline, struct now now);
 
-/* Return true if PREPARING or PREPARED goes on with peer_advance() now. */
-bool peer_must_prepare(const struct pipeline *pipeline);
+/* Return true in PREPARING and PREPARED: peer_advance() has more to do when the batch is open. */
+bool peer_is_preparing(const struct peer *peer);
 
 /* Process a message of the plugin on its arrival. Returns false for other messages. */
 bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* If the deadline for WELCOME, or of PEER_HELLO_DELAYED, has passed, enter PEER_NEW. */
-void peer_tick(struct pipeline *pipeline, struct now now);
+void peer_tick(struct peer *peer, struct now now);

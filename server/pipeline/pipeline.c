@@ -132,7 +132,7 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->counters.n_connections++;
-        peer_connected(pipeline, session_present);
+        peer_connected(&pipeline->peer, session_present);
         pipeline_flush(pipeline, now);
 }
 

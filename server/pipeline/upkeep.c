@@ -41,7 +41,7 @@ static int64_t lease_renewal_ns(const struct pipeline *pipeline) {
 }
 
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
-        peer_tick(pipeline, now);
+        peer_tick(&pipeline->peer, now);
         outbox_frames_tick(&pipeline->frames, now);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
@@ -61,7 +61,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         bool can_step = pipeline_can_step(pipeline);
         int64_t deadline_ns = can_step ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
-        if ((can_step && queue_first(&pipeline->queue)) || peer_must_prepare(pipeline))
+        if ((can_step && queue_first(&pipeline->queue)) ||
+            (pipeline->batch.state == BATCH_OPEN && peer_is_preparing(&pipeline->peer)))
                 return 0;
 
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
@@ -86,7 +87,7 @@ static bool must_repeat_hello(const struct pipeline *pipeline) {
 }
 
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
-        const struct commit *commit = &pipeline->commit;
+        const struct batch_commit *commit = &pipeline->commit;
         bool is_needed;
 
         if (!pipeline->storage || pipeline->batch.state == BATCH_COMMITTING)

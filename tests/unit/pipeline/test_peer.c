@@ -151,7 +151,7 @@ static size_t take_records(void) {
 
 /* Detect the plugin, and send HELLO. */
 static void say_hello(void) {
-        peer_connected(pipeline, false);
+        peer_connected(peer, false);
         receive_banner(COMPANION_VERSION);
         peer_advance(pipeline, now);
         cr_assert_eq(peer->state, PEER_HELLO_SENT);
@@ -207,7 +207,7 @@ Test(peer, drops_the_frames_of_the_former_hello_with_the_next_one) {
 
 /* Until then, nothing is served. */
 Test(peer, repeats_a_hello_that_cannot_be_published_later) {
-        peer_connected(pipeline, false);
+        peer_connected(peer, false);
         receive_banner(COMPANION_VERSION);
         sent.result = -ENOMEM;
         peer_advance(pipeline, now);
@@ -216,10 +216,10 @@ Test(peer, repeats_a_hello_that_cannot_be_published_later) {
         cr_expect_eq(pipeline->counters.n_drops[DROP_OUT_OF_MEMORY], 1);
 
         now.mono_ns = peer->deadline_ns - 1;
-        peer_tick(pipeline, now);
+        peer_tick(peer, now);
         cr_expect_eq(peer->state, PEER_HELLO_DELAYED);
         now.mono_ns++;
-        peer_tick(pipeline, now);
+        peer_tick(peer, now);
         cr_expect_eq(peer->state, PEER_NEW);
         sent.result = 0;
         peer_advance(pipeline, now);
@@ -228,7 +228,7 @@ Test(peer, repeats_a_hello_that_cannot_be_published_later) {
 }
 
 Test(peer, serves_without_hello_if_the_plugin_is_not_detected) {
-        peer_connected(pipeline, true);
+        peer_connected(peer, true);
         peer_advance(pipeline, now);
         cr_expect_eq(peer_broker_kind(peer), BROKER_PLAIN);
         cr_expect_eq(sent.n, 0);
@@ -245,7 +245,7 @@ Test(peer, waits_for_the_required_plugin) {
         peer->requires_plugin = true;
         capture_start(&capture, STDERR_FILENO);
         for (int i = 0; i < 2; i++) {
-                peer_connected(pipeline, false);
+                peer_connected(peer, false);
                 receive_banner("another");
                 peer_advance(pipeline, now);
                 cr_expect_eq(peer->state, PEER_WITHOUT_PLUGIN);
@@ -342,10 +342,10 @@ Test(peer, repeats_hello_without_welcome) {
         cr_expect_eq(peer->deadline_ns, now.mono_ns + WELCOME_TIMEOUT);
 
         now.mono_ns = peer->deadline_ns - 1;
-        peer_tick(pipeline, now);
+        peer_tick(peer, now);
         cr_expect_eq(peer->state, PEER_HELLO_SENT);
         now.mono_ns++;
-        peer_tick(pipeline, now);
+        peer_tick(peer, now);
         cr_expect_eq(peer->state, PEER_NEW);
         peer_advance(pipeline, now);
         cr_expect_eq(hello_sent.number, 2);
@@ -377,14 +377,14 @@ Test(peer, serves_when_a_batch_that_is_in_flight_at_welcome_has_ended) {
         pipeline->batch.state = BATCH_COMMITTING;
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN, .published = 9 });
         cr_expect_eq(peer->state, PEER_PREPARING);
-        cr_expect_not(peer_must_prepare(pipeline));
+        cr_expect_gt(pipeline_next_deadline(pipeline), 0);
         cr_expect_eq(pipeline->state->acknowledged, 0);
         pipeline->batch.state = BATCH_OPEN;
-        cr_expect(peer_must_prepare(pipeline));
+        cr_expect_eq(pipeline_next_deadline(pipeline), 0);
         peer_advance(pipeline, now);
         cr_expect_eq(peer->state, PEER_WITH_PLUGIN);
         cr_expect_eq(pipeline->state->acknowledged, 9);
-        cr_expect_not(peer_must_prepare(pipeline));
+        cr_expect_not(peer_is_preparing(peer));
 }
 
 /* The number of the record END of the last frame, which has no other record. */
@@ -510,7 +510,7 @@ Test(peer, restarts_without_memory_for_a_frame) {
 
 /* The plugin needs the store's subscription to the broker's log. A plain broker sends the lines. */
 Test(peer, ignores_the_brokers_log) {
-        peer_connected(pipeline, false);
+        peer_connected(peer, false);
         receive("$SYS/broker/log/N", S("1: New client connected"));
         cr_expect_eq(peer->state, PEER_NEW);
 }
