@@ -28,7 +28,7 @@ struct deadline_timer {
 };
 
 /* storage_commit() in the thread pool of libuv: at most one at a time. */
-struct commit_work {
+struct commit_worker {
         uv_work_t request;
         struct storage *storage;
         const struct change_set *change_set;
@@ -67,7 +67,7 @@ struct server {
         uv_signal_t sigterm, sigint, sighup, sigusr2;
         struct deadline_timer deadline;
         uv_timer_t stop_timer, storage_timer, watchdog_timer, log_timer;
-        struct commit_work commit;
+        struct commit_worker commit_worker;
         struct parent_watch parent;
 
         /*

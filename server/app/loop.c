@@ -90,7 +90,7 @@ static void server_on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
-        if (server->cluster.is_member && server->commit.is_running)
+        if (server->cluster.is_member && server->commit_worker.is_running)
                 _exit(server->exit_code); /* while etcd is away, the commit does not end */
         http_close(take_ptr(&server->http));
         dev_broker_stop(server->dev_broker);

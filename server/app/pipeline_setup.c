@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The pipeline: its callbacks, and its configuration at start and after a reload. */
+/* The start of the pipeline: its callbacks, its state and its configuration. */
 
 #include "app/pipeline_setup.h"
 
@@ -11,11 +11,13 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "app/commit_worker.h"
 #include "app/dev_broker.h"
 #include "app/internal.h"
 #include "app/link_callbacks.h"
 #include "app/loop.h"
 #include "app/ready_file.h"
+#include "app/reload.h"
 #include "app/service_manager.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -28,26 +30,6 @@
 #include "storage/sqlite/sqlite.h"
 
 /* 1. Callbacks */
-
-/*
- * At a broker without the plugin, warn if the policy therefore denies all requests, or if the
- * broker authenticates the store: the operator then probably expects that clients cannot send
- * requests as each other.
- */
-static void warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
-        const struct config *config = &server->config;
-
-        if (broker_kind != BROKER_PLAIN)
-                return;
-        if (config->policy_file && !config->allow_unverified)
-                log_warning(
-                        "this broker does not verify clients, so the policy denies all requests: load the "
-                        "plugin mosquitto_statestore.so, or see --allow-unverified");
-        else if (config->credentials.user || config->credentials.tls_certificate)
-                log_warning("the broker authenticates clients, but without the plugin the store does not "
-                            "learn who sent a request: a client can write as any other client; load the "
-                            "plugin mosquitto_statestore.so, and set require-plugin = on");
-}
 
 /*
  * Announce that requests are served: on stdout with --dev, in the ready file, and to the service
@@ -73,7 +55,7 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document",
                  broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
         server_update_status(server);
-        warn_of_unverified_clients(server, broker_kind);
+        server_warn_of_unverified_clients(server, broker_kind);
         server->logged.disconnect = DISCONNECT_NONE;
         if (!server->was_ready && server->cluster.leads) {
                 member_file_put(&server->member_file);
@@ -97,70 +79,16 @@ static int64_t server_clock_ns(void *userdata) {
         return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
-/* Runs on a thread of the pool. */
-static void commit_on_worker(uv_work_t *request) {
-        struct server *server = request->data;
-
-        server->commit.result = storage_commit(server->commit.storage, server->commit.change_set);
-}
-
-static void server_on_committed(uv_work_t *request, int status) {
-        struct server *server = request->data;
-
-        (void)status; /* no request is cancelled */
-        server->commit.is_running = false;
-        /*
-         * The commit took longer than STOP_TIMEOUT_MS: the link is closed, so no reply can be sent.
-         */
-        if (!server->link)
-                return;
-        pipeline_committed(server->pipeline, server->commit.result, server_now(server));
-        server_update(server);
-}
-
-static void server_start_commit(void *userdata, struct storage *storage,
-                                const struct change_set *change_set) {
-        struct server *server = userdata;
-
-        server->commit.is_running = true;
-        server->commit.storage = storage;
-        server->commit.change_set = change_set;
-        server->commit.request.data = server;
-        uv_queue_work(&server->loop, &server->commit.request, commit_on_worker, server_on_committed);
-}
-
 /* 2. The start */
-
-static struct engine_limits make_limits(const struct config *config) {
-        return (struct engine_limits){
-                .max_keys = config->max_keys,
-                .max_bytes = config->max_bytes,
-                .max_registrations = config->max_registrations,
-                .max_remembered_bytes = config->max_remembered_bytes,
-                .registration_timeout_ns = config->registration_timeout_ms * NS_PER_MS,
-        };
-}
 
 static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){
                 .node_id = slice_from_string(config->node_id),
-                .limits = make_limits(config),
+                .limits = server_engine_limits(config),
                 .persist = config->persist,
                 .persist_rules = config->persist_rules,
                 .n_persist_rules = config->n_persist_rules,
         };
-}
-
-/* Apply the live options to the pipeline, which takes ownership of the policy. */
-static void apply_live_options(struct server *server) {
-        const struct config *config = &server->config;
-
-        pipeline_set_limits(server->pipeline, make_limits(config));
-        pipeline_set_log_keys(server->pipeline, config->log_keys);
-        if (config->policy)
-                log_info("policy \"%s\" loaded: rules=%zu; requests that no rule grants are denied",
-                         LOG_STRING(config->policy_file), policy_n_rules(config->policy));
-        pipeline_set_policy(server->pipeline, take_ptr(&server->config.policy), server_now(server));
 }
 
 static int open_control(struct server *server) {
@@ -264,7 +192,7 @@ int server_create_pipeline(struct server *server) {
                 r = open_control(server);
         if (r < 0)
                 return r;
-        apply_live_options(server);
+        server_apply_live_options(server);
         if (!config->seed_file)
                 return 0;
 
@@ -272,36 +200,4 @@ int server_create_pipeline(struct server *server) {
         if (r == -EBADMSG)
                 server->exit_code = EXIT_INVALID_CONFIG;
         return r;
-}
-
-/* 3. SIGHUP */
-
-void server_reload(struct server *server) {
-        struct gauges gauges;
-        struct config next;
-
-        if (config_read(server->n_arguments, server->arguments, true, &next) != CONFIG_RUN) {
-                log_error("SIGHUP: the configuration is invalid; the previous one stays in effect");
-                config_deinit(&next);
-                return;
-        }
-
-        log_info("SIGHUP: configuration reloaded");
-        if (server->config.policy_file && !next.policy_file)
-                log_warning("the policy was removed: all clients may do everything");
-        config_reload(&server->config, &next);
-        policy_free(server->config.policy);
-        server->config.policy = take_ptr(&next.policy);
-        config_deinit(&server->reloaded);
-        server->reloaded = next;
-
-        log_set_level(server->config.log_level);
-        log_set_format(server->config.log_format);
-        if (!server->pipeline)
-                return; /* a standby applies them when it leads */
-
-        apply_live_options(server);
-        pipeline_read_gauges(server->pipeline, 0, &gauges);
-        warn_of_unverified_clients(server, gauges.broker_kind);
-        server_update(server);
 }

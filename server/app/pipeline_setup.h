@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pipeline: its callbacks, and its configuration. */
+/* The start of the pipeline. */
 
 struct server;
 
@@ -10,9 +10,3 @@ struct server;
  * data directory. Returns 0 or -errno; the cause is logged.
  */
 int server_create_pipeline(struct server *server);
-
-/*
- * Read the configuration again and apply all live options (struct option). If the configuration is
- * invalid, apply none.
- */
-void server_reload(struct server *server);

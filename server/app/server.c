@@ -15,6 +15,7 @@
 #include "app/parent_watch.h"
 #include "app/pipeline_setup.h"
 #include "app/ready_file.h"
+#include "app/reload.h"
 #include "app/service_manager.h"
 #include "app/standby.h"
 #include "base/assert.h"
