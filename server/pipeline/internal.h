@@ -84,9 +84,6 @@ bool pipeline_broker_keeps_up(const struct pipeline *pipeline);
  */
 bool pipeline_can_step(const struct pipeline *pipeline);
 
-/* Charge the time since the last reading of the clock to the quantum and to the batch. */
-void pipeline_charge(struct pipeline *pipeline);
-
 /* serve.c */
 
 /*

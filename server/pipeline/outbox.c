@@ -186,25 +186,20 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
 
 /* 4. The batch */
 
-/* Charge the time of publishing, and measure the replies since `first`, with one reading of the clock. */
-static void charge_publishing(struct outbox *outbox, struct batch *batch, size_t first) {
-        struct histogram *latencies = &outbox->drops->counters->latencies[LATENCY_REQUEST];
-
-        batch->work_ns += work_clock_charge(outbox->clock);
-        for (; first < batch->n_replies_published; first++)
-                histogram_add(latencies, outbox->clock->read_ns - batch->replies[first].arrived_ns);
-}
-
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
+        struct histogram *latencies = &outbox->drops->counters->latencies[LATENCY_REQUEST];
         size_t first = batch->n_replies_published;
         bool is_published = publish_replies(outbox, batch, now) &&
                             (!outbox_is_waiting(outbox) || publish_notifications(outbox, UINT64_MAX));
 
-        charge_publishing(outbox, batch, first);
+        work_clock_charge(outbox->clock, &batch->work_ns); /* one reading of the clock for all replies */
+        for (; first < batch->n_replies_published; first++)
+                histogram_add(latencies, outbox->clock->read_ns - batch->replies[first].arrived_ns);
         if (!is_published)
                 return;
 
         if (outbox->backend)
                 outbox->backend->end_batch(outbox->backend_data, batch);
         batch_reset(batch);
+        work_clock_charge(outbox->clock, &batch->work_ns); /* END belongs to no item of the next batch */
 }

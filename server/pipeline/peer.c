@@ -236,7 +236,7 @@ static bool check_registrations(struct pipeline *pipeline, struct now now) {
                 retained.is_continued = peer->is_check_begun;
                 r = engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);
                 peer->is_check_begun = true;
-                pipeline_charge(pipeline);
+                work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
         }
         return r == ENGINE_STEP_DONE;
 }

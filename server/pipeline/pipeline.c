@@ -83,10 +83,6 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
                !commit_is_due(pipeline);
 }
 
-void pipeline_charge(struct pipeline *pipeline) {
-        pipeline->batch.work_ns += work_clock_charge(&pipeline->clock);
-}
-
 /*
  * Lead the batch through its states (batch.h), and then the next ones, as far as possible now. What must
  * not change within a batch changes before its first item is served: the broker, and the policy.
@@ -108,7 +104,6 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
                         return; /* pipeline_committed() continues */
                 case BATCH_PUBLISHING:
                         outbox_publish(&pipeline->outbox, batch, now);
-                        pipeline_charge(pipeline); /* sending END belongs to no item of the next batch */
                         if (batch->state == BATCH_PUBLISHING)
                                 return; /* the transport has no room: its caller calls pipeline_flush() */
                         break;

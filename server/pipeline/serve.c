@@ -132,7 +132,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                         report_disconnect(pipeline, &item->record, now);
                 else
                         pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
-                pipeline_charge(pipeline);
+                work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
                 if (!is_served)
                         continue;
 

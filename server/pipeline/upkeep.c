@@ -29,7 +29,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
                         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;
                 }
-                pipeline_charge(pipeline);
+                work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
         }
 }
 

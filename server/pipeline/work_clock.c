@@ -7,12 +7,12 @@ void work_clock_resume(struct work_clock *clock, struct now now) {
                 clock->read_ns = now.mono_ns;
 }
 
-int64_t work_clock_charge(struct work_clock *clock) {
+void work_clock_charge(struct work_clock *clock, int64_t *work_ns) {
         int64_t begin_ns = clock->read_ns;
 
         clock->read_ns = clock->callbacks->clock_ns(clock->callbacks->userdata);
         clock->quantum.used_ns += clock->read_ns - begin_ns;
-        return clock->read_ns - begin_ns;
+        *work_ns += clock->read_ns - begin_ns;
 }
 
 void quantum_start(struct quantum *quantum) {

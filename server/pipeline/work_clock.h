@@ -37,8 +37,8 @@ struct work_clock {
  */
 void work_clock_resume(struct work_clock *clock, struct now now);
 
-/* Read the clock: the present work has ended. Charge its time to the quantum, and return it. */
-int64_t work_clock_charge(struct work_clock *clock);
+/* Read the clock: the present work has ended. Add its time to the quantum, and to *work_ns of the batch. */
+void work_clock_charge(struct work_clock *clock, int64_t *work_ns);
 
 /* Begin a new quantum. */
 void quantum_start(struct quantum *quantum);
