@@ -24,8 +24,8 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
  * Execute the request, unless decoding has found an error, and add the reply to the batch. Make room
  * for the reply first: without memory for it nothing is executed.
  */
-static void reply_to_request(struct pipeline *pipeline, const struct invocation *invocation,
-                             int64_t arrived_ns, uint64_t hook_number, struct now now) {
+static void execute_and_reply(struct pipeline *pipeline, const struct invocation *invocation,
+                              int64_t arrived_ns, uint64_t hook_number, struct now now) {
         const struct request *request = &invocation->request;
         struct counters *counters = &pipeline->counters;
         struct engine *engine = pipeline->state->engine;
@@ -61,9 +61,11 @@ static void reply_to_request(struct pipeline *pipeline, const struct invocation 
         batch_add_payload(batch, &pending->reply);
 }
 
-/* Returns false if the engine needs another step before the request: serve it again. */
-static bool execute_or_drop_request(struct pipeline *pipeline, const struct queue_item *item,
-                                    struct now now) {
+/*
+ * Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. Returns
+ * false if the engine needs another step before the request: serve it again.
+ */
+static bool serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
         struct invocation invocation;
         struct request *request = &invocation.request;
         struct event next = { .type = EVENT_REQUEST_NEXT, .request = request };
@@ -89,7 +91,7 @@ static bool execute_or_drop_request(struct pipeline *pipeline, const struct queu
                    0) {
                 pipeline->counters.n_expired++;
         } else {
-                reply_to_request(pipeline, &invocation, item->arrived_ns, hook_number, now);
+                execute_and_reply(pipeline, &invocation, item->arrived_ns, hook_number, now);
         }
         return true;
 }
@@ -127,7 +129,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 if (!peer_accepts(&pipeline->peer, item))
                         drops_outside_frame(&pipeline->drops, item);
                 else if (item->kind == QUEUE_REQUEST)
-                        is_served = execute_or_drop_request(pipeline, item, now);
+                        is_served = serve_request(pipeline, item, now);
                 else if (item->kind == QUEUE_DISCONNECT)
                         report_disconnect(pipeline, &item->record, now);
                 else
