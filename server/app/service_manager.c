@@ -14,12 +14,15 @@
 /* 1. Status */
 
 static void append_served(struct buf *text, const struct server *server) {
+        CLEANUP(buf_deinit) struct buf warning = { 0 };
         struct gauges gauges;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
         buf_append_format(text, "serving %s; the broker has %s plugin",
                           endpoint_text(link_endpoint(server->link)).text,
                           gauges.broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
+        if (readiness_warning_append(&warning, &server->view) && buf_text(&warning))
+                buf_append_format(text, "; %s", buf_text(&warning));
 }
 
 void server_update_status(struct server *server) {

@@ -43,6 +43,14 @@ static const char *awaited_step(const struct gauges *gauges) {
         return "waiting for the end of a commit";
 }
 
+/*
+ * A full etcd renews no lease, but confirms that no other member leads: see storage_has_lease(). The
+ * other members have the same etcd, so clients that were sent to another broker would gain nothing.
+ */
+static bool confirms_the_lead(const struct gauges *gauges) {
+        return gauges->is_disk_full && !gauges->is_storage_waiting;
+}
+
 bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
@@ -56,14 +64,12 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
                                                              : "not connected to a broker yet");
         else if (gauges.broker_kind == BROKER_UNKNOWN)
                 buf_append_string(cause, awaited_step(&gauges));
-        else if (gauges.is_disk_full && view->cluster->is_member)
-                buf_append_string(cause, "etcd is full: compact and defragment it, and disarm its alarm");
-        else if (gauges.is_disk_full)
+        else if (gauges.is_disk_full && !view->cluster->is_member)
                 buf_append_string(cause, "the disk of the data directory is full: keys are served, but can "
                                          "only be deleted until there is room");
-        else if (!gauges.has_lease)
+        else if (!gauges.has_lease && !confirms_the_lead(&gauges))
                 buf_append_string(cause, "the lease of this member has ended: etcd confirms no commit");
-        else if (gauges.is_storage_failing)
+        else if (gauges.is_storage_failing && !gauges.is_disk_full)
                 buf_append_string(cause, "the last commit failed: see the log");
         else
                 return true;
@@ -81,11 +87,22 @@ bool disk_warning_append(struct buf *text, const struct store_view *view) {
         return true;
 }
 
+bool readiness_warning_append(struct buf *text, const struct store_view *view) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(view->pipeline, 0, &gauges);
+        if (!gauges.is_disk_full)
+                return disk_warning_append(text, view);
+        buf_append_string(text, "etcd is full: keys are read, but not written, until it is compacted and "
+                                "defragmented, and its alarm is disarmed");
+        return true;
+}
+
 static unsigned int render_readiness(void *userdata, struct buf *body) {
         bool is_ready = readiness_append(body, userdata);
 
         buf_append_string(body, is_ready ? "ready\n" : "\n");
-        if (is_ready && disk_warning_append(body, userdata))
+        if (is_ready && readiness_warning_append(body, userdata))
                 buf_append_string(body, "\n");
         return is_ready ? OK : UNAVAILABLE;
 }

@@ -19,7 +19,8 @@ struct store_view {
 struct http_pages store_pages(struct store_view *view);
 
 /*
- * Return whether requests are served and writes can be stored. If not, append the cause as a short
+ * Return whether requests are served, and writes can be stored. A leader whose etcd is full serves
+ * reads only, and is ready: all members have the same etcd. If not ready, append the cause as a short
  * text without a newline.
  */
 bool readiness_append(struct buf *cause, const struct store_view *view);
@@ -29,3 +30,6 @@ bool readiness_append(struct buf *cause, const struct store_view *view);
  * short text without a newline, and return true.
  */
 bool disk_warning_append(struct buf *text, const struct store_view *view);
+
+/* A store that is ready: as disk_warning_append(), also if etcd is full. */
+bool readiness_warning_append(struct buf *text, const struct store_view *view);

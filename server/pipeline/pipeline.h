@@ -266,6 +266,7 @@ struct gauges {
         bool is_storage_failing; /* the last commit failed, or the disk has no room to add something */
         bool is_disk_full;       /* is_storage_failing, because the disk is full */
         bool has_lease;          /* storage_has_lease(); true without a storage */
+        bool is_storage_waiting; /* storage_is_waiting() */
         bool has_disk;           /* `disk` is valid */
         struct storage_usage disk;
 };

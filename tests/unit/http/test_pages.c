@@ -91,14 +91,19 @@ Test(pages, readiness_names_a_full_disk) {
                                     "be deleted until there is room\n"));
 }
 
-Test(pages, readiness_names_a_full_etcd) {
+/* Another member would have the same etcd. */
+Test(pages, leader_with_a_full_etcd_is_ready) {
         struct pipeline_config config = broker_config();
 
         config.is_disk_full = true;
         broker_deinit(&broker);
         broker_init(&broker, config);
         cluster.is_member = true;
-        cr_expect(is_readiness(503, "etcd is full: compact and defragment it, and disarm its alarm\n"));
+        broker.has_no_lease = true; /* a full etcd does not renew it */
+        cr_expect(is_readiness(200, "ready\netcd is full: keys are read, but not written, until it is "
+                                    "compacted and defragmented, and its alarm is disarmed\n"));
+        broker.is_storage_waiting = true;
+        cr_expect(is_readiness(503, "the lease of this member has ended: etcd confirms no commit\n"));
 }
 
 Test(pages, readiness_names_a_lease_that_has_ended) {
