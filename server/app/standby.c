@@ -28,6 +28,13 @@
  */
 #define REPLY_BYTES_MIN ((size_t)8 << 20)
 
+/* What the last log message said. */
+struct logged_state {
+        int reason; /* enum election_reason; -1: none */
+        uint64_t term;
+        int error; /* why etcd was not read */
+};
+
 struct standby {
         struct server *server;
         struct storage *storage;
@@ -35,8 +42,8 @@ struct standby {
         struct election election;
         struct storage_etcd_reading reading; /* the one on which the election decides */
         bool has_seen_change;                /* the header was written since the begin */
-        int logged_reason;                   /* enum election_reason; -1: none */
-        uint64_t logged_term;
+        struct logged_state logged;
+        struct log_limit log_limit;
         struct buf password;              /* of the user at etcd; the storage borrows it */
         uv_timer_t timer;                 /* for the next reading */
         uv_work_t work;                   /* a call of etcd, on a thread of the pool */
@@ -62,19 +69,33 @@ static void describe_decision(const struct standby *standby, const struct electi
 }
 
 /* Log a change of the reason, or of the leader. */
+static void log_change(struct standby *standby, const struct election_decision *decision) {
+        const struct cluster_view *view = &standby->server->cluster;
+        bool is_unknown = decision->reason == ELECTION_UNKNOWN;
+        struct logged_state state = { .reason = (int)decision->reason,
+                                      .term = view->term,
+                                      .error = is_unknown ? standby->result : 0 };
+        struct logged_state *logged = &standby->logged;
+
+        if (state.reason == logged->reason && state.term == logged->term && state.error == logged->error)
+                return;
+
+        if (!is_unknown)
+                log_limited(&standby->log_limit, LOG_INFO, "%s: term=%" PRIu64, view->waits_for, view->term);
+        else
+                log_limited(&standby->log_limit, LOG_INFO, "%s: term=%" PRIu64 " etcd=%s", view->waits_for,
+                            view->term,
+                            state.error == -EBADMSG ? "the header is damaged"
+                                                    : storage_etcd_reason(standby->storage));
+        *logged = state;
+}
+
 static void show_decision(struct standby *standby, const struct election_decision *decision) {
         struct cluster_view *view = &standby->server->cluster;
 
         describe_decision(standby, decision, view);
         server_update_status(standby->server);
-        if ((int)decision->reason == standby->logged_reason && view->term == standby->logged_term)
-                return;
-
-        log_info("%s: term=%" PRIu64 "%s%s", view->waits_for, view->term,
-                 decision->reason == ELECTION_UNKNOWN ? " etcd=" : "",
-                 decision->reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "");
-        standby->logged_reason = (int)decision->reason;
-        standby->logged_term = view->term;
+        log_change(standby, decision);
 }
 
 /* 2. The end */
@@ -226,7 +247,7 @@ static void wait_to_lead(struct standby *standby) {
 
 int standby_run(struct server *server) {
         struct election_config election = { .lease_ns = server->config.etcd.lease_ms * NS_PER_MS };
-        struct standby standby = { .server = server, .logged_reason = -1 };
+        struct standby standby = { .server = server, .logged.reason = -1 };
         int r;
 
         r = member_file_take(&server->member_file);

@@ -37,10 +37,23 @@ def test_a_member_without_a_certificate_waits(cluster_with_tls):
     assert machine.member.waits_for("etcd has not been read recently")
 
 
-def test_members_are_a_user_of_etcd(make_cluster, tmp_path):
+@pytest.fixture
+def as_user(tmp_path):
+    """The options of a member that is a user of etcd."""
     password = tmp_path / "password"
     password.write_text("secret\n")
-    cluster = make_cluster(flags=["--etcd-user", "store", "--etcd-password-file", str(password)])
+    return ["--etcd-user", "store", "--etcd-password-file", str(password)]
+
+
+def test_a_standby_logs_each_reason_why_etcd_cannot_be_read(make_cluster, as_user):
+    [machine] = make_cluster(n_members=1, n_witnesses=0, flags=as_user).members
+    machine.member.wait_for_log("etcd=.*authentication is not enabled")
+    machine.etcd.kill()
+    machine.member.wait_for_log("etcd=.*connect")
+
+
+def test_members_are_a_user_of_etcd(make_cluster, as_user):
+    cluster = make_cluster(flags=as_user)
     wait_until(lambda: all(machine.member.waits_for("etcd has not been read recently") for machine in cluster.members),
                "the members wait for the user")
 
