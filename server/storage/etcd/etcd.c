@@ -13,6 +13,7 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "engine/engine.h"
+#include "state/timescale.h"
 #include "storage/etcd/internal.h"
 
 #define DEFAULT_TXN_OPS       128
@@ -328,9 +329,21 @@ static int transact_as_leader(struct etcd_storage *storage, struct etcd_header *
         return -ESTALE;
 }
 
+/*
+ * The clock of deadlines has advanced since the last transaction. A standby continues from the reading
+ * in the header that it received last, so it would not count this time.
+ */
+static void advance_reading(struct etcd_header *header) {
+        struct timescale timescale = { header->state.reading_ms, header->holder.sent_ns };
+
+        header->state.reading_ms =
+                timescale_read(timescale, (struct now){ .mono_ns = system_clock_boot_ns() });
+}
+
 int etcd_storage_renew(struct etcd_storage *storage) {
         struct etcd_header header = storage->header;
 
+        advance_reading(&header);
         transaction_reset(&storage->transaction);
         return transact_as_leader(storage, &header);
 }
@@ -338,6 +351,7 @@ int etcd_storage_renew(struct etcd_storage *storage) {
 int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading, int64_t shift_ms) {
         struct etcd_storage *storage = (struct etcd_storage *)base;
         uint64_t revision = reading->election.header.mod_revision;
+        struct now now = { .wall_ms = system_clock_wall_ms_rounded_up() };
         struct etcd_header header;
         int r;
 
@@ -352,6 +366,7 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
         else if (header.cluster != reading->election.cluster || revision < storage->seen_revision)
                 state_header_renew_instance(&header.state);
         header.state.shift_ms = shift_ms;
+        header.state.reading_ms = timescale_resume(header.state.reading_ms, shift_ms, now).start_ms;
         header.cluster = reading->election.cluster;
         header.holder = storage->config.holder;
         header.holder.term = reading->header.holder.term + 1;
@@ -365,6 +380,7 @@ int storage_etcd_give_up(struct storage *base) {
         struct etcd_storage *storage = (struct etcd_storage *)base;
         struct etcd_header header = storage->header;
 
+        advance_reading(&header);
         header.holder.has_given_up = true;
         transaction_reset(&storage->transaction);
         return transact_as_leader(storage, &header);

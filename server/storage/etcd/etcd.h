@@ -74,6 +74,9 @@ int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *r
  * processes may have been restarted since, and a restored cluster can have the same id. So restore
  * with another --initial-cluster-token, which changes the id (etcdutl snapshot restore).
  *
+ * shift_ms: of the clock of deadlines (state/timescale.h). The header gets the reading of this clock, so
+ * that a standby that wins next continues from there, although this process may not commit.
+ *
  * Returns 0, or STORAGE_ETCD_LOST if the header is not the one that was read: then *reading is the
  * present one. Or -ENOSPC, -EIO, -EBADMSG or -ENOMEM: not won; the cause is logged.
  */

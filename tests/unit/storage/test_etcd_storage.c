@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "storage/etcd/etcd.h"
 #include "storage/etcd/rows.h"
@@ -420,6 +421,39 @@ Test(etcd_storage, loading_renews_the_lease) {
                 cr_assert_eq(load(&member), 0);
                 cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         }
+}
+
+static int64_t stored_reading_ms(struct member *one) {
+        cr_assert_eq(storage_etcd_observe(one->storage, &one->reading), 0);
+        return one->reading.header.state.reading_ms;
+}
+
+/* A member that dies before its first commit has not stopped the clock of deadlines. */
+Test(etcd_storage, clock_of_deadlines_advances_without_a_commit) {
+        struct storage_etcd_config config = config_of("a");
+        int64_t shift_ms = system_clock_wall_ms() - 5000; /* the clock is at 5000 */
+        const struct election_header *stored = &member.reading.election.header;
+        int64_t won_ms, renewed_ms;
+        uint64_t won_revision;
+
+        config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_win(member.storage, &member.reading, shift_ms), 0);
+        won_ms = stored_reading_ms(&member);
+        cr_expect_geq(won_ms, 5000 - 1);
+        cr_expect_leq(won_ms, system_clock_wall_ms() - shift_ms);
+        won_revision = stored->mod_revision;
+
+        do {
+                cr_assert_eq(load(&member), 0); /* renews after a third of the lease */
+                renewed_ms = stored_reading_ms(&member);
+        } while (stored->mod_revision == won_revision);
+        cr_expect_gt(renewed_ms, won_ms);
+        while (system_clock_boot_ns() - stored->sent_ns < NS_PER_MS)
+                ;
+        cr_assert_eq(storage_etcd_give_up(member.storage), 0);
+        cr_expect_gt(stored_reading_ms(&member), renewed_ms);
 }
 
 static atomic_uint n_alive;
