@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """etcd is away, loses replies, or is full. Nothing is lost or done twice, and the members serve again by themselves."""
 
+import signal
+
 from support.cluster import make_room
 from support.cluster_client import ClusterClient
 from support.counter import FULL, wait_for_all
@@ -40,6 +42,22 @@ def test_a_member_waits_for_etcd_at_its_start(cluster):
 
     cluster.wait_for_leader()
     assert not any(machine.member.exit_codes[1:] for machine in cluster.members)
+
+
+def test_a_leader_that_is_stopped_during_a_commit_leads_again(make_cluster):
+    """The commit does not end, because etcd is suspended: this does not delay the end of the process."""
+    cluster = make_cluster(n_members=1, n_witnesses=0)
+    leader = cluster.wait_for_leader()
+    assert ClusterClient(cluster).ask("SET", "k", "value") == b"+OK\r\n"
+
+    with leader.etcd.paused():
+        wait_until(lambda: leader.member.waits_for("etcd confirms no commit"), "a commit waits")
+        leader.member.end_process(signal.SIGTERM)
+
+    assert cluster.wait_for_leader() is leader
+    assert ClusterClient(cluster).value_of("k") == b"value"
+    assert leader.member.exit_codes == [0]
+    leader.member.wait_for_log("an earlier process of this member led")
 
 
 def test_a_leader_that_is_cut_off_from_etcd_serves_no_longer(make_cluster, counters):

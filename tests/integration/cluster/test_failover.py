@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One member leads. Another one does when it, its broker, or its machine is lost."""
 
+import contextlib
 import signal
 import time
 
@@ -27,6 +28,21 @@ def second_process(tmp_path):
     yield store
     if store.child:
         store.kill()
+
+
+@pytest.fixture
+def without_plugin():
+    """Runs the broker, which is not running, without the plugin for the duration of a block."""
+
+    @contextlib.contextmanager
+    def run(broker):
+        lines, broker.lines = broker.lines, []
+        broker.start()
+        yield
+        broker.kill()
+        broker.lines = lines
+
+    return run
 
 
 def test_one_member_leads_and_the_others_say_which(slow_cluster):
@@ -100,6 +116,36 @@ def test_a_leader_steps_down(cluster, counters):
         leader.member.exit_codes.clear()
 
 
+def test_a_standby_does_not_step_down(slow_cluster):
+    cluster = slow_cluster
+    leader = cluster.wait_for_leader()
+    standby = cluster.other_than(leader).member
+    wait_until(lambda: standby.waits_for("leads"), "the standby waits")
+
+    standby.send_signal(signal.SIGUSR2)
+
+    wait_until(lambda: standby.waits_for(f'"{leader.name}" leads'), "the standby still waits")
+    assert standby.exit_codes == []
+    leader.member.end_process(signal.SIGUSR2)
+    cluster.wait_for_leader(cluster.other_than(leader))
+
+
+def test_a_winner_that_cannot_serve_gives_up(make_cluster):
+    """The state in etcd has the node id of the first leader."""
+    cluster = make_cluster(flags=["--lease", "20s", "--node-id", "node-{name}"])
+    leader = cluster.wait_for_leader()
+    other = cluster.other_than(leader).member
+    assert ClusterClient(cluster).ask("SET", "k", "value") == b"+OK\r\n"
+
+    leader.member.end_process(signal.SIGUSR2)
+
+    other.wait_for_log("this member has given up")
+    cluster.wait_for_leader(leader)
+    leader.member.wait_for_log("standby: the leader has given up")
+    assert ClusterClient(cluster).value_of("k") == b"value"
+    assert set(other.exit_codes) == {1}
+
+
 def test_a_leader_whose_broker_is_lost_gives_up(cluster, counters):
     running = counters(cluster)
     leader = cluster.wait_for_leader()
@@ -109,6 +155,18 @@ def test_a_leader_whose_broker_is_lost_gives_up(cluster, counters):
     cluster.wait_for_leader(cluster.other_than(leader))
     wait_for_all(running)
     wait_until(lambda: leader.member.waits_for("leads"), "the member without a broker is a standby")
+
+
+def test_a_leader_whose_broker_has_lost_the_plugin_gives_up(cluster, counters, without_plugin):
+    running = counters(cluster)
+    leader = cluster.wait_for_leader()
+
+    leader.broker.kill()
+    with without_plugin(leader.broker):
+        cluster.wait_for_leader(cluster.other_than(leader))
+        wait_for_all(running)
+        wait_until(lambda: leader.member.waits_for("leads"), "the member without the plugin is a standby")
+    assert leader.member.exit_codes == [0]
 
 
 def test_a_member_without_a_broker_does_not_win(cluster):
@@ -123,18 +181,14 @@ def test_a_member_without_a_broker_does_not_win(cluster):
     cluster.wait_for_leader(standby)
 
 
-def test_a_broker_without_the_plugin_is_not_used(cluster):
+def test_a_broker_without_the_plugin_is_not_used(cluster, without_plugin):
     leader = cluster.wait_for_leader()
     standby = cluster.other_than(leader)
-    lines = standby.broker.lines
     standby.broker.kill()
-    standby.broker.lines = []
-    standby.broker.start()
 
-    leader.kill()
-    wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for the plugin")
-    standby.broker.kill()
-    standby.broker.lines = lines
+    with without_plugin(standby.broker):
+        leader.kill()
+        wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for the plugin")
     standby.broker.start()
 
     cluster.wait_for_leader(standby)
