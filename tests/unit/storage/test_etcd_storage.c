@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/system_clock.h"
@@ -20,6 +21,7 @@
 #include "support/etcd_process.h"
 #include "support/tcp_proxy.h"
 #include "unit/storage/content.h"
+#include "unit/support/capture.h"
 
 #define S           SLICE_LITERAL
 #define PREFIX      "/statestore/test/"
@@ -391,17 +393,22 @@ Test(etcd_storage, loads_more_than_a_reply_may_have) {
         check(&member);
 }
 
-Test(etcd_storage, loads_at_a_later_revision_if_the_present_one_is_compacted) {
+/* Compact a later revision than that of the header. */
+static void compact(void) {
         char command[64];
 
-        open_and_lead(&member, "a");
-        set(&member, S("key"), S("value"));
-        COMMIT(&member);
         etcd_process_control(&process, "put unrelated value");
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         snprintf(command, sizeof(command), "compaction %lu",
                  (unsigned long)member.reading.election.revision);
         etcd_process_control(&process, command);
+}
+
+Test(etcd_storage, loads_at_a_later_revision_if_the_present_one_is_compacted) {
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        compact();
         cr_assert_eq(load(&member), 0);
         cr_expect(content_equal(&member.loaded, &member.expected));
         COMMIT(&member);
@@ -497,6 +504,32 @@ Test(etcd_storage, watchdog_is_fed_while_a_member_wins_and_loads) {
         etcd_process_continue(&process);
         pthread_join(thread, NULL);
         cr_expect_eq(r, 0);
+}
+
+/* The pause feeds the watchdog, and so does the second attempt. */
+Test(etcd_storage, compacted_revision_is_logged_and_tried_again_after_a_pause) {
+        struct storage_etcd_config config = config_of("a");
+        unsigned int n_before, n_without;
+        struct capture capture;
+        char *text;
+
+        config.alive = count_alive;
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
+        n_before = atomic_load(&n_alive);
+        cr_assert_eq(load(&member), 0);
+        n_without = atomic_load(&n_alive) - n_before;
+
+        compact();
+        n_before = atomic_load(&n_alive);
+        capture_start(&capture, STDERR_FILENO);
+        cr_assert_eq(load(&member), 0);
+        text = capture_end(&capture);
+        cr_expect_eq(atomic_load(&n_alive) - n_before, n_without + 2);
+        cr_expect_eq(capture_count(text, "cannot load at etcd"), 1);
+        cr_expect_not_null(strstr(text, "compacted"));
+        free(text);
 }
 
 Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
