@@ -4,6 +4,7 @@
 # Builds everything and runs all tests. The last line of output says how many passed.
 #
 #   sh tests/run.sh              warnings are errors; also checks the format
+#   sh tests/run.sh --quick      without the integration tests, simulations and fuzz seeds: what a change must pass first
 #   sh tests/run.sh --sanitize   under ASan, UBSan and the leak checker; without tests that execute no other code of ours there
 #
 # With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
@@ -20,17 +21,25 @@ cd "$(dirname "$0")/.."
 . server/build_directory.sh
 install_packages $packages_build $packages_run $packages_test
 
+suites=
+runners='unit integration'
 case ${1:-} in
 '')
         build=$PWD/build/debug
         options=
+        ;;
+--quick)
+        build=$PWD/build/debug
+        options=
+        suites='--suite unit --suite layers'
+        runners=unit
         ;;
 --sanitize)
         build=$PWD/build/sanitize
         options='-Db_sanitize=address,undefined -Db_lundef=false'
         ;;
 *)
-        echo "run.sh: unknown argument $1: use --sanitize or no argument" >&2
+        echo "run.sh: unknown argument $1: use --quick, --sanitize or no argument" >&2
         exit 2
         ;;
 esac
@@ -91,13 +100,14 @@ if [ -z "$options" ]; then
 fi
 
 # The document tests run meson test again, which replaces its log.
-meson test -C "$build" --no-rebuild --print-errorlogs || :
+meson test -C "$build" --no-rebuild --print-errorlogs $suites || :
 cp "$build/meson-logs/testlog.json" "$results/unit.json"
 
-STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 6 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
-        tests/integration || :
+[ "$runners" = unit ] ||
+        STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 6 --dist loadgroup -p no:cacheprovider \
+                --junitxml="$results/integration.xml" tests/integration || :
 
 check 'there are no sanitizer reports' has_no_sanitizer_report
 
 # Count the results that the test runners wrote. A runner that crashed has written fewer, which counts as a failure.
-/usr/bin/python3 tests/support/count_results.py "$build" "$passed" "$failed"
+/usr/bin/python3 tests/support/count_results.py "$build" "$passed" "$failed" $runners

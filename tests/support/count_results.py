@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the results of the test runners and prints one line: N passed, M failed, and K skipped if any were.
 
-usage: count_results.py BUILD PASSED FAILED
+usage: count_results.py BUILD PASSED FAILED RUNNER...
 
-BUILD is the build directory. PASSED and FAILED are the counts of other checks. Exits with 1 if a test failed, or if a
-runner has written no result.
+BUILD is the build directory. PASSED and FAILED are the counts of other checks. A RUNNER is unit or integration. Exits with 1
+if a test failed, or if a runner has written no result.
 """
 
 import json
@@ -43,13 +43,16 @@ def integration_results(build):
     return passed, failed, skipped
 
 
+RUNNERS = {"unit": unit_results, "integration": integration_results}
+
+
 def main():
     build, passed, failed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     skipped = 0
 
-    for read in unit_results, integration_results:
+    for runner in sys.argv[4:]:
         try:
-            more_passed, more_failed, more_skipped = read(build)
+            more_passed, more_failed, more_skipped = RUNNERS[runner](build)
         except (OSError, ElementTree.ParseError) as error:
             print(f"no results: {error}", file=sys.stderr)
             more_passed, more_failed, more_skipped = 0, 1, 0
