@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.process import REPOSITORY, STATESTORED
@@ -53,9 +54,13 @@ def test_the_github_actions_example_uses_the_port_of_the_double():
     assert job["env"]["STATESTORE_URL"] == f"mqtt://127.0.0.1:{DOUBLE_PORT}"
 
 
-def test_the_testcontainers_example_uses_the_image_and_the_port_of_the_double():
-    text = (EXAMPLES / "testcontainers" / "conftest.py").read_text()
-    compile(text, "conftest.py", "exec")
+@pytest.mark.parametrize("file, ports", [
+    ("python/conftest.py", ["with_exposed_ports({})", "get_exposed_port({})"]),
+    ("go/double.go", ['WithExposedPorts("{}/tcp")', '"{}/tcp", "mqtt"']),
+    ("node/double.js", ["withExposedPorts({})", "getMappedPort({})"]),
+])
+def test_the_testcontainers_examples_use_the_image_and_the_port_of_the_double(file, ports):
+    text = (EXAMPLES / "testcontainers" / file).read_text()
     services = yaml.safe_load((EXAMPLES / "compose" / "compose.yaml").read_text())["services"]
-    assert f'"{services["statestore"]["image"]}"' in text
-    assert f"with_exposed_ports({DOUBLE_PORT})" in text and f"get_exposed_port({DOUBLE_PORT})" in text
+    assert services["statestore"]["image"] in re.findall(r"""['"](.*?)['"]""", text)
+    assert all(port.format(DOUBLE_PORT) in text for port in ports)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`key`, `store` and `control` as in ../python/conftest.py, with the store in a container. Use it with statestore.py and the tests
+"""`key`, `store` and `control` as in ../../python/conftest.py, with the store in a container. Use it with statestore.py and the tests
 there."""
 
 import os
