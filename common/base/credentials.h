@@ -9,7 +9,6 @@
  */
 struct credentials {
         const char *user;
-        const char *password;        /* used if password_file is NULL */
         const char *password_file;   /* first line: the password or a token; read for each connection */
         const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
         const char *tls_certificate; /* of the client; tls_key is its key */

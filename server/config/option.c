@@ -98,13 +98,11 @@ static bool may_lack_value(const struct option *option) {
 
 bool option_apply(const struct option *option, void *config, const char *value,
                   struct option_fault *ret_fault) {
-        bool is_shown = value && !option->is_secret;
-
         if ((value || may_lack_value(option)) && option->set(config, option, value) == 0)
                 return true;
 
         snprintf(ret_fault->text, sizeof(ret_fault->text), "%s was expected%s%s%s", option->expected,
-                 is_shown ? ", not \"" : "", is_shown ? LOG_STRING(value) : "", is_shown ? "\"" : "");
+                 value ? ", not \"" : "", value ? LOG_STRING(value) : "", value ? "\"" : "");
         return false;
 }
 

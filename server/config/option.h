@@ -15,7 +15,6 @@ struct option {
         const char *flag;     /* on the command line, with dashes */
         char letter;          /* short form of the flag; 0: none */
         bool has_variable;    /* has an environment variable although it has no section */
-        bool is_secret;       /* messages do not contain its value */
         bool is_live;         /* applied by a reload; other options need a restart */
         bool is_list;         /* may be given several times; set() adds a value */
         bool is_common;       /* accepted by every command, for a program with commands */

@@ -99,9 +99,6 @@ static enum options_result read_environment(struct command_options *options) {
                 if (value && *value)
                         result = set_option(options, &ctl_options[i], variable.name, value);
         }
-        /* The port of STATESTORE_URL is the more specific one. */
-        if (options->is_url_given && !options->hosts && options->url.port)
-                options->port = 0;
         return result;
 }
 
@@ -137,7 +134,6 @@ static enum options_result take_option(struct parser *parser, const struct argum
         struct command_options *options = parser->options;
         char name[64];
 
-        /* The name only: the value may be a URL with a password. */
         snprintf(name, sizeof(name), "%.*s", (int)(argument->name.length < 60 ? argument->name.length : 60),
                  (const char *)argument->name.data);
         if (!argument->option)
@@ -227,12 +223,6 @@ static enum options_result check_credentials(struct command_options *options) {
         struct credentials_fault fault;
         const char *problem, *flag;
 
-        if (!credentials->user)
-                credentials->user = options->url.user;
-        credentials->password = options->url.password;
-        if (credentials->tls_ca_file)
-                credentials->tls = true;
-
         problem = credentials_check_options(credentials, &flag);
         if (problem)
                 return usage_error(options, flag, problem);
@@ -258,8 +248,6 @@ static void make_client_id(struct command_options *options) {
  * statestored.
  */
 static enum options_result read_store_config(struct command_options *options) {
-        if (options->store_config)
-                return OPTIONS_RUN;
         options->store_config = calloc(1, sizeof(*options->store_config));
         if (!options->store_config)
                 return usage_error(options, "--config", "out of memory");
@@ -269,14 +257,14 @@ static enum options_result read_store_config(struct command_options *options) {
 }
 
 /*
- * Without --host and --url, use the address of the store's broker and the TLS options that concern
- * the broker, but not the credentials of the store: user name, password and client certificate.
+ * Without --host, use the address of the store's broker and the TLS options that concern the
+ * broker, but not the credentials of the store: user name, password and client certificate.
  */
 static enum options_result take_broker_of_store(struct command_options *options) {
         struct credentials *credentials = &options->credentials;
         const struct credentials *of_store;
 
-        if (options->hosts || options->is_url_given)
+        if (options->hosts)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
@@ -294,19 +282,16 @@ static enum options_result take_broker_of_store(struct command_options *options)
 
 /* Determine the endpoints, the credentials and the client id. */
 static enum options_result complete_broker(struct command_options *options) {
-        const char *hosts;
         uint16_t port;
 
         if (take_broker_of_store(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
-        hosts = options->hosts ? options->hosts : options->url.host;
-        if (!options->hosts && options->url.is_tls)
+        if (options->credentials.tls_ca_file)
                 options->credentials.tls = true;
-        port = options->port ? options->port : options->url.port;
-        if (!port)
-                port = credentials_default_port(&options->credentials);
-        if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
-                return usage_error(options, "--url", "a host was expected");
+        port = options->port ?: credentials_default_port(&options->credentials);
+        if (endpoints_parse(slice_from_string(options->hosts), port, &options->endpoints,
+                            &options->n_endpoints) < 0)
+                return usage_error(options, "--host", "out of memory");
         make_client_id(options);
         return check_credentials(options);
 }
@@ -360,8 +345,7 @@ enum options_result command_options_init(struct command_options *options, int n_
                 if (ctl_options[i].default_value)
                         result = set_option(options, &ctl_options[i], ctl_options[i].flag,
                                             ctl_options[i].default_value);
-        options->is_url_given = false; /* the default does not count */
-        options->is_tls_given = false;
+        options->is_tls_given = false; /* the default does not count */
 
         result = result ?: read_environment(options) ?: read_arguments(&parser);
         if (result != OPTIONS_RUN)
@@ -377,5 +361,4 @@ void command_options_deinit(struct command_options *options) {
         if (options->store_config)
                 config_deinit(options->store_config);
         free(options->store_config);
-        broker_url_deinit(&options->url);
 }

@@ -8,15 +8,6 @@
 #include "ctl/command.h"
 #include "mqtt/client_credentials.h"
 
-/* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
-struct broker_url {
-        char *host;     /* NULL: the struct is empty */
-        uint16_t port;  /* 0 if the URL has none */
-        bool is_tls;    /* mqtts:// */
-        char *user;     /* decoded; NULL: none */
-        char *password; /* decoded; NULL: none */
-};
-
 /*
  * The command to run and its options. Precedence: command line, environment, default. Strings are
  * borrowed from the command line and the environment unless they are owned.
@@ -30,11 +21,9 @@ struct command_options {
         const char *config_file;     /* of statestored; NULL: not given */
         struct config *store_config; /* owned: the configuration of statestored; NULL: not read */
 
-        struct broker_url url; /* owned */
-        bool is_url_given;     /* url is not the default */
-        const char *hosts;     /* of --host or, without --host and --url, of store_config; NULL: use url */
-        uint16_t port;         /* for hosts without a port; 0: use the port of url */
-        struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store_config */
+        const char *hosts;          /* without --host, those of store_config */
+        uint16_t port;              /* for hosts without a port; 0: the default of MQTT */
+        struct endpoint *endpoints; /* owned: the brokers to try */
         size_t n_endpoints;
 
         struct credentials credentials;
@@ -80,6 +69,3 @@ enum options_result {
 enum options_result command_options_init(struct command_options *options, int n_arguments,
                                          char *const *arguments);
 void command_options_deinit(struct command_options *options);
-
-/* Free the strings and set all members to 0. Accepts an empty URL. */
-void broker_url_deinit(struct broker_url *url);

@@ -155,7 +155,7 @@ static const char import_help[] =
         "whose members are keys and values; - is stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
-        "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
+        "  statestorectl export --host old | statestorectl import - --host new\n";
 
 static const char check_help[] =
         "Reads everything and changes nothing. PATH is a data directory, or the file of a backup. Exit\n"

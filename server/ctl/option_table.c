@@ -1,126 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <ctype.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/time_units.h"
 #include "ctl/command_options.h"
 #include "protocol/hlc.h"
 
-#define URL_SCHEME           "mqtt://"
-#define URL_SCHEME_TLS       "mqtts://"
 #define CLIENT_ID_LENGTH_MAX 256
 #define DURATION_MAX_MS      (24 * 3600 * MS_PER_S)
-
-/* 1. --url */
-
-/* Whether a '%' is not followed by two hexadecimal digits. libcurl does not report that. */
-static bool has_wrong_escape(const char *text) {
-        while ((text = strchr(text, '%'))) {
-                text++;
-                if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
-                        return true;
-        }
-        return false;
-}
-
-CLEANUP_FUNCTION(cleanup_parts, CURLU *, curl_url_cleanup)
-CLEANUP_FUNCTION(cleanup_text, char *, curl_free)
-
-/* Read a part, which may be absent. False: decoding failed, or out of memory. */
-static bool read_part(CURLU *parts, CURLUPart part, char **ret_text) {
-        CURLUcode code = curl_url_get(parts, part, ret_text, CURLU_URLDECODE);
-
-        return code == CURLUE_OK || (code >= CURLUE_NO_SCHEME && code <= CURLUE_NO_ZONEID);
-}
-
-static int parse_broker_url(struct broker_url *ret_url, const char *text) {
-        CLEANUP(cleanup_parts) CURLU *parts = curl_url();
-        CLEANUP(cleanup_text) char *port = NULL;
-        CLEANUP(cleanup_text) char *zone = NULL; /* of an IPv6 address: only --host accepts one */
-        CLEANUP(broker_url_deinit) struct broker_url url = { 0 };
-        const char *scheme =
-                strncmp(text, URL_SCHEME_TLS, strlen(URL_SCHEME_TLS)) == 0 ? URL_SCHEME_TLS : URL_SCHEME;
-        const char *path;
-
-        if (strncmp(text, scheme, strlen(scheme)) != 0 || has_wrong_escape(text))
-                return -EINVAL;
-        path = strpbrk(text + strlen(scheme), "/?#");
-        if (path && strcmp(path, "/") != 0)
-                return -EINVAL;
-
-        if (curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
-            !read_part(parts, CURLUPART_HOST, &url.host) || !read_part(parts, CURLUPART_ZONEID, &zone) ||
-            !read_part(parts, CURLUPART_PORT, &port) || !read_part(parts, CURLUPART_USER, &url.user) ||
-            !read_part(parts, CURLUPART_PASSWORD, &url.password))
-                return -EINVAL;
-        if (port)
-                url.port = (uint16_t)strtoul(port, NULL, 10); /* libcurl has checked the range */
-        if (zone || (port && url.port == 0) || (url.user && !*url.user))
-                return -EINVAL;
-        url.is_tls = strcmp(scheme, URL_SCHEME_TLS) == 0;
-
-        *ret_url = url;
-        url = (struct broker_url){ 0 };
-        return 0;
-}
-
-void broker_url_deinit(struct broker_url *url) {
-        curl_free(url->host);
-        curl_free(url->user);
-        curl_free(url->password);
-        *url = (struct broker_url){ 0 };
-}
-
-static int set_url(void *target, const struct option *option, const char *value) {
-        struct command_options *options = target;
-        struct broker_url url;
-        int r;
-
-        (void)option;
-        r = parse_broker_url(&url, value);
-        if (r < 0)
-                return r;
-
-        /*
-         * This URL replaces the former URL and its credentials, and the values of --host and
-         * --port. A user name in the URL replaces --user, and a password in it replaces
-         * --password-file.
-         */
-        broker_url_deinit(&options->url);
-        options->url = url;
-        options->is_url_given = true;
-        options->hosts = NULL;
-        options->port = 0;
-        if (url.user)
-                options->credentials.user = NULL;
-        if (url.password)
-                options->credentials.password_file = NULL;
-        return 0;
-}
-
-/* 2. Other options */
-
-/*
- * The broker of --url is not used, so discard its credentials: they must not be sent to another
- * host.
- */
-static int set_hosts(void *target, const struct option *option, const char *value) {
-        struct command_options *options = target;
-        int r = option_set_hosts(target, option, value);
-
-        if (r < 0)
-                return r;
-        curl_free(options->url.user);
-        curl_free(options->url.password);
-        options->url.user = options->url.password = NULL;
-        return 0;
-}
 
 static int set_user(void *target, const struct option *option, const char *value) {
         return slice_is_utf8(slice_from_string(value)) ? option_set_text(target, option, value) : -EINVAL;
@@ -154,8 +44,6 @@ static int set_fence(void *target, const struct option *option, const char *valu
         return hlc_parse(slice_from_string(value), &hlc) < 0 ? -EINVAL
                                                              : option_set_text(target, option, value);
 }
-
-/* 3. The table */
 
 #define FIELD(name) offsetof(struct command_options, name)
 
@@ -209,19 +97,9 @@ const struct option ctl_options[] = {
             "use the data directory of a stopped store, not the broker", option_set_text, data_dir),
         SWITCH("--json", 0, "print JSON", json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", hex),
-        { .flag = "--url",
-          .letter = 'u',
-          .argument = "URL",
-          .has_variable = true,
-          .is_secret = true,
-          .default_value = "mqtt://127.0.0.1",
-          .expected = "mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]",
-          .help = "the broker: mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]; mqtts: TLS",
-          .is_common = true,
-          .set = set_url },
         COMMON("--host", "HOST[,HOST]", NULL,
                "a list of names, addresses or socket paths, each with or without :PORT,",
-               "the broker, instead of --url; several are tried in turn", set_hosts, hosts),
+               "the broker; several are tried in turn", option_set_hosts, hosts),
         COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
                "port of the broker; default 1883, with TLS 8883", option_set_port, port, .min = 1),
         COMMON("--config", "FILE", NULL, "a file name",

@@ -92,7 +92,7 @@ int credentials_check_password_file(const struct credentials *credentials,
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
                              struct credentials_fault *ret_fault) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        const char *password = credentials->password;
+        const char *password = NULL;
         int r;
 
         if (credentials->password_file) {

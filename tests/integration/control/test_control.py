@@ -245,7 +245,7 @@ def test_a_malformed_payload_is_a_syntax_error(control):
 
 def test_statestorectl_sends_every_control_request(double, control, client, tmp_path):
     def ctl(*words):
-        reply = subprocess.run([CTL, "--url", double.url, "test", *words], env=environment({}),
+        reply = subprocess.run([CTL, "--port", str(double.port), "test", *words], env=environment({}),
                                 capture_output=True, text=True, check=False)
         return reply.returncode, reply.stdout, reply.stderr
 
@@ -289,7 +289,7 @@ def test_a_double_without_control_says_so_at_once(tmp_path):
 
         assert value_of(control, "key") == b"value"
         reply = subprocess.run(
-            [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
+            [CTL, "--port", str(double.port), "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert reply.returncode == 4 and "start statestored with --control" in reply.stderr
 

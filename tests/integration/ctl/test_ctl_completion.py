@@ -116,7 +116,7 @@ def test_zsh_proposes_the_commands_after_help():
 def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
     with running_double(tmp_path, "--control") as double:
         def refused(*words):
-            return set(re.findall(r"[a-z-]+", run(CTL, "--url", double.url, "test", *words).stderr.partition("ERR ")[2]))
+            return set(re.findall(r"[a-z-]+", run(CTL, "--port", str(double.port), "test", *words).stderr.partition("ERR ")[2]))
 
         assert bash_proposes("test", "") == refused("unknown") - GRAMMAR
         assert refused("fault", "unknown") - GRAMMAR <= bash_proposes("test", "fault", "")

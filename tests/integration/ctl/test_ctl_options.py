@@ -34,20 +34,13 @@ def field(text):
 @pytest.mark.parametrize("arguments, variables", [
     (["--port", "{port}"], {}),
     (["--port={port}", "--host=localhost"], {}),
-    (["-u", "mqtt://127.0.0.1:{port}"], {}),
-    (["--url=mqtt://localhost:{port}/"], {}),
     ([], {"PORT": "{port}"}),
     ([], {"PORT": "{port}", "HOST": "localhost", "TIMEOUT": "10s"}),
-    ([], {"URL": "mqtt://127.0.0.1:{port}"}),
-    ([], {"URL": "mqtt://unknown.invalid:{port}", "HOST": "127.0.0.1"}),
-    ([], {"URL": "mqtt://127.0.0.1", "PORT": "{port}", "HOST": ""}),
-    (["--host", "127.0.0.1"], {"URL": "mqtt://unknown.invalid:{port}"}),
+    ([], {"PORT": "{port}", "HOST": ""}),
     (["--port", "{port}"], {"PORT": "1"}),
-    (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "unknown.invalid", "PORT": "1"}),
+    (["--host", "127.0.0.1:{port}"], {"HOST": "unknown.invalid", "PORT": "1"}),
     (["--host", "127.0.0.1:1,127.0.0.1:{port}"], {}),
     ([], {"HOST": "127.0.0.1:1,127.0.0.1", "PORT": "{port}"}),
-    ([], {"URL": "mqtt://127.0.0.1:{port}", "PORT": "1"}),
-    (["--port", "{port}"], {"URL": "mqtt://127.0.0.1:1", "PORT": "2"}),
 ])
 def test_flags_override_variables_and_these_override_defaults(arguments, variables):
     assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
@@ -64,7 +57,6 @@ def test_flags_override_variables_and_these_override_defaults(arguments, variabl
     ([], {"CONFIG": "{file}", "BROKER_PORT": "{port}"}, "[broker]\nport = 1\n[policy]\nfile = /nowhere\n"),
     (["--port", "{port}"], {"BROKER_HOST": "127.0.0.1", "BROKER_PORT": "1"}, None),
     (["--host", "127.0.0.1", "--port", "{port}"], {"BROKER_HOST": "unknown.invalid", "BROKER_TLS": "on"}, None),
-    (["-u", "mqtt://127.0.0.1:{port}"], {"BROKER_HOST": "unknown.invalid", "BROKER_TLS": "on"}, None),
     (["--tls", "off"], {"BROKER_PORT": "{port}", "BROKER_TLS": "on"}, None),
     ([], {"BROKER_PORT": "{port}", "BROKER_USER": "alice", "BROKER_PASSWORD_FILE": "/nowhere"}, None),
 ])
@@ -95,10 +87,6 @@ def first_packet_with(tmp_path, arguments, variables, text):
     (["--user", "alice", "--password-file", "{file}"], {}),
     ([], {"USER": "alice", "PASSWORD_FILE": "{file}"}),
     (["--user", "alice"], {"USER": "bob", "PASSWORD_FILE": "{file}"}),
-    (["-u", "mqtt://alice:p%3a%40ss%20word@127.0.0.1:{port}"], {}),
-    (["-u", "mqtt://alice:p%3a%40ss%20word@127.0.0.1:{port}"], {"USER": "bob", "PASSWORD_FILE": "/nowhere"}),
-    (["-u", "mqtt://alice@127.0.0.1:{port}"], {"PASSWORD_FILE": "{file}"}),
-    (["--password-file", "{file}"], {"URL": "mqtt://alice:wrong@127.0.0.1:{port}"}),
 ])
 def test_credentials(tmp_path, arguments, variables):
     file = tmp_path / "password"
@@ -109,14 +97,6 @@ def test_credentials(tmp_path, arguments, variables):
                                                 for name, value in variables.items()}})
 
     assert packet.endswith(field("alice") + field("p:@ss word"))
-
-
-@pytest.mark.parametrize("arguments", [["-u", "mqtt://127.0.0.1:{port}"], ["--host", "127.0.0.1:{port}"]], ids=["url", "host"])
-def test_the_password_of_a_url_is_not_sent_to_another_host(arguments):
-    packet = first_packet([*arguments, "ping"], {"URL": "mqtt://alice:secret@unknown.invalid"})
-
-    assert b"alice" not in packet
-    assert b"secret" not in packet
 
 
 @pytest.mark.parametrize("arguments, variables", [
@@ -187,11 +167,6 @@ def test_each_run_has_a_new_client_id():
     (["get", "key", "--port", "65536"], "--port"),
     (["get", "key", "--host", ""], "--host"),
     (["get", "key", "--host", "a,,b"], "--host"),
-    (["get", "key", "--url", "http://host"], "--url"),
-    (["get", "key", "-u", "mqtt://"], "-u"),
-    (["get", "key", "-u", "mqtt://host/path"], "-u"),
-    (["get", "key", "-u", "mqtt://a%zz@host"], "-u"),
-    (["get", "key", "-u", "mqtt://[::1"], "-u"),
     (["get", "key", "--client-id", "a:b"], "--client-id"),
     (["get", "key", "--client-id", "a/b"], "--client-id"),
     (["get", "key", "--timeout", "0"], "--timeout"),
@@ -213,7 +188,7 @@ def test_wrong_usage_is_named_in_one_line(arguments, named):
     assert ended.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("variable, value", [("PORT", "mqtt"), ("BROKER_PORT", "many"), ("BROKER_HOST", ","), ("URL", "mqtt://"), ("TIMEOUT", "soon"),
+@pytest.mark.parametrize("variable, value", [("PORT", "mqtt"), ("BROKER_PORT", "many"), ("BROKER_HOST", ","), ("HOST", ","), ("TIMEOUT", "soon"),
                                              ("CLIENT_ID", "a+b")])
 def test_a_wrong_variable_is_named(variable, value):
     ended = Ctl(1).run("ping", variables={variable: value})
@@ -229,10 +204,6 @@ def test_an_unreadable_configuration_of_the_store_is_named():
     assert ended.stderr == b"statestorectl: /nonexistent: No such file or directory\n"
 
 
-def test_a_wrong_url_is_not_printed_because_it_may_contain_a_password():
-    assert b"secret" not in Ctl(1).run("ping", "-u", "mqtt://me:secret@:1").stderr
-
-
 # Help
 
 
@@ -241,8 +212,8 @@ def test_help_has_every_command_and_examples():
 
     for command in "get", "set", "del", "vdel", "scan", "watch", "ping":
         assert f"\n  {command} " in printed
-    for word in "--url", "--host", "--port", "--user", "--password-file", "--client-id", "--timeout", \
-            "STATESTORE_URL", "STATESTORE_PASSWORD_FILE", "Examples:", "Exit status:":
+    for word in "--host", "--port", "--user", "--password-file", "--client-id", "--timeout", \
+            "STATESTORE_HOST", "STATESTORE_PASSWORD_FILE", "Examples:", "Exit status:":
         assert word in printed
     assert max(map(len, printed.splitlines())) <= 96
 

@@ -129,9 +129,8 @@ Test(environment, ignores_empty_and_foreign_variables) {
 
         setenv("STATESTORE_BROKER_PORT", "", 1);
         setenv("STATESTORE_BROKER_PORTS", "", 1);
-        setenv("STATESTORE_HOST", "h", 1); /* this and the next two: of statestorectl */
+        setenv("STATESTORE_HOST", "h", 1); /* this and the next one: of statestorectl */
         setenv("STATESTORE_PORT", "5", 1);
-        setenv("STATESTORE_URL", "mqtts://u", 1);
         cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
         cr_expect_str_eq(config.endpoints[0].host, "127.0.0.1");
         cr_expect_eq(config.endpoints[0].port, 1883);
