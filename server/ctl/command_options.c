@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/log.h"
@@ -38,36 +37,6 @@ static enum options_result usage_error(const struct command_options *options, co
         return OPTIONS_INVALID;
 }
 
-/*
- * What other tools call the commands and options of this one: redis-cli, etcdctl, nats, consul and
- * the clients of mosquitto.
- */
-static const char *const synonyms[][2] = {
-        { "put", "set" },
-        { "create", "set" },
-        { "delete", "del" },
-        { "remove", "del" },
-        { "rm", "del" },
-        { "ls", "scan" },
-        { "list", "scan" },
-        { "keys", "scan" },
-        { "sub", "watch" },
-        { "subscribe", "watch" },
-        { "version", "--version" },
-        { "--ttl", "--px" },
-        { "--ex", "--px" },
-        { "-p", "--port" },
-        { "-i", "--client-id" },
-        { "-P", "--password-file" },
-        { "--password", "--password-file" },
-        { "--username", "--user" },
-        { "--endpoints", "--host" },
-        { "--cafile", "--tls-ca-file" },
-        { "--cacert", "--tls-ca-file" },
-        { "--cert", "--tls-certificate" },
-        { "--key", "--tls-key" },
-};
-
 /* Print an error about a command or an option that does not exist. kind: "command" or "option". */
 static enum options_result complain_of_name(const struct command_options *options, const char *kind,
                                             const char *name) {
@@ -75,9 +44,6 @@ static enum options_result complain_of_name(const struct command_options *option
         char text[96];
 
         snprintf(text, sizeof(text), "no such %s%s", kind, is_letter ? WORD_ADVICE : "");
-        for (size_t i = 0; i < ARRAY_LENGTH(synonyms); i++)
-                if (strcmp(name, synonyms[i][0]) == 0)
-                        snprintf(text, sizeof(text), "no such %s; did you mean %s?", kind, synonyms[i][1]);
         return usage_error(options, name, text);
 }
 
