@@ -147,27 +147,23 @@ static enum options_result check_options(const struct parser *parser) {
                 return usage_error(options, "--nx", "not together with --nex");
         if (options->command->needs & NEEDS_NAME && !options->name)
                 return usage_error(options, options->command->name, "--name NAME was expected");
-        if (options->pattern && options->n_words > 0)
-                return usage_error(options, "--pattern", "not together with a key");
-        if (options->yes && !options->pattern)
-                return usage_error(options, "--yes", "only together with --pattern");
         return OPTIONS_RUN;
 }
 
 static enum options_result check_pattern(const struct command_options *options) {
         bool has_pattern = options->command->needs & NEEDS_PATTERN && options->n_words > 0;
-        const char *pattern = has_pattern ? options->words[0] : options->pattern;
-        enum glob_fault fault = pattern ? glob_check(slice_from_string(pattern)) : GLOB_VALID;
+        enum glob_fault fault = has_pattern ? glob_check(slice_from_string(options->words[0])) : GLOB_VALID;
 
-        return fault == GLOB_VALID ? OPTIONS_RUN : usage_error(options, pattern, glob_fault_text(fault));
+        return fault == GLOB_VALID ? OPTIONS_RUN
+                                   : usage_error(options, options->words[0], glob_fault_text(fault));
 }
 
 static enum options_result check_words(const struct command_options *options) {
-        size_t n_min = options->pattern ? 0 : options->command->n_words_min;
+        size_t n_min = options->command->n_words_min, n_max = options->command->n_words_max;
         bool lacks_program = options->command->needs & NEEDS_PROGRAM && !options->program;
         char text[128];
 
-        if (options->n_words >= n_min && options->n_words <= options->command->n_words_max && !lacks_program)
+        if (options->n_words >= n_min && options->n_words <= n_max && !lacks_program)
                 return OPTIONS_RUN;
 
         snprintf(text, sizeof(text), "too %s arguments: %s was expected",

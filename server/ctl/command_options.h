@@ -41,8 +41,6 @@ struct command_options {
         int64_t px_ms;         /* 0: no expiry */
         const char *fence;     /* NULL: none */
         bool persist;
-        const char *pattern; /* of the keys to delete; NULL: the keys are given */
-        bool yes;
         const char *data_dir; /* NULL: through the broker */
         int64_t wait_ms;      /* for a lock; -1: without end */
         int64_t lease_ms;     /* of a lock */

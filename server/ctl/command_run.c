@@ -2,15 +2,7 @@
 
 #include "ctl/command_run.h"
 
-#include "base/array.h"
 #include "base/json.h"
-
-struct buf *command_run_add_key(struct command_run *run) {
-        if (array_reserve((void **)&run->keys, &run->keys_capacity, run->n_keys + 1, sizeof(*run->keys)) < 0)
-                return NULL;
-        run->keys[run->n_keys] = (struct buf){ 0 };
-        return &run->keys[run->n_keys++];
-}
 
 const char *command_run_pattern(const struct command_run *run) {
         return run->options->n_words > 0 ? run->options->words[0] : "*";

@@ -38,12 +38,9 @@ static const char del_help[] =
         "Prints the word deleted and the version of the deleted value. With several keys, prints such a\n"
         "line for each, followed by a tab and the key. Exit status 1 if a key was not found.\n"
         "\n"
-        "--pattern deletes all keys that match, as scan lists them. Without --yes it deletes nothing and\n"
-        "prints their number.\n"
-        "\n"
         "  statestorectl del greeting level\n"
-        "  statestorectl del --pattern 'tmp-*' --yes\n"
-        "  statestorectl del state --fence 001696374425000:00000:StateStore\n";
+        "  statestorectl del state --fence 001696374425000:00000:StateStore\n"
+        "  statestorectl scan 'tmp-*' --hex | xargs -r statestorectl del --hex        all that match\n";
 
 static const char vdel_help[] =
         "Prints the word deleted and the version of the deleted value.\n"
@@ -249,7 +246,7 @@ const struct command commands[] = {
           .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE,
           .options = "--nx --nex --px --persist --fence --json --hex", .run = command_set },
         { "del", "KEY...", "delete keys", del_help, 1, SIZE_MAX, .needs = NEEDS_CLIENT | NEEDS_KEYS,
-          .options = "--fence --pattern --yes --json --hex", .run = command_del },
+          .options = "--fence --json --hex", .run = command_del },
         { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2,
           .needs = NEEDS_CLIENT | NEEDS_KEYS | NEEDS_VALUE, .options = "--fence --json --hex",
           .run = command_vdel },

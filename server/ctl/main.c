@@ -13,23 +13,23 @@
 static int read_inputs(struct command_run *run) {
         const struct command_options *options = run->options;
         bool has_value = options->command->needs & NEEDS_VALUE;
-        size_t n_keys = options->command->needs & NEEDS_KEYS ? options->n_words - has_value : 0;
         int r = 0;
 
-        for (size_t i = 0; i < n_keys && r == 0; i++) {
-                struct buf *key = command_run_add_key(run);
-
-                if (!key) {
+        if (options->command->needs & NEEDS_KEYS) {
+                run->keys = calloc(options->n_words, sizeof(*run->keys));
+                if (!run->keys) {
                         complain_of_memory();
                         return -ENOMEM;
                 }
-                r = input_read_word(options->words[i], options->hex, key);
+                run->n_keys = options->n_words - has_value;
         }
-        if (n_keys > 0)
+        for (size_t i = 0; i < run->n_keys && r == 0; i++)
+                r = input_read_word(options->words[i], options->hex, &run->keys[i]);
+        if (run->n_keys > 0)
                 run->key = buf_slice(&run->keys[0]);
 
         if (r == 0 && has_value)
-                r = input_read_word(options->words[n_keys], options->hex, &run->value);
+                r = input_read_word(options->words[run->n_keys], options->hex, &run->value);
         if (r == 0 && options->nex_value)
                 r = input_read_word(options->nex_value, options->hex, &run->nex_value);
         return r;

@@ -205,21 +205,8 @@ static enum exit_code delete_key(struct command_run *run) {
         return ask_for_deletion(run, &request);
 }
 
-/* Without --yes print the number of keys. Returns EXIT_DONE if they are to be deleted. */
-static enum exit_code confirm_deletion(const struct command_run *run) {
-        if (run->n_keys > 0 && run->options->yes)
-                return EXIT_DONE;
-        complain("%zu %s the pattern \"%s\"%s", run->n_keys, run->n_keys == 1 ? "key matches" : "keys match",
-                 LOG_STRING(run->options->pattern), run->n_keys > 0 ? "; use --yes to delete" : "");
-        return EXIT_NOT_MET;
-}
-
 enum exit_code command_del(struct command_run *run) {
-        enum exit_code code = EXIT_DONE;
-
-        if (run->options->pattern)
-                code = scan_add_keys(run, run->options->pattern) ?: confirm_deletion(run);
-        return code ?: for_each_key(run, delete_key);
+        return for_each_key(run, delete_key);
 }
 
 enum exit_code command_vdel(struct command_run *run) {

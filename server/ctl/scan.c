@@ -115,8 +115,8 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
         return rest.length > 0 ? store_reply_print_unexpected(page) : EXIT_DONE;
 }
 
-/* Take each key that matches the pattern. */
-static enum exit_code listing_scan(struct listing *listing, const char *pattern) {
+/* Take each key that matches the pattern of the command. */
+static enum exit_code scan_keys(struct listing *listing) {
         CLEANUP(store_reply_deinit) struct store_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
@@ -125,7 +125,7 @@ static enum exit_code listing_scan(struct listing *listing, const char *pattern)
                 struct store_request request = { 0 };
 
                 store_request_add_string(&request, "SCAN");
-                store_request_add_string(&request, pattern);
+                store_request_add_string(&request, command_run_pattern(listing->run));
                 if (token.length > 0)
                         store_request_add(&request, buf_slice(&token));
                 code = store_client_ask(listing->run->client, &request, &page);
@@ -164,18 +164,6 @@ static enum exit_code print_key(struct command_run *run, struct slice key) {
         append_key(run, key);
         buf_append_string(&run->output, "\n");
         return EXIT_DONE;
-}
-
-static enum exit_code add_key(struct command_run *run, struct slice key) {
-        struct buf *copy = command_run_add_key(run);
-
-        if (copy)
-                buf_append_slice(copy, key);
-        return !copy || buf_failed(copy) ? complain_of_memory() : EXIT_DONE;
-}
-
-enum exit_code scan_add_keys(struct command_run *run, const char *pattern) {
-        return listing_scan(&(struct listing){ .run = run, .take = add_key }, pattern);
 }
 
 /* 59.9s, 59m59s, 1000h59m */
@@ -245,10 +233,9 @@ enum exit_code command_scan(struct command_run *run) {
         /* A program that reads the lines needs no header; read_page() writes it with the first keys. */
         if (run->options->is_long && !run->options->json && isatty(STDOUT_FILENO))
                 buf_append_string(&run->output, "KEY\tSIZE\tEXPIRES_IN\tTOKEN\tTIME\n");
-        return listing_scan(&(struct listing){ .run = run,
-                                               .take = run->options->is_long ? append_long : print_key,
-                                               .reads_keys = run->options->is_long },
-                            command_run_pattern(run));
+        return scan_keys(&(struct listing){ .run = run,
+                                            .take = run->options->is_long ? append_long : print_key,
+                                            .reads_keys = run->options->is_long });
 }
 
 /* 2. export and import */
@@ -274,7 +261,7 @@ static enum exit_code append_record(struct command_run *run, struct slice key) {
 
 enum exit_code command_export(struct command_run *run) {
         struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
-        enum exit_code code = listing_scan(&listing, command_run_pattern(run));
+        enum exit_code code = scan_keys(&listing);
 
         if (listing.n_vanished > 0)
                 complain("%" PRIu64 " %s left out: deleted or expired since the store listed %s",

@@ -3,12 +3,13 @@
 
 import json
 import re
+import subprocess
 import time
 
 import pytest
 
-from support.ctl import NOT_MET, STORE_ERROR
-from support.process import wait_until
+from support.ctl import NOT_MET, STORE_ERROR, environment
+from support.process import CTL, PATIENCE, wait_until
 
 
 def test_get_prints_exactly_the_value(ctl, key):
@@ -246,18 +247,10 @@ def test_an_error_ends_a_deletion(ctl, client, keys):
     assert ctl.ok("get", keys[2])
 
 
-def test_del_of_a_pattern_prints_the_number_of_keys_and_deletes_nothing(ctl, key, keys):
-    ended = ctl.run("del", "--pattern", f"{key}*")
+def test_keys_of_a_pattern_are_deleted_by_the_line_in_the_help(ctl, key, keys):
+    ctl.ok("set", f"{key}-a\n b", "1")
 
-    assert (ended.returncode, ended.stdout) == (NOT_MET, b"")
-    assert ended.stderr.decode() == f'statestorectl: 2 keys match the pattern "{key}*"; use --yes to delete\n'
-    assert ctl.ok("scan", f"{key}*").count(b"\n") == 2
+    line = f"{CTL} scan '{key}-a*' --hex | xargs -r {CTL} del --hex"
+    subprocess.run(["sh", "-c", line], env=environment(ctl.variables), check=True, timeout=PATIENCE)
 
-
-def test_del_of_a_pattern_with_yes_deletes_the_keys_that_match(ctl, key, keys):
-    assert ctl.ok("del", "--pattern", f"{key}-[ab]", "--yes").startswith(b"deleted ")
     assert ctl.ok("scan", f"{key}*").decode() == f"{keys[2]}\n"
-
-    ended = ctl.run("del", "--pattern", f"{key}-[ab]", "--yes")
-    assert ended.returncode == NOT_MET
-    assert ended.stderr.decode() == f'statestorectl: 0 keys match the pattern "{key}-[ab]"\n'
