@@ -29,7 +29,7 @@ for program in "$@"; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.*) continue ;;
                 test_etcd_*/libcurl.so.* | test_etcd_*/libprotobuf-c.so.*) continue ;;
-                test_key_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
+                test_export*/libjansson.so.* | test_seeding/libjansson.so.*) continue ;;
                 test_link/libuv.so.* | test_link/libmosquitto.so.* | test_link/libssl.so.* | test_link/libcrypto.so.*) continue ;;
                 test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
                 esac

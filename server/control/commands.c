@@ -18,10 +18,10 @@
 #include "control/request_waits.h"
 #include "control/selection.h"
 #include "control/test_clock.h"
+#include "exports/export_reader.h"
 #include "pipeline/control_operations.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
-#include "records/seed.h"
 
 #define WAIT_TIMEOUT_MS 5000
 #define OUTAGE_MAX_MS   3600000
@@ -131,17 +131,17 @@ static int reset_store(struct control_call *call) {
 
 /* Set all keys of the seed, or none. */
 static int set_seed(struct control_call *call) {
-        CLEANUP(seed_deinit) struct seed seed = { 0 };
+        CLEANUP(export_reader_deinit) struct export_reader reader = { 0 };
         int r;
 
         if (call->n_words != 1)
                 return call_refuse_words(call, "one text was expected after seed");
 
-        seed_init(&seed, "seed", call->words[0]);
-        r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
+        export_reader_init(&reader, "seed", call->words[0]);
+        r = pipeline_set_seed(call->control->pipeline, &reader, call->now);
         if (r != -EBADMSG)
                 return r;
-        memcpy(call->problem_buffer, seed.fault, sizeof(seed.fault));
+        memcpy(call->problem_buffer, reader.fault, sizeof(reader.fault));
         return call_refuse(call, call->problem_buffer);
 }
 

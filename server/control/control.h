@@ -14,7 +14,7 @@
  *
  *     reset                                   empty the store, as after a start without --seed
  *     reset [client ID] [key PATTERN]         remove what concerns the client and the keys
- *     seed TEXT                               set all keys of a text (records/seed.h)
+ *     seed TEXT                               set all keys of a text (exports/export_reader.h)
  *     clock advance DURATION | freeze | resume
  *     expire KEY                              expire a key before its deadline
  *     outage broker | store DURATION          see outage_function

@@ -26,10 +26,10 @@
 struct data_dir {
         struct storage *storage;
         struct state *state; /* notifications of an import: the store publishes them after its next start */
-        bool is_node_id_fixed; /* the directory had commits, or an imported record has set it */
+        bool is_node_id_fixed; /* the directory had commits, or an imported key has set it */
         struct now now;
         struct effects effects; /* import: rows that are not committed yet */
-        uint64_t n_uncommitted; /* import: records in effects; rows have each key once */
+        uint64_t n_uncommitted; /* import: keys in effects; rows have each key once */
 };
 
 static void data_dir_deinit(struct data_dir *directory) {
@@ -63,7 +63,7 @@ static void replace_bytes(struct buf *buf, struct slice bytes) {
         buf_append_slice(buf, bytes);
 }
 
-static int fill_record(const struct data_dir *directory, struct entry *entry, struct key_record *record) {
+static int read_entry(const struct data_dir *directory, struct entry *entry, struct exported_key *exported) {
         int64_t deadline_ns = engine_deadline(directory->state->engine, entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
@@ -72,28 +72,28 @@ static int fill_record(const struct data_dir *directory, struct entry *entry, st
         };
         struct hlc fence;
 
-        replace_bytes(&record->key, entry_key(entry));
-        replace_bytes(&record->value, entry_value(entry));
-        buf_reset(&record->version);
-        hlc_append(&record->version, version, HLC_PADDED);
-        buf_reset(&record->fence);
+        replace_bytes(&exported->key, entry_key(entry));
+        replace_bytes(&exported->value, entry_value(entry));
+        buf_reset(&exported->version);
+        hlc_append(&exported->version, version, HLC_PADDED);
+        buf_reset(&exported->fence);
         if (entry_fence(entry, &fence))
-                hlc_append(&record->fence, fence, HLC_PADDED);
-        record->has_details = true;
-        record->deadline_ms =
+                hlc_append(&exported->fence, fence, HLC_PADDED);
+        exported->has_details = true;
+        exported->deadline_ms =
                 deadline_ns == DEADLINE_NEVER
-                        ? KEY_RECORD_NO_DEADLINE
+                        ? EXPORTED_KEY_NO_DEADLINE
                         : directory->now.wall_ms + (deadline_ns - directory->now.mono_ns) / NS_PER_MS;
 
-        return buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
-                               buf_failed(&record->fence)
+        return buf_failed(&exported->key) || buf_failed(&exported->value) ||
+                               buf_failed(&exported->version) || buf_failed(&exported->fence)
                        ? -ENOMEM
                        : 0;
 }
 
 enum exit_code command_export_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         struct slice pattern = slice_from_string(command_run_pattern(run));
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
@@ -113,10 +113,10 @@ enum exit_code command_export_offline(struct command_run *run) {
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
                         continue;
-                if (fill_record(&directory, entry, &record) < 0)
+                if (read_entry(&directory, entry, &exported) < 0)
                         return complain_of_memory();
                 buf_reset(&run->output);
-                key_record_write(&record, &run->output);
+                exported_key_write(&exported, &run->output);
                 output_write(&run->output);
         }
         return EXIT_DONE;
@@ -170,19 +170,19 @@ static bool accept_node_id(struct data_dir *directory, struct slice node) {
 }
 
 /*
- * Use the version of the record or, without one, a new version, and advance the clock beyond it.
+ * Use the version of the line or, without one, a new version, and advance the clock beyond it.
  * Returns NULL, or a description of the fault.
  */
-static const char *choose_version(struct data_dir *directory, const struct key_record *record,
+static const char *choose_version(struct data_dir *directory, const struct exported_key *exported,
                                   int64_t now_ms, struct version *ret_version) {
         struct clock *clock = engine_clock(directory->state->engine);
         struct hlc version;
 
-        if (record->version.length == 0) {
+        if (exported->version.length == 0) {
                 *ret_version = clock_tick(clock, now_ms);
                 return NULL;
         }
-        if (hlc_parse(buf_slice(&record->version), &version) < 0 || version.counter >= INT32_MAX ||
+        if (hlc_parse(buf_slice(&exported->version), &version) < 0 || version.counter >= INT32_MAX ||
             !accept_node_id(directory, version.node))
                 return "its version cannot be one of this store";
         /*
@@ -202,11 +202,11 @@ static const char *choose_version(struct data_dir *directory, const struct key_r
  * Call after choose_version(), which advances the clock. Returns NULL, or a description of the
  * fault.
  */
-static const char *check_fence(const struct data_dir *directory, const struct key_record *record,
+static const char *check_fence(const struct data_dir *directory, const struct exported_key *exported,
                                int64_t now_ms) {
         struct hlc fence;
 
-        if (hlc_parse(buf_slice(&record->fence), &fence) == 0 &&
+        if (hlc_parse(buf_slice(&exported->fence), &fence) == 0 &&
             clock_is_fence_too_far_ahead(engine_clock(directory->state->engine),
                                          slice_from_string(directory->state->header.node_id), fence, now_ms))
                 return "its token is more than a minute ahead of this machine's clock, so no client could "
@@ -216,32 +216,33 @@ static const char *check_fence(const struct data_dir *directory, const struct ke
 }
 
 /* A deadline beyond the range of the monotonic clock counts as none. */
-static int64_t deadline_of(const struct data_dir *directory, const struct key_record *record) {
+static int64_t deadline_of(const struct data_dir *directory, const struct exported_key *exported) {
         int64_t remaining_ns, deadline_ns;
 
-        if (record->deadline_ms == KEY_RECORD_NO_DEADLINE ||
-            __builtin_mul_overflow(record->deadline_ms - directory->now.wall_ms, NS_PER_MS, &remaining_ns) ||
+        if (exported->deadline_ms == EXPORTED_KEY_NO_DEADLINE ||
+            __builtin_mul_overflow(exported->deadline_ms - directory->now.wall_ms, NS_PER_MS,
+                                   &remaining_ns) ||
             __builtin_add_overflow(directory->now.mono_ns, remaining_ns, &deadline_ns))
                 return DEADLINE_NEVER;
         return deadline_ns;
 }
 
-static enum exit_code import_record_offline(struct importer *importer, const struct key_record *record,
-                                            int64_t now_ms) {
+static enum exit_code import_key_offline(struct importer *importer, const struct exported_key *exported,
+                                         int64_t now_ms) {
         struct data_dir *directory = importer->userdata;
-        struct entry_fields fields = { .key = buf_slice(&record->key),
-                                       .value = buf_slice(&record->value),
-                                       .deadline_ns = deadline_of(directory, record) };
+        struct entry_fields fields = { .key = buf_slice(&exported->key),
+                                       .value = buf_slice(&exported->value),
+                                       .deadline_ns = deadline_of(directory, exported) };
         struct hlc fence;
-        const char *fault = choose_version(directory, record, now_ms, &fields.version);
+        const char *fault = choose_version(directory, exported, now_ms, &fields.version);
 
         if (!fault)
-                fault = check_fence(directory, record, now_ms);
+                fault = check_fence(directory, exported, now_ms);
         if (fault) {
-                complain("\"%s\": %s", LOG_TEXT(buf_slice(&record->key)), fault);
+                complain("\"%s\": %s", LOG_TEXT(buf_slice(&exported->key)), fault);
                 return EXIT_USAGE;
         }
-        if (hlc_parse(buf_slice(&record->fence), &fence) == 0)
+        if (hlc_parse(buf_slice(&exported->fence), &fence) == 0)
                 fields.fence = &fence;
         if (engine_import_entry(directory->state->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();
@@ -251,7 +252,7 @@ static enum exit_code import_record_offline(struct importer *importer, const str
 
 enum exit_code command_import_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        struct importer importer = { .import = import_record_offline,
+        struct importer importer = { .import = import_key_offline,
                                      .finish = store_batch,
                                      .userdata = &directory };
         enum exit_code code = open_data_dir(&directory, run->options->data_dir);

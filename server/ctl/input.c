@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
-#include "records/seed.h"
+#include "exports/export_reader.h"
 
 bool input_is_stdin(const char *word) {
         return strcmp(word, "-") == 0;
@@ -80,45 +80,45 @@ static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
 #define N_IMPORTED "%" PRIu64 " %s imported"
 
 enum exit_code input_import(const char *name, struct importer *importer) {
-        CLEANUP(seed_deinit) struct seed seed;
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(export_reader_deinit) struct export_reader reader;
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         enum exit_code code = EXIT_DONE, finished = EXIT_DONE;
         uint64_t n_expired = 0, n_without_details = 0;
         const char *were;
-        int r = seed_open(&seed, name);
+        int r = export_reader_open(&reader, name);
 
         if (r < 0) {
-                complain("cannot read %s", seed.fault);
+                complain("cannot read %s", reader.fault);
                 return EXIT_USAGE;
         }
 
-        while (code == EXIT_DONE && (r = seed_next(&seed, &record)) > 0) {
+        while (code == EXIT_DONE && (r = export_reader_next(&reader, &exported)) > 0) {
                 int64_t now_ms = system_clock_wall_ms_rounded_up();
 
-                if (record.deadline_ms <= now_ms) {
+                if (exported.deadline_ms <= now_ms) {
                         n_expired++;
                         continue;
                 }
-                importer->line = seed.record_line;
-                code = importer->import(importer, &record, now_ms);
-                n_without_details += !record.has_details;
+                importer->line = reader.key_line;
+                code = importer->import(importer, &exported, now_ms);
+                n_without_details += !exported.has_details;
         }
         if (importer->finish)
                 finished = importer->finish(importer);
         were = importer->n_imported == 1 ? "key was" : "keys were";
         if (code != EXIT_DONE || finished != EXIT_DONE) {
                 if (importer->failed.line == 0) {
-                        importer->failed.line = seed.record_line;
-                        buf_append_slice(&importer->failed.key, buf_slice(&record.key));
+                        importer->failed.line = reader.key_line;
+                        buf_append_slice(&importer->failed.key, buf_slice(&exported.key));
                 }
-                complain("%s:%" PRIu64 ": the import ends at \"%s\"; " N_IMPORTED, LOG_STRING(seed.name),
+                complain("%s:%" PRIu64 ": the import ends at \"%s\"; " N_IMPORTED, LOG_STRING(reader.name),
                          importer->failed.line, LOG_TEXT(buf_slice(&importer->failed.key)),
                          importer->n_imported, were);
                 buf_deinit(&importer->failed.key);
                 return code != EXIT_DONE ? code : finished;
         }
         if (r < 0) {
-                complain("%s; " N_IMPORTED, r == -EBADMSG ? seed.fault : "out of memory",
+                complain("%s; " N_IMPORTED, r == -EBADMSG ? reader.fault : "out of memory",
                          importer->n_imported, were);
                 return EXIT_USAGE;
         }
@@ -126,6 +126,6 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                 complain("%s: %" PRIu64
                          " key%s without \"deadline\" and \"token\": such keys never expire, and any "
                          "client may write them",
-                         LOG_STRING(seed.name), n_without_details, n_without_details == 1 ? "" : "s");
+                         LOG_STRING(reader.name), n_without_details, n_without_details == 1 ? "" : "s");
         return print_counts(importer->n_imported, n_expired);
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "ctl/output.h"
+#include "exports/exported_key.h"
 #include "protocol/message.h"
-#include "records/key_record.h"
 
 /*
- * Keys, values and records from the user: on the command line, in a file, or on stdin, whose name
+ * Keys and values from the user: on the command line, in a file, or on stdin, whose name
  * is "-". Errors are printed on stderr.
  */
 
@@ -28,33 +28,34 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/* A record in its file. */
+/* A key in its file. */
 struct import_position {
         uint64_t line;
         struct buf key;
 };
 
-/* Where an import stores its records. The functions complain of the cause of an error. */
+/* Where an import stores its keys. The functions complain of the cause of an error. */
 struct importer {
         /*
-         * Store a record, or keep it for finish(). now_ms: the wall clock, rounded up. A result
+         * Store a key, or keep it for finish(). now_ms: the wall clock, rounded up. A result
          * other than EXIT_DONE ends the import.
          */
-        enum exit_code (*import)(struct importer *importer, const struct key_record *record, int64_t now_ms);
+        enum exit_code (*import)(struct importer *importer, const struct exported_key *exported,
+                                 int64_t now_ms);
 
         /* Called once after the last import(), also after an error. NULL: not called. */
         enum exit_code (*finish)(struct importer *importer);
 
         void *userdata;
-        uint64_t line;       /* of the record of the running import() */
-        uint64_t n_imported; /* stored records: the functions count them */
+        uint64_t line;       /* of the key of the running import() */
+        uint64_t n_imported; /* stored keys: the functions count them */
 
-        /* The record that was refused, if a function sets the line; else it is that of the last import(). */
+        /* The key that was refused, if a function sets the line; else it is that of the last import(). */
         struct import_position failed;
 };
 
 /*
- * Pass the records of a file (records/seed.h) to the importer, except expired ones. Then print the
- * number of imported records, also after an error. A malformed record is an error: EXIT_USAGE.
+ * Pass the keys of a file (exports/export_reader.h) to the importer, except expired ones. Then
+ * print the number of imported keys, also after an error. A malformed line is an error: EXIT_USAGE.
  */
 enum exit_code input_import(const char *name, struct importer *importer);

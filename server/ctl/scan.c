@@ -240,27 +240,28 @@ enum exit_code command_scan(struct command_run *run) {
 
 /* 2. export and import */
 
-static enum exit_code append_record(struct command_run *run, struct slice key) {
-        CLEANUP(key_record_deinit) struct key_record record = { .deadline_ms = KEY_RECORD_NO_DEADLINE };
+static enum exit_code append_exported(struct command_run *run, struct slice key) {
+        CLEANUP(exported_key_deinit)
+        struct exported_key exported = { .deadline_ms = EXPORTED_KEY_NO_DEADLINE };
         struct key_details details;
 
-        buf_append_slice(&record.key, key);
-        buf_append_slice(&record.value, run->reply.item.text);
-        buf_append_slice(&record.version, store_reply_version(&run->reply));
-        record.has_details = store_reply_details(&run->reply, &details);
-        buf_append_slice(&record.fence, details.fence);
+        buf_append_slice(&exported.key, key);
+        buf_append_slice(&exported.value, run->reply.item.text);
+        buf_append_slice(&exported.version, store_reply_version(&run->reply));
+        exported.has_details = store_reply_details(&run->reply, &details);
+        buf_append_slice(&exported.fence, details.fence);
         if (details.expires_in_ms > 0 &&
-            __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &record.deadline_ms))
-                record.deadline_ms = KEY_RECORD_NO_DEADLINE;
-        if (buf_failed(&record.key) || buf_failed(&record.value) || buf_failed(&record.version) ||
-            buf_failed(&record.fence))
+            __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &exported.deadline_ms))
+                exported.deadline_ms = EXPORTED_KEY_NO_DEADLINE;
+        if (buf_failed(&exported.key) || buf_failed(&exported.value) || buf_failed(&exported.version) ||
+            buf_failed(&exported.fence))
                 return complain_of_memory();
-        key_record_write(&record, &run->output);
+        exported_key_write(&exported, &run->output);
         return EXIT_DONE;
 }
 
 enum exit_code command_export(struct command_run *run) {
-        struct listing listing = { .run = run, .take = append_record, .reads_keys = true };
+        struct listing listing = { .run = run, .take = append_exported, .reads_keys = true };
         enum exit_code code = scan_keys(&listing);
 
         if (listing.n_vanished > 0)
@@ -307,8 +308,8 @@ static enum exit_code receive_import(struct importer *importer) {
         return code;
 }
 
-static enum exit_code import_record(struct importer *importer, const struct key_record *record,
-                                    int64_t now_ms) {
+static enum exit_code import_key(struct importer *importer, const struct exported_key *exported,
+                                 int64_t now_ms) {
         struct import_window *window = importer->userdata;
         struct command_run *run = window->run;
         struct import_position *position = position_at(window, window->n_sent);
@@ -323,19 +324,19 @@ static enum exit_code import_record(struct importer *importer, const struct key_
 
         position->line = importer->line;
         buf_reset(&position->key);
-        buf_append_slice(&position->key, buf_slice(&record->key));
+        buf_append_slice(&position->key, buf_slice(&exported->key));
         store_request_add_string(&request, "SET");
         store_request_add(&request, buf_slice(&position->key));
-        store_request_add(&request, buf_slice(&record->value));
-        if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
-                store_request_add_px(&request, record->deadline_ms - now_ms, px);
+        store_request_add(&request, buf_slice(&exported->value));
+        if (exported->deadline_ms != EXPORTED_KEY_NO_DEADLINE)
+                store_request_add_px(&request, exported->deadline_ms - now_ms, px);
 
-        if (record->fence.length > 0) {
+        if (exported->fence.length > 0) {
                 buf_reset(&run->value);
-                buf_append_slice(&run->value, buf_slice(&record->fence));
+                buf_append_slice(&run->value, buf_slice(&exported->fence));
                 request.fence = buf_text(&run->value);
         }
-        if (buf_failed(&position->key) || (record->fence.length > 0 && !request.fence))
+        if (buf_failed(&position->key) || (exported->fence.length > 0 && !request.fence))
                 return complain_of_memory();
         if (store_client_send(run->client, &request) != CONNECTION_OK)
                 return store_client_print_problem(run->client);
@@ -358,10 +359,9 @@ static enum exit_code receive_imports(struct importer *importer) {
 
 enum exit_code command_import(struct command_run *run) {
         struct import_window window = { .run = run };
-        enum exit_code code =
-                input_import(run->options->words[0], &(struct importer){ .import = import_record,
-                                                                         .finish = receive_imports,
-                                                                         .userdata = &window });
+        enum exit_code code = input_import(
+                run->options->words[0],
+                &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = &window });
 
         for (size_t i = 0; i < STORE_REQUESTS_MAX; i++)
                 buf_deinit(&window.positions[i].key);

@@ -38,7 +38,7 @@ struct request {
         struct slice client; /* client id; absent if unknown */
         uint64_t connection; /* number of the client's connection, verified by the plugin; 0: not verified */
         struct slice user;   /* user name at the broker; absent: none, or not verified */
-        bool is_own;         /* the store itself sets a key of a seed (records/seed.h): no policy applies */
+        bool is_own;         /* the store itself sets a key of --seed: no policy applies */
 
         /*
          * These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the

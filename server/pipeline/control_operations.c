@@ -107,12 +107,12 @@ void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_s
                         engine_remove_entry(engine, entry_key(entry));
 }
 
-int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now) {
+int pipeline_set_seed(struct pipeline *pipeline, struct export_reader *reader, struct now now) {
         struct seed_counts counts = { 0 };
         int r;
 
         do
-                r = seeding_set_some(pipeline, seed, SET_ALWAYS, now, &counts);
+                r = seeding_set_some(pipeline, reader, SET_ALWAYS, now, &counts);
         while (r == SEEDING_CONTINUES);
         if (r == 0)
                 return 0;

@@ -3,7 +3,7 @@
 
 #include "pipeline/pipeline.h"
 
-struct seed;
+struct export_reader;
 
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from
@@ -65,10 +65,10 @@ typedef bool selection_function(void *userdata, struct slice client, struct slic
 void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_selected, void *userdata);
 
 /*
- * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in seed->fault; or -ENOMEM,
+ * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in reader->fault; or -ENOMEM,
  * after which some of the keys may be set.
  */
-int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now);
+int pipeline_set_seed(struct pipeline *pipeline, struct export_reader *reader, struct now now);
 
 /*
  * Expire this key at once, as if its deadline had passed. Return 0; -ENOENT if there is no such key;

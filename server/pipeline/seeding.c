@@ -23,37 +23,37 @@ static enum outcome step_request(struct engine *engine, const struct request *re
         return outcome;
 }
 
-enum outcome seeding_set(struct engine *engine, const struct key_record *record,
+enum outcome seeding_set(struct engine *engine, const struct exported_key *exported,
                          enum set_condition condition, struct now now, struct effects *effects) {
         /* is_own: no policy applies */
-        struct request get = { .verb = VERB_GET, .key = buf_slice(&record->key), .is_own = true };
+        struct request get = { .verb = VERB_GET, .key = buf_slice(&exported->key), .is_own = true };
         struct request set = {
                 .verb = VERB_SET, .key = get.key, .value = SLICE_LITERAL(""), .is_own = true
         };
 
-        if (record->value.length > 0)
-                set.value = buf_slice(&record->value);
-        if (record->deadline_ms != KEY_RECORD_NO_DEADLINE) {
-                if (record->deadline_ms <= now.wall_ms)
+        if (exported->value.length > 0)
+                set.value = buf_slice(&exported->value);
+        if (exported->deadline_ms != EXPORTED_KEY_NO_DEADLINE) {
+                if (exported->deadline_ms <= now.wall_ms)
                         return OUTCOME_NOTHING;
                 set.has_px = true;
-                set.px_ms = record->deadline_ms - now.wall_ms;
+                set.px_ms = exported->deadline_ms - now.wall_ms;
         }
         /* Check first: SET checks the fencing token of an existing key before the condition. */
         if (condition == SET_IF_ABSENT && step_request(engine, &get, now, effects) == OUTCOME_VALUE)
                 return OUTCOME_CONDITION_NOT_MET;
 
-        set.has_fence = hlc_parse(buf_slice(&record->fence), &set.fence) == 0;
+        set.has_fence = hlc_parse(buf_slice(&exported->fence), &set.fence) == 0;
         return step_request(engine, &set, now, effects);
 }
 
-int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+int seeding_set_some(struct pipeline *pipeline, struct export_reader *reader, enum set_condition condition,
                      struct now now, struct seed_counts *counts) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         int r;
 
-        while ((r = seed_next(seed, &record)) > 0) {
-                enum outcome outcome = seeding_set(pipeline->state->engine, &record, condition, now,
+        while ((r = export_reader_next(reader, &exported)) > 0) {
+                enum outcome outcome = seeding_set(pipeline->state->engine, &exported, condition, now,
                                                    &pipeline->batch.effects);
 
                 switch (outcome) {
@@ -69,7 +69,7 @@ int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_cond
                 case OUTCOME_OUT_OF_MEMORY:
                         return -ENOMEM;
                 default:
-                        return seed_reject(seed, encoder_error_text(outcome));
+                        return export_reader_reject(reader, encoder_error_text(outcome));
                 }
                 if (commit_is_due(pipeline))
                         return SEEDING_CONTINUES;
@@ -78,16 +78,17 @@ int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_cond
 }
 
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
-        CLEANUP(seed_deinit) struct seed seed;
+        CLEANUP(export_reader_deinit) struct export_reader reader;
         struct seed_counts counts = { 0 };
         int set, r;
 
-        set = seed_open(&seed, file);
+        set = export_reader_open(&reader, file);
         do {
                 if (set >= 0)
-                        set = seeding_set_some(pipeline, &seed, SET_IF_ABSENT, now, &counts);
+                        set = seeding_set_some(pipeline, &reader, SET_IF_ABSENT, now, &counts);
                 if (set < 0) {
-                        log_error("cannot start: --seed %s", seed.fault[0] ? seed.fault : "out of memory");
+                        log_error("cannot start: --seed %s",
+                                  reader.fault[0] ? reader.fault : "out of memory");
                         return set == -ENOMEM ? set : -EBADMSG;
                 }
 

@@ -2,27 +2,27 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "exports/export_reader.h"
 #include "pipeline/pipeline.h"
-#include "records/seed.h"
 
 /*
- * Set the keys of a seed file (records/seed.h): the initial content of a store. The SETs have no
- * sender.
+ * Set the keys of a seed (exports/export_reader.h): the initial content of a store. The SETs have
+ * no sender.
  */
 
 /*
- * Set one key in the engine, with the record's fencing token and the time until its deadline. The
+ * Set one key in the engine, with its fencing token and the time until its deadline. The
  * entry gets a new version. Returns:
  *
  *     OUTCOME_DONE                 set
  *     OUTCOME_CONDITION_NOT_MET    the condition is SET_IF_ABSENT and the key exists
- *     OUTCOME_NOTHING              the record's deadline has passed
+ *     OUTCOME_NOTHING              the deadline of the key has passed
  *     other                        an error
  */
-enum outcome seeding_set(struct engine *engine, const struct key_record *record,
+enum outcome seeding_set(struct engine *engine, const struct exported_key *exported,
                          enum set_condition condition, struct now now, struct effects *effects);
 
-/* Numbers of records: key set, key exists already, deadline has passed. */
+/* Numbers of keys: set, exist already, deadline has passed. */
 struct seed_counts {
         uint64_t n_set, n_existing, n_expired;
 };
@@ -31,11 +31,11 @@ struct seed_counts {
 
 /*
  * Set keys of the seed with seeding_set(), add their rows to the batch and add to the counts, until
- * the batch is full; at least one record. Returns 0 at the end of the seed, SEEDING_CONTINUES,
- * -ENOMEM, or -EBADMSG with the cause in seed->fault. After an error, some of the keys are set: undo
+ * the batch is full; at least one key. Returns 0 at the end of the seed, SEEDING_CONTINUES,
+ * -ENOMEM, or -EBADMSG with the cause in reader->fault. After an error, some of the keys are set: undo
  * the batch, or free the pipeline.
  */
-int seeding_set_some(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+int seeding_set_some(struct pipeline *pipeline, struct export_reader *reader, enum set_condition condition,
                      struct now now, struct seed_counts *counts);
 
 /*

@@ -44,7 +44,7 @@ HLC = numbered(
     b"1:18446744073709551616:a", b"000000000000000000000000001:1:a\n1:1:a",
 )
 
-SEED = numbered(
+EXPORT_READER = numbered(
     b"", b" \r\n", b'{"key":"a","value":"b"}\n', b'{"key":"a","value":"b","deadline":3,"token":"4:5:m"}\r\n\n',
     b'{"key_base64":"/w==","value_base64":"/v8="}', b'{"key":"a","value":"b"}\nhello', b'{"key":"","value":"b"}',
     b"[]", b"[{}, {}]", b'[\n{"a":"b"},\n{"c":"d","e":{"f":[1,2.5,true]}}]\n', b'[{"key":"a","value":"b"},{"c":7}]',
@@ -257,10 +257,10 @@ TARGETS = {
     "control": CONTROL,
     "endpoint": ENDPOINT,
     "etcd": ETCD,
+    "export_reader": EXPORT_READER,
     "frames": FRAMES,
     "glob": GLOB,
     "hlc": HLC,
-    "seed": SEED,
     "invocation": INVOCATION,
     "parse": PARSE,
     "plugin": PLUGIN,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Records of a seed file are set without a client. */
+/* Keys of a seed are set without a client. */
 
 #include <criterion/criterion.h>
 
@@ -35,11 +35,11 @@ static void teardown(void) {
 TestSuite(seeding, .init = setup, .fini = teardown);
 
 static enum outcome set(const char *line, enum set_condition condition) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         const char *fault;
 
-        cr_assert_eq(key_record_read(&record, slice_from_string(line), &fault), 0);
-        return seeding_set(engine, &record, condition, now, &effects);
+        cr_assert_eq(exported_key_read(&exported, slice_from_string(line), &fault), 0);
+        return seeding_set(engine, &exported, condition, now, &effects);
 }
 
 static bool has(const char *key, const char *value) {
@@ -87,7 +87,7 @@ Test(seeding, expired_key_is_skipped) {
         cr_expect_null(find_entry(engine, S("k")));
 }
 
-Test(seeding, record_beyond_the_limits_is_refused) {
+Test(seeding, key_beyond_the_limits_is_refused) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"token\":\"1696374485001:0:n\"}", SET_ALWAYS),
                      OUTCOME_FENCE_TOO_FAR);
         cr_expect_eq(set("{\"key\":\"a\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "records/key_record.h"
+#include "exports/exported_key.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -23,14 +23,14 @@ static const struct {
         { "a deadline only", S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":null}\n") },
 };
 
-Test(record, round_trip) {
+Test(exported, round_trip) {
         for (size_t i = 0; i < N_ROWS(lines); i++) {
-                CLEANUP(key_record_deinit) struct key_record record = { 0 };
+                CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
                 CLEANUP(buf_deinit) struct buf line = { 0 };
                 const char *fault = "";
 
-                cr_assert_eq(key_record_read(&record, lines[i].line, &fault), 0, ROW(lines, i));
-                key_record_write(&record, &line);
+                cr_assert_eq(exported_key_read(&exported, lines[i].line, &fault), 0, ROW(lines, i));
+                exported_key_write(&exported, &line);
                 cr_expect(slice_equal(buf_slice(&line), lines[i].line), ROW(lines, i));
         }
 }
@@ -59,12 +59,12 @@ static const struct {
           "\"deadline\" is not a number of milliseconds" },
 };
 
-Test(record, reports_what_was_expected) {
+Test(exported, reports_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
-                CLEANUP(key_record_deinit) struct key_record record = { 0 };
+                CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
                 const char *fault = "";
 
-                cr_assert_eq(key_record_read(&record, faults[i].line, &fault), -EBADMSG, ROW(faults, i));
+                cr_assert_eq(exported_key_read(&exported, faults[i].line, &fault), -EBADMSG, ROW(faults, i));
                 cr_expect_str_eq(fault, faults[i].fault, ROW(faults, i));
         }
 }

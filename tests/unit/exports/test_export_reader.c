@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "records/seed.h"
+#include "exports/export_reader.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
 
-/* The records of a seed, as lines of the export format. */
+/* The keys of a seed, as lines of the export format. */
 static const struct {
         const char *name;
         struct slice text, lines;
@@ -49,53 +49,55 @@ static const struct {
           S("{\"key\":\"a\",\"value\":\"{\\\"x\\\":[1,2.5]}\"}\n{\"key\":\"b\",\"value\":\"true\"}\n"
             "{\"key\":\"c\",\"value\":\"7\"}\n{\"key\":\"d\",\"value\":\"\"}\n") },
         { "a NUL in a value", S("[{\"a\":\"x\\u0000y\"}]"), S("{\"key\":\"a\",\"value\":\"x\\u0000y\"}\n") },
-        { "records in a list", S("[{\"key\":\"a\",\"value\":\"b\",\"deadline\":3},\n{\"c\":\"d\"}]"),
+        { "exported keys in a list", S("[{\"key\":\"a\",\"value\":\"b\",\"deadline\":3},\n{\"c\":\"d\"}]"),
           S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":null}\n{\"key\":\"c\",\"value\":\"d\"}"
             "\n") },
         { "a key named key", S("[{\"key\":\"a\"}]"), S("{\"key\":\"key\",\"value\":\"a\"}\n") },
 };
 
-static int read_all(struct seed *seed, struct buf *lines) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+static int read_all(struct export_reader *reader, struct buf *lines) {
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         int r;
 
-        while ((r = seed_next(seed, &record)) > 0)
-                key_record_write(&record, lines);
+        while ((r = export_reader_next(reader, &exported)) > 0)
+                exported_key_write(&exported, lines);
         return r;
 }
 
-Test(seed, accepts_both_formats) {
+Test(reader, accepts_both_formats) {
         for (size_t i = 0; i < N_ROWS(seeds); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
-                CLEANUP(seed_deinit) struct seed seed;
+                CLEANUP(export_reader_deinit) struct export_reader reader;
 
-                seed_init(&seed, "seed.json", seeds[i].text);
-                cr_assert_eq(read_all(&seed, &lines), 0, "row %zu: %s: %s", i, seeds[i].name, seed.fault);
+                export_reader_init(&reader, "seed.json", seeds[i].text);
+                cr_assert_eq(read_all(&reader, &lines), 0, "row %zu: %s: %s", i, seeds[i].name,
+                             reader.fault);
                 cr_expect(slice_equal(buf_slice(&lines), seeds[i].lines), "row %zu: %s: %.*s", i,
                           seeds[i].name, (int)lines.length, (const char *)lines.data);
-                cr_expect_eq(read_all(&seed, &lines), 0, ROW(seeds, i));
+                cr_expect_eq(read_all(&reader, &lines), 0, ROW(seeds, i));
         }
 }
 
-/* Open a file with this text. Its name is in seed->name. */
-static int open_file(struct seed *seed, struct slice text) {
+/* Open a file with this text. Its name is in reader->name. */
+static int open_file(struct export_reader *reader, struct slice text) {
         static char name[64];
         int fd = memfd_create("seed", MFD_CLOEXEC), r;
 
         snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
         cr_assert_eq(write(fd, text.data, text.length), (ssize_t)text.length);
-        r = seed_open(seed, name);
+        r = export_reader_open(reader, name);
         close(fd);
         return r;
 }
 
-Test(seed, is_read_from_a_file_as_from_a_text) {
+Test(reader, is_read_from_a_file_as_from_a_text) {
         for (size_t i = 0; i < N_ROWS(seeds); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
-                CLEANUP(seed_deinit) struct seed seed;
+                CLEANUP(export_reader_deinit) struct export_reader reader;
 
-                cr_assert_eq(open_file(&seed, seeds[i].text), 0, ROW(seeds, i));
-                cr_assert_eq(read_all(&seed, &lines), 0, "row %zu: %s: %s", i, seeds[i].name, seed.fault);
+                cr_assert_eq(open_file(&reader, seeds[i].text), 0, ROW(seeds, i));
+                cr_assert_eq(read_all(&reader, &lines), 0, "row %zu: %s: %s", i, seeds[i].name,
+                             reader.fault);
                 cr_expect(slice_equal(buf_slice(&lines), seeds[i].lines), "row %zu: %s: %.*s", i,
                           seeds[i].name, (int)lines.length, (const char *)lines.data);
         }
@@ -131,56 +133,57 @@ static const struct {
         { "null", S("[{\"a\":\n null}]"),
           "seed.json:1: null is not a value: a string, an object, a list, a number, true or false was "
           "expected" },
-        { "an invalid record", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
+        { "an invalid exported key",
+          S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
           "seed.json:2: \"deadline\" is not a number of milliseconds" },
         { "text after the list", S("[]\n{}"), "seed.json:2: unexpected text after the list" },
 };
 
-Test(seed, reports_the_line_and_what_was_expected) {
+Test(reader, reports_the_line_and_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
-                CLEANUP(seed_deinit) struct seed seed;
+                CLEANUP(export_reader_deinit) struct export_reader reader;
 
-                seed_init(&seed, "seed.json", faults[i].text);
-                cr_assert_eq(read_all(&seed, &lines), -EBADMSG, ROW(faults, i));
-                cr_expect_str_eq(seed.fault, faults[i].fault, ROW(faults, i));
+                export_reader_init(&reader, "seed.json", faults[i].text);
+                cr_assert_eq(read_all(&reader, &lines), -EBADMSG, ROW(faults, i));
+                cr_expect_str_eq(reader.fault, faults[i].fault, ROW(faults, i));
         }
 }
 
-Test(seed, reports_the_lines_of_a_file) {
+Test(reader, reports_the_lines_of_a_file) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
-                CLEANUP(seed_deinit) struct seed seed;
+                CLEANUP(export_reader_deinit) struct export_reader reader;
 
-                cr_assert_eq(open_file(&seed, faults[i].text), 0, ROW(faults, i));
-                cr_expect_eq(read_all(&seed, &lines), -EBADMSG, ROW(faults, i));
-                cr_expect_str_eq(seed.fault + strlen(seed.name), faults[i].fault + strlen("seed.json"),
+                cr_assert_eq(open_file(&reader, faults[i].text), 0, ROW(faults, i));
+                cr_expect_eq(read_all(&reader, &lines), -EBADMSG, ROW(faults, i));
+                cr_expect_str_eq(reader.fault + strlen(reader.name), faults[i].fault + strlen("seed.json"),
                                  ROW(faults, i));
         }
 }
 
-Test(seed, reports_why_a_file_cannot_be_read) {
-        CLEANUP(seed_deinit) struct seed seed;
+Test(reader, reports_why_a_file_cannot_be_read) {
+        CLEANUP(export_reader_deinit) struct export_reader reader;
 
-        cr_expect_eq(seed_open(&seed, "/nowhere/seed.json"), -ENOENT);
-        cr_expect_str_eq(seed.fault, "/nowhere/seed.json: No such file or directory");
+        cr_expect_eq(export_reader_open(&reader, "/nowhere/seed.json"), -ENOENT);
+        cr_expect_str_eq(reader.fault, "/nowhere/seed.json: No such file or directory");
 }
 
-Test(seed, reports_that_a_directory_cannot_be_read) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        CLEANUP(seed_deinit) struct seed seed;
+Test(reader, reports_that_a_directory_cannot_be_read) {
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
+        CLEANUP(export_reader_deinit) struct export_reader reader;
 
-        cr_assert_eq(seed_open(&seed, "/"), 0);
-        cr_expect_eq(seed_next(&seed, &record), -EBADMSG);
-        cr_expect_str_eq(seed.fault, "/: Is a directory");
+        cr_assert_eq(export_reader_open(&reader, "/"), 0);
+        cr_expect_eq(export_reader_next(&reader, &exported), -EBADMSG);
+        cr_expect_str_eq(reader.fault, "/: Is a directory");
 }
 
-Test(seed, rejects_unbounded_nesting) {
+Test(reader, rejects_unbounded_nesting) {
         CLEANUP(buf_deinit) struct buf text = { 0 }, lines = { 0 };
-        CLEANUP(seed_deinit) struct seed seed;
+        CLEANUP(export_reader_deinit) struct export_reader reader;
 
         for (size_t i = 0; i < 1000000; i++)
                 buf_append_string(&text, "[{\"a\":");
-        seed_init(&seed, "seed.json", buf_slice(&text));
-        cr_expect_eq(read_all(&seed, &lines), -EBADMSG);
+        export_reader_init(&reader, "seed.json", buf_slice(&text));
+        cr_expect_eq(read_all(&reader, &lines), -EBADMSG);
 }

@@ -8,21 +8,21 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "exports/export_reader.h"
 #include "fuzz/fuzz.h"
-#include "records/seed.h"
 
 static int read_all(struct slice text, struct buf *lines) {
-        CLEANUP(key_record_deinit) struct key_record record = { 0 };
-        CLEANUP(seed_deinit) struct seed seed;
+        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
+        CLEANUP(export_reader_deinit) struct export_reader reader;
         int r;
 
-        seed_init(&seed, "seed", text);
-        while ((r = seed_next(&seed, &record)) > 0) {
-                ASSERT(record.key.length > 0 && record.deadline_ms >= 0);
-                key_record_write(&record, lines);
+        export_reader_init(&reader, "seed", text);
+        while ((r = export_reader_next(&reader, &exported)) > 0) {
+                ASSERT(exported.key.length > 0 && exported.deadline_ms >= 0);
+                exported_key_write(&exported, lines);
         }
         ASSERT(r == 0 || r == -EBADMSG);
-        ASSERT((r == 0) == (seed.fault[0] == '\0'));
+        ASSERT((r == 0) == (reader.fault[0] == '\0'));
         return r;
 }
 
