@@ -113,7 +113,7 @@ void config_complete(struct config_reading *reading) {
 }
 
 /* Return whether the directory that contains the file exists. */
-static bool has_parent(const char *file) {
+static bool has_parent_directory(const char *file) {
         CLEANUP(buf_deinit) struct buf parent = { 0 };
         const char *slash = strrchr(file, '/');
 
@@ -131,11 +131,11 @@ void config_check_plausibility(struct config_reading *reading) {
                 config_report_setting(reading, "--data-dir",
                                       "a path that begins with '/' was expected: a service does "
                                       "not start in this directory");
-        else if (config->data_dir && !has_parent(config->data_dir))
+        else if (config->data_dir && !has_parent_directory(config->data_dir))
                 config_report_setting(reading, "--data-dir", "the directory above it does not exist");
         else if (config->data_dir && stat(config->data_dir, &status) == 0 && !S_ISDIR(status.st_mode))
                 config_report_setting(reading, "--data-dir", "this is not a directory");
-        if (config->ready_file && !has_parent(config->ready_file))
+        if (config->ready_file && !has_parent_directory(config->ready_file))
                 config_report_setting(reading, "--ready-file", "the directory above it does not exist");
         if (config->persist == PERSIST_CUSTOM && !config_stores_data(config))
                 config_report_setting(reading, "--persist",

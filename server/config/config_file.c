@@ -26,7 +26,7 @@ static bool is_section(const char *section) {
         return false;
 }
 
-static void take_section(void *userdata, const char *section, unsigned int line) {
+static void config_file_on_section(void *userdata, const char *section, unsigned int line) {
         struct config_reading *reading = userdata;
         const char *listed = "";
         char text[300];
@@ -43,8 +43,8 @@ static void take_section(void *userdata, const char *section, unsigned int line)
         config_report(reading, ini_position(reading->file, line).text, text);
 }
 
-static void take_line(void *userdata, const char *section, const char *name, const char *value,
-                      unsigned int line) {
+static void config_file_on_value(void *userdata, const char *section, const char *name, const char *value,
+                                 unsigned int line) {
         struct config_reading *reading = userdata;
         struct ini_position where = ini_position(reading->file, line);
         const struct option *option = find_setting(section, name);
@@ -52,7 +52,7 @@ static void take_line(void *userdata, const char *section, const char *name, con
         char text[300];
 
         if (*section && !is_section(section))
-                return; /* take_section() has reported it */
+                return; /* config_file_on_section() has reported it */
         if (!option) {
                 if (*section)
                         snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
@@ -78,9 +78,10 @@ static void take_line(void *userdata, const char *section, const char *name, con
 }
 
 void config_read_file(struct config_reading *reading, const char *name) {
-        struct ini_sink sink = {
-                .section = take_section, .value = take_line, .fault = config_take_fault, .userdata = reading
-        };
+        struct ini_sink sink = { .section = config_file_on_section,
+                                 .value = config_file_on_value,
+                                 .fault = config_take_fault,
+                                 .userdata = reading };
 
         reading->file = name ? name : getenv("STATESTORE_CONFIG");
         if (reading->file && *reading->file && config_check_readable(reading, reading->file))

@@ -43,7 +43,7 @@ static char *trim_blanks(char *text) {
         return text;
 }
 
-static void take_section(struct ini_file *file, const char *line) {
+static void pass_section(struct ini_file *file, const char *line) {
         size_t length = strlen(line);
 
         if (length < 3 || strcspn(line, "]") != length - 1) {
@@ -55,7 +55,7 @@ static void take_section(struct ini_file *file, const char *line) {
                 file->sink->section(file->sink->userdata, file->section, file->line);
 }
 
-static void take_value(struct ini_file *file, char *line) {
+static void pass_value(struct ini_file *file, char *line) {
         char *separator = strpbrk(line, "=:");
 
         if (!separator) {
@@ -78,7 +78,7 @@ static bool has_comment(const char *line) {
         return false;
 }
 
-static void take_line(struct ini_file *file, char *line) {
+static void parse_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
                 line += 3; /* byte order mark */
         line = trim_blanks(line);
@@ -92,9 +92,9 @@ static void take_line(struct ini_file *file, char *line) {
                         "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
                         "a blank");
         else if (line[0] == '[')
-                take_section(file, line);
+                pass_section(file, line);
         else
-                take_value(file, line);
+                pass_value(file, line);
 }
 
 void ini_file_read(const char *name, const struct ini_sink *sink) {
@@ -124,6 +124,6 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 else if (strlen(line) < text.length)
                         report_fault(&file, "the line contains a NUL byte");
                 else
-                        take_line(&file, line);
+                        parse_line(&file, line);
         }
 }

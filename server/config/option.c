@@ -12,7 +12,7 @@
 
 /* 1. Values */
 
-static void *field_of(void *config, const struct option *option) {
+static void *option_field(void *config, const struct option *option) {
         return (char *)config + option->field;
 }
 
@@ -23,7 +23,7 @@ static bool is_in_range(const struct option *option, uint64_t number) {
 int option_set_text(void *config, const struct option *option, const char *value) {
         if (!*value)
                 return -EINVAL;
-        *(const char **)field_of(config, option) = value;
+        *(const char **)option_field(config, option) = value;
         return 0;
 }
 
@@ -32,7 +32,7 @@ int option_set_number(void *config, const struct option *option, const char *val
 
         if (parse_uint64(slice_from_string(value), &number) < 0 || !is_in_range(option, number))
                 return -EINVAL;
-        *(uint64_t *)field_of(config, option) = number;
+        *(uint64_t *)option_field(config, option) = number;
         return 0;
 }
 
@@ -41,7 +41,7 @@ int option_set_size(void *config, const struct option *option, const char *value
 
         if (parse_size(slice_from_string(value), &size) < 0 || !is_in_range(option, size))
                 return -EINVAL;
-        *(uint64_t *)field_of(config, option) = size;
+        *(uint64_t *)option_field(config, option) = size;
         return 0;
 }
 
@@ -51,7 +51,7 @@ int option_set_port(void *config, const struct option *option, const char *value
         if (parse_uint64(slice_from_string(value), &port) < 0 || port > UINT16_MAX ||
             !is_in_range(option, port))
                 return -EINVAL;
-        *(uint16_t *)field_of(config, option) = (uint16_t)port;
+        *(uint16_t *)option_field(config, option) = (uint16_t)port;
         return 0;
 }
 
@@ -59,14 +59,14 @@ int option_set_hosts(void *config, const struct option *option, const char *valu
         int r = endpoints_check(slice_from_string(value));
 
         if (r == 0)
-                *(const char **)field_of(config, option) = value;
+                *(const char **)option_field(config, option) = value;
         return r;
 }
 
 int option_set_switch(void *config, const struct option *option, const char *value) {
         if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
                 return -EINVAL;
-        *(bool *)field_of(config, option) = strcmp(value, "on") == 0;
+        *(bool *)option_field(config, option) = strcmp(value, "on") == 0;
         return 0;
 }
 
@@ -76,7 +76,7 @@ int option_set_duration(void *config, const struct option *option, const char *v
         if (parse_duration(slice_from_string(value), &duration_ms) < 0 ||
             !is_in_range(option, (uint64_t)duration_ms))
                 return -EINVAL;
-        *(int64_t *)field_of(config, option) = duration_ms;
+        *(int64_t *)option_field(config, option) = duration_ms;
         return 0;
 }
 
@@ -85,7 +85,7 @@ int option_set_choice(void *config, const struct option *option, const char *val
 
         for (unsigned int i = 0; rest.data; i++)
                 if (slice_equal_string(slice_split(rest, '|', &rest), value)) {
-                        *(unsigned int *)field_of(config, option) = i;
+                        *(unsigned int *)option_field(config, option) = i;
                         return 0;
                 }
         return -EINVAL;
@@ -146,7 +146,7 @@ static const struct option *find_option(const struct arguments *arguments, struc
  * Skip the values after the option and return the first. Return NULL if a value is missing, or if
  * the value is optional: such a value must follow a '='.
  */
-static const char *take_values(struct arguments *arguments, const struct option *option) {
+static const char *take_option_values(struct arguments *arguments, const struct option *option) {
         char *const *first = arguments->at;
 
         if (!option->argument)
@@ -181,7 +181,7 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
         if (!ret_argument->option)
                 return ARGUMENT_UNKNOWN;
         ret_argument->value =
-                value.data ? (const char *)value.data : take_values(arguments, ret_argument->option);
+                value.data ? (const char *)value.data : take_option_values(arguments, ret_argument->option);
         return ARGUMENT_OPTION;
 }
 

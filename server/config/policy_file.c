@@ -58,7 +58,7 @@ static void report_policy_fault(void *userdata, const char *where, const char *w
         reading->take_fault(reading->userdata, where, what);
 }
 
-static void rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
+static void report_rule_fault(struct policy_reading *reading, unsigned int line, const char *what) {
         report_policy_fault(reading, ini_position(reading->name, line).text, what);
 }
 
@@ -71,11 +71,11 @@ static const char *outcome_text(enum policy_outcome outcome) {
 }
 
 /* Report the result r of a policy_add_*() function or of policy_compile(), unless it is success. */
-static void check_result(struct policy_reading *reading, unsigned int line, int r) {
+static void report_failed_result(struct policy_reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
-                rule_fault(reading, line, outcome_text((enum policy_outcome)r));
+                report_rule_fault(reading, line, outcome_text((enum policy_outcome)r));
         if (r < 0)
-                rule_fault(reading, line, "out of memory");
+                report_rule_fault(reading, line, "out of memory");
         reading->is_out_of_memory |= r < 0;
 }
 
@@ -83,15 +83,16 @@ static void end_rule(struct policy_reading *reading) {
         if (reading->rule_line == 0 || reading->is_out_of_memory)
                 return;
         if (reading->access_line == 0)
-                rule_fault(reading, reading->rule_line,
-                           "the rule grants nothing: access = read, write or readwrite was "
-                           "expected");
+                report_rule_fault(reading, reading->rule_line,
+                                  "the rule grants nothing: access = read, write or readwrite was "
+                                  "expected");
         if (!reading->has_principal)
-                rule_fault(reading, reading->rule_line,
-                           "the rule names no client: client = ID, user = NAME or any = yes was expected");
+                report_rule_fault(
+                        reading, reading->rule_line,
+                        "the rule names no client: client = ID, user = NAME or any = yes was expected");
         if (!reading->has_keys)
-                rule_fault(reading, reading->rule_line,
-                           "the rule names no keys: pattern, string or binary was expected");
+                report_rule_fault(reading, reading->rule_line,
+                                  "the rule names no keys: pattern, string or binary was expected");
 }
 
 struct rule_name {
@@ -118,11 +119,11 @@ static void check_name_is_new(struct policy_reading *reading, const char *name, 
                 first = tsearch(given, &reading->rule_names, compare_names);
         }
         if (!first) {
-                check_result(reading, line, -ENOMEM);
+                report_failed_result(reading, line, -ENOMEM);
         } else if (*first != given) {
                 snprintf(text, sizeof(text), "a unique name was expected; [%s] is also in line %u",
                          LOG_STRING(name), (*first)->line);
-                rule_fault(reading, line, text);
+                report_rule_fault(reading, line, text);
         }
         if (!first || *first != given)
                 free(given);
@@ -137,12 +138,12 @@ static void begin_rule(void *userdata, const char *name, unsigned int line) {
         reading->rule_line = line;
         reading->access_line = 0;
         reading->has_principal = reading->has_keys = false;
-        check_result(reading, line, policy_add_rule(reading->policy, slice_from_string(name)));
+        report_failed_result(reading, line, policy_add_rule(reading->policy, slice_from_string(name)));
         if (!reading->is_out_of_memory)
                 check_name_is_new(reading, name, line);
 }
 
-static void take_access(struct policy_reading *reading, const char *value, unsigned int line) {
+static void read_access(struct policy_reading *reading, const char *value, unsigned int line) {
         static const struct {
                 const char *name;
                 enum access access;
@@ -154,7 +155,7 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
         if (reading->access_line > 0) {
                 snprintf(text, sizeof(text), "access is given twice, first in line %u",
                          reading->access_line);
-                rule_fault(reading, line, text);
+                report_rule_fault(reading, line, text);
                 return;
         }
         reading->access_line = line;
@@ -163,49 +164,51 @@ static void take_access(struct policy_reading *reading, const char *value, unsig
                         policy_set_access(reading->policy, accesses[i].access);
                         return;
                 }
-        rule_fault(reading, line, "read, write or readwrite was expected");
+        report_rule_fault(reading, line, "read, write or readwrite was expected");
 }
 
-static void take_any(struct policy_reading *reading, const char *value, unsigned int line) {
+static void read_any_principal(struct policy_reading *reading, const char *value, unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "yes") == 0)
-                check_result(reading, line,
-                             policy_add_principal(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
+                report_failed_result(
+                        reading, line,
+                        policy_add_principal(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
         else
-                rule_fault(reading, line, "any = yes was expected");
+                report_rule_fault(reading, line, "any = yes was expected");
 }
 
-static void add_named(struct policy_reading *reading, enum policy_principal_kind kind, const char *value,
-                      unsigned int line) {
+static void add_named_principal(struct policy_reading *reading, enum policy_principal_kind kind,
+                                const char *value, unsigned int line) {
         reading->has_principal = true;
         if (strcmp(value, "*") == 0)
-                rule_fault(reading, line, "a literal name was expected; for all clients write any = yes");
+                report_rule_fault(reading, line,
+                                  "a literal name was expected; for all clients write any = yes");
         else
-                check_result(reading, line,
-                             policy_add_principal(reading->policy, kind, slice_from_string(value)));
+                report_failed_result(reading, line,
+                                     policy_add_principal(reading->policy, kind, slice_from_string(value)));
 }
 
 static void add_keys(struct policy_reading *reading, enum policy_keys_kind kind, struct slice keys,
                      unsigned int line) {
         reading->has_keys = true;
-        check_result(reading, line, policy_add_keys(reading->policy, kind, keys, line));
+        report_failed_result(reading, line, policy_add_keys(reading->policy, kind, keys, line));
 }
 
-static void take_binary(struct policy_reading *reading, const char *value, unsigned int line) {
+static void read_binary_key(struct policy_reading *reading, const char *value, unsigned int line) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         int r = base64_append_decoded(&bytes, slice_from_string(value));
 
         reading->has_keys = true;
         if (r == -EINVAL)
-                rule_fault(reading, line, "base64 was expected");
+                report_rule_fault(reading, line, "base64 was expected");
         else if (r < 0)
-                check_result(reading, line, r);
+                report_failed_result(reading, line, r);
         else
                 add_keys(reading, POLICY_BINARY, buf_slice(&bytes), line);
 }
 
-static void take_line(void *userdata, const char *section, const char *name, const char *value,
-                      unsigned int line) {
+static void policy_file_on_value(void *userdata, const char *section, const char *name, const char *value,
+                                 unsigned int line) {
         struct policy_reading *reading = userdata;
         char text[256];
 
@@ -213,35 +216,36 @@ static void take_line(void *userdata, const char *section, const char *name, con
         if (reading->is_out_of_memory)
                 return;
         if (reading->rule_line == 0) {
-                rule_fault(reading, line, "[RULE] was expected before this line");
+                report_rule_fault(reading, line, "[RULE] was expected before this line");
         } else if (strcmp(name, "access") == 0) {
-                take_access(reading, value, line);
+                read_access(reading, value, line);
         } else if (strcmp(name, "any") == 0) {
-                take_any(reading, value, line);
+                read_any_principal(reading, value, line);
         } else if (strcmp(name, "client") == 0) {
-                add_named(reading, POLICY_CLIENT, value, line);
+                add_named_principal(reading, POLICY_CLIENT, value, line);
         } else if (strcmp(name, "user") == 0) {
-                add_named(reading, POLICY_USER, value, line);
+                add_named_principal(reading, POLICY_USER, value, line);
         } else if (strcmp(name, "pattern") == 0) {
                 add_keys(reading, POLICY_PATTERN, slice_from_string(value), line);
         } else if (strcmp(name, "string") == 0) {
                 add_keys(reading, POLICY_STRING, slice_from_string(value), line);
         } else if (strcmp(name, "binary") == 0) {
-                take_binary(reading, value, line);
+                read_binary_key(reading, value, line);
         } else {
                 snprintf(text, sizeof(text),
                          "access, any, client, user, pattern, string or binary was expected, not \"%s\"",
                          LOG_STRING(name));
-                rule_fault(reading, line, text);
+                report_rule_fault(reading, line, text);
         }
 }
 
 struct policy *policy_file_read(const char *name, bool allows_unverified, policy_file_fault *take_fault,
                                 void *userdata) {
         struct policy_reading reading = { .name = name, .take_fault = take_fault, .userdata = userdata };
-        struct ini_sink lines = {
-                .section = begin_rule, .value = take_line, .fault = report_policy_fault, .userdata = &reading
-        };
+        struct ini_sink lines = { .section = begin_rule,
+                                  .value = policy_file_on_value,
+                                  .fault = report_policy_fault,
+                                  .userdata = &reading };
 
         if (policy_new(&reading.policy) < 0) {
                 report_policy_fault(&reading, name, "out of memory");
@@ -252,7 +256,8 @@ struct policy *policy_file_read(const char *name, bool allows_unverified, policy
         tdestroy(reading.rule_names, free);
         end_rule(&reading);
         if (!reading.is_invalid)
-                check_result(&reading, reading.rule_line, policy_compile(reading.policy, allows_unverified));
+                report_failed_result(&reading, reading.rule_line,
+                                     policy_compile(reading.policy, allows_unverified));
         if (!reading.is_invalid)
                 return reading.policy;
 

@@ -66,7 +66,7 @@ void config_set(struct config_reading *reading, const struct option *option, con
                 config_report(reading, where, fault.text);
 }
 
-static const struct option *find_flag(const char *flag) {
+static const struct option *find_option_of_flag(const char *flag) {
         const struct option *option = config_options;
 
         while (strcmp(option->flag, flag) != 0)
@@ -75,7 +75,7 @@ static const struct option *find_flag(const char *flag) {
 }
 
 void config_report_setting(struct config_reading *reading, const char *flag, const char *what) {
-        const struct option *option = find_flag(flag);
+        const struct option *option = find_option_of_flag(flag);
         unsigned int line = reading->lines[option - config_options];
         char text[300];
 

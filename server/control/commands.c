@@ -76,7 +76,7 @@ struct reset {
 };
 
 /* A key belongs to no client, so a selection without a pattern selects no key. */
-static bool is_reset(void *userdata, struct slice client, struct slice key) {
+static bool is_reset_target(void *userdata, struct slice client, struct slice key) {
         struct reset *reset = userdata;
         struct selection of_key = *reset->selection;
 
@@ -91,7 +91,7 @@ static int reset_selected(struct control_call *call, const struct selection *sel
         struct reset reset = { .selection = selection, .budget = JOURNAL_STEPS_MAX };
         struct control *control = call->control;
 
-        pipeline_reset_selected(control->pipeline, is_reset, &reset);
+        pipeline_reset_selected(control->pipeline, is_reset_target, &reset);
         fault_rules_remove(&control->faults, selection, &reset.budget);
         journal_remove(&control->journal, selection, &reset.budget);
         journal_remove(&control->notifications, selection, &reset.budget);
@@ -323,7 +323,7 @@ static int list_watchers(struct control_call *call) {
 /* wait-for */
 
 /* Requests that arrived earlier also count, so a test may send them before it waits. */
-static int wait_for(struct control_call *call) {
+static int wait_for_requests(struct control_call *call) {
         static const struct query_form form = { QUERY_CLIENT | QUERY_VERB | QUERY_KEY | QUERY_AFTER |
                                                         QUERY_COUNT | QUERY_TIMEOUT,
                                                 "client, verb, key, after, count or timeout was expected" };
@@ -364,7 +364,7 @@ static int wait_for(struct control_call *call) {
 static const struct {
         const char *name;
         int (*execute)(struct control_call *call); /* 0, -ENOMEM; -EINVAL or -EPERM with call->problem */
-} commands[] = {
+} control_commands[] = {
         { .name = "reset", .execute = reset_store },
         { .name = "seed", .execute = set_seed },
         { .name = "clock", .execute = set_clock },
@@ -374,13 +374,13 @@ static const struct {
         { .name = "requests", .execute = list_requests },
         { .name = "notifications", .execute = list_notifications },
         { .name = "watchers", .execute = list_watchers },
-        { .name = "wait-for", .execute = wait_for },
+        { .name = "wait-for", .execute = wait_for_requests },
 };
 
 static int execute_command(struct control_call *call, struct slice name) {
-        for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
-                if (slice_equal_string(name, commands[i].name))
-                        return commands[i].execute(call);
+        for (size_t i = 0; i < ARRAY_LENGTH(control_commands); i++)
+                if (slice_equal_string(name, control_commands[i].name))
+                        return control_commands[i].execute(call);
         return call_refuse_words(
                 call, "reset, seed, clock, expire, outage, fault, requests, notifications, watchers or "
                       "wait-for was expected");

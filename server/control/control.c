@@ -30,9 +30,10 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
 
         if (rule && (rule->action == FAULT_QUOTA || rule->action == FAULT_ERROR)) {
                 invocation->result = INVOCATION_REFUSED;
-                invocation->outcome = rule->action == FAULT_QUOTA
-                                              ? OUTCOME_QUOTA_EXCEEDED
-                                              : OUTCOME_STORAGE_FAILED; /* send_error() replaces the text */
+                invocation->outcome =
+                        rule->action == FAULT_QUOTA
+                                ? OUTCOME_QUOTA_EXCEEDED
+                                : OUTCOME_STORAGE_FAILED; /* send_fault_error() replaces the text */
         }
         return rule;
 }
@@ -64,7 +65,8 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
 
 /* 2. Replies and notifications */
 
-static void send_error(struct control *control, uint64_t number, struct message reply, struct slice text) {
+static void send_fault_error(struct control *control, uint64_t number, struct message reply,
+                             struct slice text) {
         CLEANUP(buf_deinit) struct buf payload = { 0 };
 
         buf_append_string(&payload, "-ERR ");
@@ -94,7 +96,7 @@ static bool apply_fault(struct control *control, const struct injected_fault *in
                 pipeline_send(control->pipeline, reply);
                 return true;
         case FAULT_ERROR:
-                send_error(control, injected->number, *reply, buf_slice(&rule->text));
+                send_fault_error(control, injected->number, *reply, buf_slice(&rule->text));
                 return false;
         case FAULT_KICK:
                 pipeline_kick(control->pipeline, injected->connection);
@@ -155,7 +157,7 @@ static void control_on_tick(void *userdata, struct now now) {
         request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
 }
 
-static int64_t next_deadline(void *userdata) {
+static int64_t control_next_deadline(void *userdata) {
         const struct control *control = userdata;
 
         return delayed_replies_next_deadline(&control->delayed);
@@ -191,7 +193,7 @@ int control_new(struct control **ret_control, struct pipeline *pipeline, outage_
                 .reply = control_on_reply,
                 .notification = control_on_notification,
                 .tick = control_on_tick,
-                .next_deadline = next_deadline,
+                .next_deadline = control_next_deadline,
                 .userdata = control,
         };
         pipeline_set_hooks(pipeline, &control->hooks);

@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "control/test_clock.h"
 
-static const char *const names[N_FAULT_ACTIONS] = {
+static const char *const action_names[N_FAULT_ACTIONS] = {
         [FAULT_DELAY] = "delay",
         [FAULT_NO_REPLY] = "no-answer",
         [FAULT_REPLY_TWICE] = "answer-twice",
@@ -26,7 +26,7 @@ static bool is_for_notifications(enum fault_action action) {
 }
 
 const char *fault_action_name(enum fault_action action) {
-        return names[action];
+        return action_names[action];
 }
 
 static void rule_free(struct fault_rule *rule) {
@@ -47,7 +47,8 @@ void fault_rules_clear(struct fault_rules *rules) {
         *rules = (struct fault_rules){ 0 };
 }
 
-static bool is_within(const struct selection *inner, const struct selection *selection, uint64_t *budget) {
+static bool is_within_selection(const struct selection *inner, const struct selection *selection,
+                                uint64_t *budget) {
         return (!selection->has_client || inner->has_client) && (!selection->has_key || inner->has_key) &&
                selection_matches(selection, buf_slice(&inner->client), inner->verb, buf_slice(&inner->key),
                                  budget);
@@ -57,7 +58,7 @@ void fault_rules_remove(struct fault_rules *rules, const struct selection *selec
         for (struct fault_rule **place = &rules->first; *place;) {
                 struct fault_rule *rule = *place;
 
-                if (!is_within(&rule->selection, selection, budget)) {
+                if (!is_within_selection(&rule->selection, selection, budget)) {
                         place = &rule->next;
                         continue;
                 }
@@ -72,7 +73,7 @@ static int read_action(struct fault_rule *rule, const struct slice *words, size_
                        const char **ret_problem) {
         rule->action = N_FAULT_ACTIONS;
         for (int i = 0; n_words > 0 && i < N_FAULT_ACTIONS; i++)
-                if (slice_equal_string(words[0], names[i]))
+                if (slice_equal_string(words[0], action_names[i]))
                         rule->action = (enum fault_action)i;
 
         switch (rule->action) {
@@ -148,7 +149,7 @@ static void write_rule(const struct fault_rule *rule, struct buf *line) {
 
         json_begin(line);
         json_add_uint(line, "number", rule->number);
-        json_add_bytes(line, "action", slice_from_string(names[rule->action]), false);
+        json_add_bytes(line, "action", slice_from_string(action_names[rule->action]), false);
         if (rule->action == FAULT_DELAY)
                 json_add_uint(line, "delay_ms", (uint64_t)rule->delay_ms);
         if (rule->action == FAULT_ERROR)
@@ -181,8 +182,8 @@ static bool rule_applies(struct fault_rule *rule, struct slice client, enum verb
         return true;
 }
 
-static const struct fault_rule *apply_first(struct fault_rules *rules, bool is_notification,
-                                            struct slice client, enum verb verb, struct slice key) {
+static const struct fault_rule *apply_first_rule(struct fault_rules *rules, bool is_notification,
+                                                 struct slice client, enum verb verb, struct slice key) {
         uint64_t budget = SELECTION_STEPS_MAX;
 
         for (struct fault_rule *rule = rules->first; rule; rule = rule->next)
@@ -194,10 +195,10 @@ static const struct fault_rule *apply_first(struct fault_rules *rules, bool is_n
 
 const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
                                                       enum verb verb, struct slice key) {
-        return apply_first(rules, false, client, verb, key);
+        return apply_first_rule(rules, false, client, verb, key);
 }
 
 const struct fault_rule *fault_rules_apply_to_notification(struct fault_rules *rules, struct slice client,
                                                            struct slice key) {
-        return apply_first(rules, true, client, VERB_UNKNOWN, key);
+        return apply_first_rule(rules, true, client, VERB_UNKNOWN, key);
 }

@@ -45,7 +45,7 @@ static void remove_exchange(struct journal *journal, struct exchange **exchange)
         *exchange = NULL;
 }
 
-static void remove_first(struct journal *journal) {
+static void remove_first_exchange(struct journal *journal) {
         remove_exchange(journal, exchange_slot(journal, journal->first++));
 }
 
@@ -53,12 +53,12 @@ static void remove_first(struct journal *journal) {
 static void enforce_limits(struct journal *journal) {
         while (journal->next - journal->first > JOURNAL_SLOTS - 1 ||
                (journal->n_bytes > JOURNAL_BYTES_MAX && journal->next - journal->first > 1))
-                remove_first(journal);
+                remove_first_exchange(journal);
 }
 
 void journal_clear(struct journal *journal) {
         while (journal->first < journal->next)
-                remove_first(journal);
+                remove_first_exchange(journal);
         journal->first = 0;
         journal->next = 0;
 }
@@ -133,19 +133,19 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
         enforce_limits(journal);
 }
 
-static bool is_selected(const struct exchange *exchange, const struct selection *selection,
-                        uint64_t *budget) {
+static bool is_exchange_selected(const struct exchange *exchange, const struct selection *selection,
+                                 uint64_t *budget) {
         return exchange && selection_matches(selection, exchange->request.client, exchange->request.verb,
                                              exchange->request.key, budget);
 }
 
 void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget) {
         for (uint64_t i = journal->first; i < journal->next; i++)
-                if (is_selected(*exchange_slot(journal, i), selection, budget))
+                if (is_exchange_selected(*exchange_slot(journal, i), selection, budget))
                         remove_exchange(journal, exchange_slot(journal, i));
 }
 
-static uint64_t first_after(const struct journal *journal, uint64_t after) {
+static uint64_t first_index_after(const struct journal *journal, uint64_t after) {
         return after > journal->first ? after : journal->first;
 }
 
@@ -153,8 +153,8 @@ int journal_count(const struct journal *journal, const struct selection *selecti
                   uint64_t *ret_n) {
         uint64_t budget = JOURNAL_STEPS_MAX, n = 0;
 
-        for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                n += is_selected(*exchange_slot(journal, i), selection, &budget);
+        for (uint64_t i = first_index_after(journal, after); i < journal->next; i++)
+                n += is_exchange_selected(*exchange_slot(journal, i), selection, &budget);
         if (budget == 0)
                 return -ERANGE;
 
@@ -162,7 +162,7 @@ int journal_count(const struct journal *journal, const struct selection *selecti
         return 0;
 }
 
-static bool are_text(const struct slice *words, size_t n_words) {
+static bool are_words_text(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words; i++)
                 if (!slice_is_utf8(words[i]))
                         return false;
@@ -174,7 +174,7 @@ static void write_request(struct buf *line, struct slice payload) {
         size_t n_words;
 
         if (resp3_read_request(payload, words, WORDS_MAX, &n_words) < 0 || n_words > WORDS_MAX ||
-            !are_text(words, n_words)) {
+            !are_words_text(words, n_words)) {
                 json_add_bytes(line, "payload", payload, false);
                 return;
         }
@@ -210,8 +210,8 @@ void journal_format_notification(const struct exchange *exchange, struct buf *li
         json_add_bytes(line, "version", buf_slice(&exchange->version), false);
 }
 
-static void write_line(const struct exchange *exchange, uint64_t number, journal_format *format,
-                       struct buf *lines) {
+static void write_exchange(const struct exchange *exchange, uint64_t number, journal_format *format,
+                           struct buf *lines) {
         const struct journal_request *request = &exchange->request;
 
         json_begin(lines);
@@ -227,8 +227,8 @@ int journal_write(const struct journal *journal, const struct selection *selecti
                   journal_format *format, struct buf *lines) {
         uint64_t budget = JOURNAL_STEPS_MAX;
 
-        for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                if (is_selected(*exchange_slot(journal, i), selection, &budget))
-                        write_line(*exchange_slot(journal, i), i + 1, format, lines);
+        for (uint64_t i = first_index_after(journal, after); i < journal->next; i++)
+                if (is_exchange_selected(*exchange_slot(journal, i), selection, &budget))
+                        write_exchange(*exchange_slot(journal, i), i + 1, format, lines);
         return budget == 0 ? -ERANGE : 0;
 }

@@ -33,7 +33,7 @@ static const struct option_row {
         const char *name;
         enum query_option option;
         const char *expected; /* if its value is invalid */
-} options[] = {
+} query_options[] = {
         { "client", QUERY_CLIENT, NULL },
         { "key", QUERY_KEY, "a valid pattern was expected after \"key\"" },
         { "verb", QUERY_VERB, VERBS_EXPECTED " after \"verb\"" },
@@ -42,14 +42,15 @@ static const struct option_row {
         { "timeout", QUERY_TIMEOUT, "a duration from 1ms to 10m was expected after \"timeout\"" },
 };
 
-static const struct option_row *find_option(const struct query_form *form, struct slice name) {
-        for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
-                if ((form->options & options[i].option) && slice_equal_string(name, options[i].name))
-                        return &options[i];
+static const struct option_row *find_query_option(const struct query_form *form, struct slice name) {
+        for (size_t i = 0; i < ARRAY_LENGTH(query_options); i++)
+                if ((form->options & query_options[i].option) &&
+                    slice_equal_string(name, query_options[i].name))
+                        return &query_options[i];
         return NULL;
 }
 
-static int set_text(bool *has_text, struct buf *text, struct slice value) {
+static int set_selection_text(bool *has_text, struct buf *text, struct slice value) {
         *has_text = true;
         buf_append_slice(text, value);
         return buf_failed(text) ? -ENOMEM : 0;
@@ -60,11 +61,11 @@ static int set_query_option(struct query *query, enum query_option option, struc
 
         switch (option) {
         case QUERY_CLIENT:
-                return set_text(&selection->has_client, &selection->client, value);
+                return set_selection_text(&selection->has_client, &selection->client, value);
         case QUERY_KEY:
                 if (value.length == 0 || !slice_is_utf8(value) || glob_check(value) != GLOB_VALID)
                         return -EINVAL;
-                return set_text(&selection->has_key, &selection->key, value);
+                return set_selection_text(&selection->has_key, &selection->key, value);
         case QUERY_VERB:
                 selection->has_verb = verb_from_text(value, &selection->verb);
                 return selection->has_verb ? 0 : -EINVAL;
@@ -88,7 +89,7 @@ void query_deinit(struct query *query) {
 int query_read(struct query *query, const struct query_form *form, const struct slice *words, size_t n_words,
                const char **ret_problem) {
         for (size_t i = 0; i < n_words; i += 2) {
-                const struct option_row *row = find_option(form, words[i]);
+                const struct option_row *row = find_query_option(form, words[i]);
                 int r;
 
                 if (!row)

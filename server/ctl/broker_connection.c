@@ -317,7 +317,7 @@ static enum connection_result connect_until(struct broker_connection *connection
         return result;
 }
 
-static void client_closed(void *userdata) {
+static void broker_connection_on_closed(void *userdata) {
         struct broker_connection *connection = userdata;
 
         connection->client = NULL;
@@ -328,7 +328,7 @@ static void close_client(struct broker_connection *connection) {
                 return;
         if (connection->state != STATE_FAILED)
                 mqtt_client_disconnect(connection->client);
-        mqtt_client_close(connection->client, client_closed);
+        mqtt_client_close(connection->client, broker_connection_on_closed);
         uv_run(&connection->loop, UV_RUN_DEFAULT);
 }
 

@@ -60,7 +60,7 @@
 #define OK             "+OK\r\n"
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
 
-static const bool never = false; /* to wait for the whole duration */
+static const bool never_done = false; /* to wait for the whole duration */
 
 enum severity {
         SEVERITY_OK,
@@ -70,10 +70,10 @@ enum severity {
         N_SEVERITIES,
 };
 
-static const char *const severities[N_SEVERITIES] = { [SEVERITY_OK] = "ok",
-                                                      [SEVERITY_SKIPPED] = "skipped",
-                                                      [SEVERITY_WARN] = "warn",
-                                                      [SEVERITY_FAIL] = "fail" };
+static const char *const severity_texts[N_SEVERITIES] = { [SEVERITY_OK] = "ok",
+                                                          [SEVERITY_SKIPPED] = "skipped",
+                                                          [SEVERITY_WARN] = "warn",
+                                                          [SEVERITY_FAIL] = "fail" };
 
 struct doctor_peer {
         struct broker_connection *connection;
@@ -115,13 +115,13 @@ __attribute__((format(printf, 5, 6))) static void doctor_report(struct doctor *d
 
         if (doctor->options->json) {
                 json_begin(&line);
-                json_add_bytes(&line, "severity", slice_from_string(severities[severity]), false);
+                json_add_bytes(&line, "severity", slice_from_string(severity_texts[severity]), false);
                 json_add_bytes(&line, "check", slice_from_string(check), false);
                 json_add_bytes(&line, "measured", slice_from_string(measured), false);
                 json_add_bytes(&line, "change", slice_from_string(change), false);
                 json_end(&line);
         } else {
-                buf_append_format(&line, "%-7s  %s: ", severities[severity], check);
+                buf_append_format(&line, "%-7s  %s: ", severity_texts[severity], check);
                 output_append_printable(&line, slice_from_string(measured), false);
                 if (change) {
                         buf_append_string(&line, "  change: ");
@@ -132,7 +132,7 @@ __attribute__((format(printf, 5, 6))) static void doctor_report(struct doctor *d
         output_write(&line);
 }
 
-static enum exit_code print_counts(const struct doctor *doctor) {
+static enum exit_code print_finding_counts(const struct doctor *doctor) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const unsigned *n = doctor->n_findings;
 
@@ -163,7 +163,7 @@ static void doctor_on_notification(void *userdata, const struct message *message
  * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the
  * store's clock forward, so no request before check_clock() may have one.
  */
-static enum connection_result ask(struct doctor *doctor, const char *verb, const char *word) {
+static enum connection_result send_request(struct doctor *doctor, const char *verb, const char *word) {
         bool is_set = strcmp(verb, "SET") == 0;
         struct store_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
 
@@ -180,8 +180,9 @@ static enum connection_result ask(struct doctor *doctor, const char *verb, const
         return store_client_request(doctor->client, &request, &doctor->reply);
 }
 
-static bool ask_for(struct doctor *doctor, const char *verb, const char *word, const char *expected) {
-        return ask(doctor, verb, word) == CONNECTION_OK &&
+static bool request_gets_reply(struct doctor *doctor, const char *verb, const char *word,
+                               const char *expected) {
+        return send_request(doctor, verb, word) == CONNECTION_OK &&
                slice_equal(doctor->reply.message->payload, slice_from_string(expected));
 }
 
@@ -252,7 +253,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
         peer->is_done = false;
         for (unsigned i = 0; i < n; i++)
                 broker_connection_publish(doctor->connection, &message, &packet_id);
-        ask(doctor, "GET", NULL);
+        send_request(doctor, "GET", NULL);
 
         do {
                 n_before = peer->n_messages;
@@ -327,7 +328,7 @@ static void check_queue(struct doctor *doctor) {
 /* 5. Checks of the store */
 
 static enum connection_result check_store(struct doctor *doctor) {
-        enum connection_result result = ask(doctor, "GET", NULL);
+        enum connection_result result = send_request(doctor, "GET", NULL);
 
         if (result == CONNECTION_OK)
                 doctor_report(doctor, SEVERITY_OK, "store", NULL, "\"%s\" replies",
@@ -348,7 +349,7 @@ static void check_latency(struct doctor *doctor) {
         const struct store_reply *reply = &doctor->reply;
 
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
-                if (ask(doctor, "GET", NULL) != CONNECTION_OK) {
+                if (send_request(doctor, "GET", NULL) != CONNECTION_OK) {
                         doctor_report(doctor, SEVERITY_FAIL, "latency",
                                       "see the logs of the broker and the store", "request %zu got no reply",
                                       i + 1);
@@ -377,7 +378,7 @@ static void check_latency(struct doctor *doctor) {
 }
 
 static void check_one_store(struct doctor *doctor) {
-        broker_connection_wait(doctor->connection, &never, LATE_REPLY_MS);
+        broker_connection_wait(doctor->connection, &never_done, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 doctor_report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
                               "%u requests got %u additional replies", doctor->n_requests,
@@ -414,13 +415,13 @@ static void check_clock(struct doctor *doctor) {
 }
 
 static void check_notifications(struct doctor *doctor) {
-        bool is_watched = ask_for(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
+        bool is_watched = request_gets_reply(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
         char value[VALUE_SIZE + 1] = "";
 
         memset(value, 'x', VALUE_SIZE);
         if (is_watched) {
                 check_clock(doctor);
-                is_set = ask_for(doctor, "SET", value, OK);
+                is_set = request_gets_reply(doctor, "SET", value, OK);
         }
         if (is_denied(doctor))
                 doctor_report(doctor, SEVERITY_SKIPPED, "notifications", NULL,
@@ -437,9 +438,9 @@ static void check_notifications(struct doctor *doctor) {
                               "see \"Access rules of the broker\" in OPERATIONS.md",
                               "a watched key was set, but no notification arrived within %d ms", SILENCE_MS);
         if (is_watched)
-                ask(doctor, "KEYNOTIFY", "STOP");
+                send_request(doctor, "KEYNOTIFY", "STOP");
         if (is_set)
-                ask(doctor, "DEL", NULL);
+                send_request(doctor, "DEL", NULL);
 }
 
 /* 6. The run */
@@ -490,13 +491,13 @@ static enum exit_code run_doctor(struct doctor *doctor) {
         if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
                 doctor_report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
                               broker_connection_problem(doctor->connection));
-                print_counts(doctor);
+                print_finding_counts(doctor);
                 return EXIT_NO_REPLY;
         }
         doctor_report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
                       endpoint_text(broker_connection_endpoint(doctor->connection)).text);
         run_checks(doctor);
-        return print_counts(doctor);
+        return print_finding_counts(doctor);
 }
 
 enum exit_code command_doctor(struct command_run *run) {

@@ -65,7 +65,7 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
         return -ENOMEM;
 }
 
-static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
+static enum exit_code print_import_counts(uint64_t n_imported, uint64_t n_expired) {
         CLEANUP(buf_deinit) struct buf output = { 0 };
 
         buf_append_format(&output, "%" PRIu64 " key%s imported", n_imported, n_imported == 1 ? "" : "s");
@@ -127,5 +127,5 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                          " key%s without \"deadline\" and \"token\": such keys never expire, and any "
                          "client may write them",
                          LOG_STRING(reader.name), n_without_details, n_without_details == 1 ? "" : "s");
-        return print_counts(importer->n_imported, n_expired);
+        return print_import_counts(importer->n_imported, n_expired);
 }

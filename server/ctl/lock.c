@@ -74,8 +74,8 @@ static const char *connection_problem(const struct lock *lock) {
 }
 
 /* Add the words of a SET. digits: see store_request_add_px(). */
-static void add_set(const struct lock *lock, const char *condition, struct store_request *request,
-                    char *digits) {
+static void add_set_words(const struct lock *lock, const char *condition, struct store_request *request,
+                          char *digits) {
         store_request_add_string(request, "SET");
         store_request_add(request, lock->key);
         store_request_add(request, lock->value);
@@ -113,7 +113,7 @@ static enum watcher_state try_to_acquire(void *userdata) {
         enum set_result result;
 
         lock->is_deleted = false;
-        add_set(lock, "NX", &request, digits);
+        add_set_words(lock, "NX", &request, digits);
         state = watcher_ask(&lock->watcher, &request, &reply);
         if (state != WATCHER_REGISTERED)
                 return state;
@@ -156,7 +156,7 @@ static enum watcher_state wait_and_acquire(struct lock *lock) {
 }
 
 /* Returns EXIT_DONE if the lock is held, or if a signal has arrived. */
-static enum exit_code acquire(struct lock *lock) {
+static enum exit_code acquire_lock(struct lock *lock) {
         const struct command_options *options = lock->options;
         enum watcher_state state = watcher_connect(&lock->watcher);
 
@@ -181,13 +181,13 @@ static enum exit_code acquire(struct lock *lock) {
 /* 2. Hold */
 
 /* Print the cause once, until a renewal succeeds. */
-static void note_problem(struct lock *lock) {
+static void note_renewal_problem(struct lock *lock) {
         if (!lock->retry_ms)
                 complain("cannot renew %s: %s", lock->name, connection_problem(lock));
         lock->retry_ms = lock->retry_ms ? lock->retry_ms * 2 : RETRY_FIRST_MS;
 }
 
-static void read_renewal(struct lock *lock, struct store_reply *reply, int64_t sent_ns) {
+static void read_renewal_reply(struct lock *lock, struct store_reply *reply, int64_t sent_ns) {
         lock->renew_ns = supervisor_clock_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
         if (store_reply_read(reply) != EXIT_DONE)
                 return;
@@ -223,27 +223,27 @@ static int64_t renewal_timeout_ms(const struct lock *lock) {
         return timeout_ms > RENEWAL_TIMEOUT_MIN_MS ? timeout_ms : RENEWAL_TIMEOUT_MIN_MS;
 }
 
-static enum connection_result renew(struct lock *lock) {
+static enum connection_result renew_lock(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         struct store_request request = { .timeout_ms = renewal_timeout_ms(lock) };
         int64_t sent_ns = supervisor_clock_ns();
         char digits[UINT64_DIGITS_MAX];
         enum connection_result result;
 
-        add_set(lock, "NEX", &request, digits);
+        add_set_words(lock, "NEX", &request, digits);
         result = store_client_request(lock->client, &request, &reply);
         if (result == CONNECTION_OK)
-                read_renewal(lock, &reply, sent_ns);
+                read_renewal_reply(lock, &reply, sent_ns);
         if (result != CONNECTION_TIMED_OUT)
                 return result;
 
         /* The network may drop all packets of this connection, and accept a new one. */
-        note_problem(lock);
+        note_renewal_problem(lock);
         return broker_connection_fail(store_client_connection(lock->client), "no reply to a renewal");
 }
 
 /* Renew the lock until the program has ended. */
-static void hold(struct lock *lock) {
+static void hold_lock(struct lock *lock) {
         struct broker_connection *connection = store_client_connection(lock->client);
         bool never = false;
 
@@ -254,11 +254,11 @@ static void hold(struct lock *lock) {
 
                 if (result == CONNECTION_FAILED) {
                         if (!lock->retry_ms)
-                                note_problem(lock);
+                                note_renewal_problem(lock);
                         result = broker_connection_reopen(connection);
                 }
                 if (result != CONNECTION_INTERRUPTED)
-                        result = renew(lock);
+                        result = renew_lock(lock);
                 if (result != CONNECTION_INTERRUPTED)
                         continue;
                 if (supervisor_result(lock->supervisor).has_ended)
@@ -270,7 +270,8 @@ static void hold(struct lock *lock) {
 
 /* 3. Release */
 
-static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms, struct store_reply *reply) {
+static enum connection_result delete_lock_key(struct lock *lock, int64_t timeout_ms,
+                                              struct store_reply *reply) {
         struct store_request request = { .timeout_ms = timeout_ms };
 
         store_request_add_string(&request, "VDEL");
@@ -280,7 +281,7 @@ static enum connection_result delete_key(struct lock *lock, int64_t timeout_ms, 
 }
 
 /* Delete the key, unless its lease has ended: then another client may have the lock. */
-static void release(struct lock *lock) {
+static void release_lock(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         int64_t timeout_ms = ms_until(lock->sent_ns + lease_ns(lock));
         enum connection_result result;
@@ -291,10 +292,10 @@ static void release(struct lock *lock) {
 
         if (timeout_ms > lock->options->timeout_ms)
                 timeout_ms = lock->options->timeout_ms;
-        result = delete_key(lock, timeout_ms, &reply);
+        result = delete_lock_key(lock, timeout_ms, &reply);
         if (result == CONNECTION_FAILED &&
             broker_connection_open(store_client_connection(lock->client)) == CONNECTION_OK)
-                result = delete_key(lock, timeout_ms, &reply);
+                result = delete_lock_key(lock, timeout_ms, &reply);
 
         if (result == CONNECTION_OK && store_reply_read(&reply) == EXIT_DONE)
                 lock->is_lost = reply.item.type == RESP3_NUMBER && reply.item.number < 1;
@@ -319,8 +320,8 @@ static enum exit_code run_program(struct lock *lock) {
                 r = supervisor_start(lock->supervisor, lock->options->program,
                                      lease_from(lock, lock->sent_ns));
         if (r == 0)
-                hold(lock);
-        release(lock);
+                hold_lock(lock);
+        release_lock(lock);
         if (r == -EINTR)
                 return EXIT_DONE; /* run_lock() ends this process */
         if (r < 0) {
@@ -358,7 +359,7 @@ static enum exit_code run_lock(struct lock *lock) {
         }
 
         lock->watcher.client = lock->client;
-        code = command_exit_code(lock->options->command, acquire(lock));
+        code = command_exit_code(lock->options->command, acquire_lock(lock));
         if (lock->is_held)
                 code = run_program(lock);
 

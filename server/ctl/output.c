@@ -69,7 +69,7 @@ enum exit_code output_finish(enum exit_code exit_code) {
 }
 
 /* Length of the character at the beginning of text; 0 if it is not printable. */
-static size_t plain_length(struct slice text, bool keep_lines) {
+static size_t printable_character_length(struct slice text, bool keep_lines) {
         if (text.data[0] == '\n' || text.data[0] == '\t')
                 return keep_lines;
         return printable_length(text);
@@ -77,7 +77,7 @@ static size_t plain_length(struct slice text, bool keep_lines) {
 
 bool output_is_printable(struct slice text, bool keep_lines) {
         while (text.length > 0) {
-                size_t length = plain_length(text, keep_lines);
+                size_t length = printable_character_length(text, keep_lines);
 
                 if (length == 0)
                         return false;
@@ -97,7 +97,7 @@ void output_append_printable(struct buf *buf, struct slice text, bool keep_lines
 
                 if (byte == '\\')
                         buf_append_string(buf, "\\\\");
-                else if (byte < 0x80 && plain_length(slice_skip(text, i), keep_lines) > 0)
+                else if (byte < 0x80 && printable_character_length(slice_skip(text, i), keep_lines) > 0)
                         buf_append(buf, &byte, 1);
                 else if (byte == '\n')
                         buf_append_string(buf, "\\n");

@@ -278,7 +278,7 @@ struct import_window {
         uint64_t n_sent, n_received;
 };
 
-static struct import_position *position_at(struct import_window *window, uint64_t n) {
+static struct import_position *import_position_at(struct import_window *window, uint64_t n) {
         return &window->positions[n % STORE_REQUESTS_MAX];
 }
 
@@ -287,7 +287,7 @@ static enum exit_code receive_import(struct importer *importer) {
         struct import_window *window = importer->userdata;
         struct store_client *client = window->run->client;
         struct store_reply *reply = &window->run->reply;
-        struct import_position *position = position_at(window, window->n_received++);
+        struct import_position *position = import_position_at(window, window->n_received++);
         bool has_failed = importer->failed.line > 0;
         enum exit_code code;
 
@@ -312,7 +312,7 @@ static enum exit_code import_key(struct importer *importer, const struct exporte
                                  int64_t now_ms) {
         struct import_window *window = importer->userdata;
         struct command_run *run = window->run;
-        struct import_position *position = position_at(window, window->n_sent);
+        struct import_position *position = import_position_at(window, window->n_sent);
         struct store_request request = { 0 };
         char px[UINT64_DIGITS_MAX];
         enum exit_code code = EXIT_DONE;

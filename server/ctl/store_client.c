@@ -65,12 +65,12 @@ static const struct slice reply_properties[] = {
 
 /* 1. Callbacks of the connection */
 
-static struct pending_request *request_at(struct store_client *client, size_t i) {
+static struct pending_request *pending_request_at(struct store_client *client, size_t i) {
         return &client->requests[(client->oldest + i) % STORE_REQUESTS_MAX];
 }
 
-static void note_progress(struct store_client *client) {
-        const struct pending_request *oldest = request_at(client, 0);
+static void update_is_done(struct store_client *client) {
+        const struct pending_request *oldest = pending_request_at(client, 0);
 
         client->is_done = client->n_requests > 0 &&
                           (oldest->reply || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
@@ -79,7 +79,7 @@ static void note_progress(struct store_client *client) {
 /* Return the request that waits for this reply; NULL: none. */
 static struct pending_request *find_request(struct store_client *client, struct slice correlation) {
         for (size_t i = 0; i < client->n_requests; i++) {
-                struct pending_request *request = request_at(client, i);
+                struct pending_request *request = pending_request_at(client, i);
 
                 if (!request->reply &&
                     slice_equal(correlation, (struct slice){ request->correlation, CORRELATION_LENGTH }))
@@ -108,7 +108,7 @@ static void store_client_on_message(void *userdata, const struct message *messag
         request->reply = message_copy(message);
         if (!request->reply)
                 broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
-        note_progress(client);
+        update_is_done(client);
 }
 
 static void store_client_on_acknowledged(void *userdata, int packet_id, int reason) {
@@ -116,8 +116,8 @@ static void store_client_on_acknowledged(void *userdata, int packet_id, int reas
         struct pending_request *request = NULL;
 
         for (size_t i = 0; i < client->n_requests && !request; i++)
-                if (request_at(client, i)->packet_id == packet_id)
-                        request = request_at(client, i);
+                if (pending_request_at(client, i)->packet_id == packet_id)
+                        request = pending_request_at(client, i);
         if (!request)
                 return;
 
@@ -131,7 +131,7 @@ static void store_client_on_acknowledged(void *userdata, int packet_id, int reas
                                                : "");
         client->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
         request->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
-        note_progress(client);
+        update_is_done(client);
 }
 
 /* 2. Sending */
@@ -198,7 +198,7 @@ static struct message make_message(struct store_client *client, const struct sto
 }
 
 enum connection_result store_client_send(struct store_client *client, const struct store_request *request) {
-        struct pending_request *pending = request_at(client, client->n_requests);
+        struct pending_request *pending = pending_request_at(client, client->n_requests);
         struct message message;
         int r;
 
@@ -243,8 +243,8 @@ bool store_client_has_room(const struct store_client *client) {
 }
 
 /* Remove the oldest request. Its reply, if any, is freed. */
-static void drop_oldest(struct store_client *client) {
-        struct pending_request *oldest = request_at(client, 0);
+static void drop_oldest_request(struct store_client *client) {
+        struct pending_request *oldest = pending_request_at(client, 0);
 
         free(take_ptr(&oldest->reply));
         client->n_request_bytes -= oldest->n_bytes;
@@ -254,17 +254,17 @@ static void drop_oldest(struct store_client *client) {
 
 static void drop_requests(struct store_client *client) {
         while (client->n_requests > 0)
-                drop_oldest(client);
+                drop_oldest_request(client);
 }
 
 /* Receive until the oldest request is done, or its time is over. */
 static enum connection_result wait_for_oldest(struct store_client *client) {
-        const struct pending_request *oldest = request_at(client, 0);
+        const struct pending_request *oldest = pending_request_at(client, 0);
         int64_t waited_ms = (system_clock_mono_ns() - oldest->sent_ns) / NS_PER_MS;
         struct endpoint_text broker = endpoint_text(broker_connection_endpoint(client->connection));
         enum connection_result result;
 
-        note_progress(client);
+        update_is_done(client);
         result =
                 broker_connection_wait(client->connection, &client->is_done, oldest->timeout_ms - waited_ms);
         if (result == CONNECTION_OK &&
@@ -287,7 +287,7 @@ static enum connection_result wait_for_oldest(struct store_client *client) {
 }
 
 enum connection_result store_client_receive(struct store_client *client, struct store_reply *reply) {
-        struct pending_request *oldest = request_at(client, 0);
+        struct pending_request *oldest = pending_request_at(client, 0);
         enum connection_result result;
 
         ASSERT(client->n_requests > 0);
@@ -306,7 +306,7 @@ enum connection_result store_client_receive(struct store_client *client, struct 
                                        .acknowledged_ns = oldest->acknowledged_ns,
                                        .replied_ns = oldest->replied_ns };
         client->n_reply_bytes = reply->message->payload.length;
-        drop_oldest(client);
+        drop_oldest_request(client);
         return CONNECTION_OK;
 }
 
@@ -337,7 +337,7 @@ bool store_reply_details(const struct store_reply *reply, struct key_details *re
 }
 
 /* Print an error text of the store, with the request. */
-static void print_error(const struct store_reply *reply, const char *prefix, struct slice text) {
+static void print_store_error(const struct store_reply *reply, const char *prefix, struct slice text) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
         buf_append_string(&line, "statestorectl: ");
@@ -375,7 +375,7 @@ static void print_status(const struct store_reply *reply) {
                 buf_append_slice(&fault, value);
                 buf_append_string(&fault, ")");
         }
-        print_error(reply, ": the store replied with status ", buf_slice(&fault));
+        print_store_error(reply, ": the store replied with status ", buf_slice(&fault));
 }
 
 static bool is_about_size(struct slice error) {
@@ -405,7 +405,7 @@ enum exit_code store_reply_read(struct store_reply *reply) {
         if (reply->item.type == RESP3_ERROR && slice_equal(reply->item.text, SLICE_LITERAL("1")))
                 reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
         if (reply->item.type == RESP3_ERROR) {
-                print_error(reply, ": -", reply->item.text);
+                print_store_error(reply, ": -", reply->item.text);
                 return is_about_size(reply->item.text) ? EXIT_TOO_LARGE : EXIT_STORE_ERROR;
         }
         if (reply->item.type != RESP3_ARRAY && reply->rest.length > 0)

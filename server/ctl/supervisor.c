@@ -27,7 +27,7 @@
 /* The descriptors that this process opens are below this number. */
 #define DESCRIPTORS_MAX 1024
 
-static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+static const int forwarded_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
 
 enum stage {
         STAGE_IDLE, /* no program has started */
@@ -70,7 +70,7 @@ static void set_timer(struct supervisor *supervisor, int64_t at_ns) {
         timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void interrupt(struct supervisor *supervisor) {
+static void raise_interruption(struct supervisor *supervisor) {
         eventfd_write(supervisor->interrupt_fd, 1);
 }
 
@@ -95,7 +95,7 @@ static void end_supervision(struct supervisor *supervisor) {
         give_terminal(supervisor, getpgrp());
         if (typed_signal(supervisor)) /* the terminal has sent it to the group of the program only */
                 kill(0, typed_signal(supervisor));
-        interrupt(supervisor);
+        raise_interruption(supervisor);
 }
 
 /* Stop with the program, as the terminal stops all processes of a job. Returns after SIGCONT. */
@@ -118,7 +118,7 @@ static void kill_group(struct supervisor *supervisor) {
 static void supervisor_on_timer(struct supervisor *supervisor) {
         switch (supervisor->stage) {
         case STAGE_IDLE:
-                interrupt(supervisor);
+                raise_interruption(supervisor);
                 break;
         case STAGE_RUNNING:
                 if (supervisor_clock_ns() >= supervisor->lease.kill_ns) {
@@ -141,7 +141,7 @@ static void supervisor_on_timer(struct supervisor *supervisor) {
 }
 
 /* Also reaps descendants of the program: this process is their subreaper. */
-static void reap(struct supervisor *supervisor) {
+static void reap_children(struct supervisor *supervisor) {
         int status;
         pid_t pid;
 
@@ -165,13 +165,13 @@ static void reap(struct supervisor *supervisor) {
 static void supervisor_on_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
         if (info->ssi_signo == SIGCHLD) {
                 if (supervisor->stage != STAGE_IDLE)
-                        reap(supervisor);
+                        reap_children(supervisor);
         } else if (supervisor->pid) {
                 kill(supervisor->pid, (int)info->ssi_signo);
         } else {
                 if (supervisor->signal == 0)
                         supervisor->signal = (int)info->ssi_signo;
-                interrupt(supervisor);
+                raise_interruption(supervisor);
         }
 }
 
@@ -329,8 +329,8 @@ static void block_signals(struct supervisor *supervisor, sigset_t *ret_signals) 
 
         sigemptyset(ret_signals);
         sigaddset(ret_signals, SIGCHLD);
-        for (size_t i = 0; i < ARRAY_LENGTH(forwarded); i++)
-                sigaddset(ret_signals, forwarded[i]);
+        for (size_t i = 0; i < ARRAY_LENGTH(forwarded_signals); i++)
+                sigaddset(ret_signals, forwarded_signals[i]);
         signal(SIGCHLD, SIG_DFL); /* it may have been ignored: then waitpid() would fail */
         blocked = *ret_signals;
         sigaddset(&blocked, SIGTTOU);

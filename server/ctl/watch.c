@@ -15,7 +15,7 @@
 #include "protocol/hlc.h"
 
 /* Read the key from the last level of the topic. */
-static int read_key(struct slice topic, struct buf *key) {
+static int read_watched_key(struct slice topic, struct buf *key) {
         struct slice level;
 
         do {
@@ -24,14 +24,14 @@ static int read_key(struct slice topic, struct buf *key) {
         return base16_append_decoded(key, level);
 }
 
-static const char *event_of(const struct watched_change *change) {
+static const char *event_name(const struct watched_change *change) {
         return change->is_deleted ? "DELETE" : "SET";
 }
 
 static void append_json_change(struct buf *line, struct slice key, const struct watched_change *change,
                                bool hex) {
         json_begin(line);
-        json_add_bytes(line, "event", slice_from_string(event_of(change)), false);
+        json_add_bytes(line, "event", slice_from_string(event_name(change)), false);
         json_add_bytes(line, "key", key, hex);
         if (!change->is_deleted)
                 json_add_bytes(line, "value", change->value, hex);
@@ -46,7 +46,7 @@ static void append_column(struct buf *line, struct slice bytes, bool hex) {
 
 static void append_text_change(struct buf *line, struct slice key, const struct watched_change *change,
                                bool hex) {
-        buf_append_string(line, event_of(change));
+        buf_append_string(line, event_name(change));
         append_column(line, change->version.data ? change->version : SLICE_LITERAL("-"), false);
         append_column(line, key, hex);
         if (!change->is_deleted)
@@ -69,7 +69,7 @@ struct watch {
 };
 
 /* Return the entry of the first of run->keys that is equal; NULL: there is none. */
-static struct printed *find_printed(const struct watch *watch, struct slice key) {
+static struct printed *find_printed_key(const struct watch *watch, struct slice key) {
         for (size_t i = 0; i < watch->run->n_keys; i++)
                 if (slice_equal(buf_slice(&watch->run->keys[i]), key))
                         return &watch->printed[i];
@@ -77,7 +77,7 @@ static struct printed *find_printed(const struct watch *watch, struct slice key)
 }
 
 /* The version of a deletion is that of the deleted value. */
-static bool is_newer(const struct printed *printed, const struct watched_change *change) {
+static bool is_newer_change(const struct printed *printed, const struct watched_change *change) {
         struct hlc last, version;
         int order;
 
@@ -116,16 +116,16 @@ static void watch_on_notification(void *userdata, const struct message *message)
         struct printed *printed = NULL;
         struct watched_change change;
 
-        if (read_key(message->topic, &key) < 0 || watched_change_read(message, &change) < 0) {
+        if (read_watched_key(message->topic, &key) < 0 || watched_change_read(message, &change) < 0) {
                 complain("malformed notification: \"%s\"", LOG_TEXT(message->payload));
                 return;
         }
 
         if (watch->run->options->initial)
-                printed = find_printed(watch, buf_slice(&key));
+                printed = find_printed_key(watch, buf_slice(&key));
         if (printed)
                 printed->is_notified = true;
-        if (!printed || is_newer(printed, &change))
+        if (!printed || is_newer_change(printed, &change))
                 print_change(watch, buf_slice(&key), &change, printed);
 }
 
@@ -134,9 +134,9 @@ static void watch_on_notification(void *userdata, const struct message *message)
  * the request was sent, the reply may be older: it then counts only if its version is newer. Without
  * one it counts whatever its version: a store without its former data may have an earlier clock.
  */
-static enum watcher_state print_present(struct watch *watch, struct slice key) {
+static enum watcher_state print_present_value(struct watch *watch, struct slice key) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
-        struct printed *printed = find_printed(watch, key);
+        struct printed *printed = find_printed_key(watch, key);
         struct store_request request = { 0 };
         struct watched_change change;
         enum watcher_state state;
@@ -157,7 +157,7 @@ static enum watcher_state print_present(struct watch *watch, struct slice key) {
                 change.version = buf_slice(&printed->version);
         is_same = printed->exists == !change.is_deleted &&
                   (change.is_deleted || slice_equal(buf_slice(&printed->version), change.version));
-        if (printed->is_notified ? !change.is_deleted && is_newer(printed, &change) : !is_same)
+        if (printed->is_notified ? !change.is_deleted && is_newer_change(printed, &change) : !is_same)
                 print_change(watch, key, &change, printed);
         if (change.is_deleted && !printed->is_notified)
                 buf_reset(&printed->version);
@@ -170,7 +170,7 @@ static enum watcher_state watch_on_registered(void *userdata) {
         enum watcher_state state = WATCHER_REGISTERED;
 
         for (size_t i = 0; i < n_keys && state == WATCHER_REGISTERED && !watch->watcher.is_done; i++)
-                state = print_present(watch, buf_slice(&watch->run->keys[i]));
+                state = print_present_value(watch, buf_slice(&watch->run->keys[i]));
         return state;
 }
 

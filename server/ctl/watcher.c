@@ -115,7 +115,7 @@ enum watcher_state watcher_connect(struct watcher *watcher) {
         return state_after(watcher, broker_connection_open(store_client_connection(watcher->client)));
 }
 
-static enum watcher_state reconnect(struct watcher *watcher) {
+static enum watcher_state reconnect_client(struct watcher *watcher) {
         struct broker_connection *connection = store_client_connection(watcher->client);
         bool is_takeover = broker_connection_may_be_taken_over(connection) &&
                            system_clock_mono_ns() - watcher->connected_ns < TAKEOVER_INTERVAL_NS;
@@ -145,7 +145,7 @@ enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state s
                  broker_connection_problem(store_client_connection(watcher->client)));
         while (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
                 if (state == WATCHER_DISCONNECTED)
-                        state = reconnect(watcher);
+                        state = reconnect_client(watcher);
                 watcher->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
                 if (state != WATCHER_ENDED)
                         state = watcher_register(watcher);

@@ -53,13 +53,13 @@ int export_reader_reject(struct export_reader *reader, struct slice reason) {
         return fail_at_line(reader, reader->key_line, text.text);
 }
 
-static bool at_end(const struct export_reader *reader) {
+static bool is_at_end(const struct export_reader *reader) {
         return reader->position >= reader->text.length;
 }
 
 /* Skip blanks; count lines. */
 static void skip_blanks(struct export_reader *reader) {
-        for (; !at_end(reader) && memchr(" \t\r\n", reader->text.data[reader->position], 4);
+        for (; !is_at_end(reader) && memchr(" \t\r\n", reader->text.data[reader->position], 4);
              reader->position++)
                 reader->line += reader->text.data[reader->position] == '\n';
 }
@@ -67,7 +67,7 @@ static void skip_blanks(struct export_reader *reader) {
 /* Consume the character if it is next. */
 static bool take_character(struct export_reader *reader, char character) {
         skip_blanks(reader);
-        if (at_end(reader) || reader->text.data[reader->position] != (uint8_t)character)
+        if (is_at_end(reader) || reader->text.data[reader->position] != (uint8_t)character)
                 return false;
         reader->position++;
         return true;
@@ -99,14 +99,14 @@ static int read_file_line(struct export_reader *reader) {
 static int skip_to_text(struct export_reader *reader) {
         int r = 1;
 
-        for (skip_blanks(reader); at_end(reader) && r > 0; skip_blanks(reader))
+        for (skip_blanks(reader); is_at_end(reader) && r > 0; skip_blanks(reader))
                 r = read_file_line(reader);
         return r;
 }
 
 /* 1. Lines */
 
-static int next_line(struct export_reader *reader, struct exported_key *exported) {
+static int next_key_of_line(struct export_reader *reader, struct exported_key *exported) {
         struct slice rest, line;
         const char *fault;
         int r;
@@ -180,8 +180,9 @@ static int read_object(struct export_reader *reader) {
                 reader->state = EXPORT_LIST_END;
         if (reader->state == EXPORT_LIST_END) {
                 skip_blanks(reader);
-                return at_end(reader) ? 0
-                                      : fail_at_line(reader, reader->line, "unexpected text after the list");
+                return is_at_end(reader)
+                               ? 0
+                               : fail_at_line(reader, reader->line, "unexpected text after the list");
         }
         if (reader->state == EXPORT_LIST && !take_character(reader, ','))
                 return fail_at_line(reader, reader->line, "',' or ']' was expected");
@@ -204,7 +205,7 @@ static int read_object(struct export_reader *reader) {
         return 1;
 }
 
-static int next_in_list(struct export_reader *reader, struct exported_key *exported) {
+static int next_key_of_list(struct export_reader *reader, struct exported_key *exported) {
         int r;
 
         while (!reader->member) {
@@ -256,5 +257,6 @@ int export_reader_next(struct export_reader *reader, struct exported_key *export
 
         if (r <= 0)
                 return r;
-        return reader->state == EXPORT_LINES ? next_line(reader, exported) : next_in_list(reader, exported);
+        return reader->state == EXPORT_LINES ? next_key_of_line(reader, exported)
+                                             : next_key_of_list(reader, exported);
 }
