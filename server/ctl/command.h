@@ -12,7 +12,6 @@ enum command_needs {
         NEEDS_VALUE = 1 << 3,   /* run->value: the last word */
         NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */
         NEEDS_PATTERN = 1 << 5, /* the first word, if there is one, is a valid pattern */
-        NEEDS_NAME = 1 << 6,    /* name in the options */
 };
 
 /* Prints results and errors, and returns the exit status. struct command_run: ctl/command_run.h. */
@@ -36,11 +35,11 @@ command_function command_export_offline, command_import_offline;
 command_function command_watch;
 
 /*
- * Run a program while holding a lock, whose value is the client id or, for elect, --name. Exits
- * with the status of the program, or as EXIT_BESIDE_PROGRAM says. A signal that arrives before the
- * program runs ends this process.
+ * Run a program while holding a lock, whose value is the client id or --name. Exits with the status
+ * of the program, or as EXIT_BESIDE_PROGRAM says. A signal that arrives before the program runs ends
+ * this process.
  */
-command_function command_lock, command_elect;
+command_function command_lock;
 
 /*
  * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all

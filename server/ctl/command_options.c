@@ -145,8 +145,6 @@ static enum options_result check_options(const struct parser *parser) {
                                            "not an option of this command" WORD_ADVICE);
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
-        if (options->command->needs & NEEDS_NAME && !options->name)
-                return usage_error(options, options->command->name, "--name NAME was expected");
         return OPTIONS_RUN;
 }
 

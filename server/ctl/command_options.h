@@ -44,7 +44,7 @@ struct command_options {
         const char *data_dir; /* NULL: through the broker */
         int64_t wait_ms;      /* for a lock; -1: without end */
         int64_t lease_ms;     /* of a lock */
-        const char *name;     /* of a candidate; NULL: not given */
+        const char *name;     /* of the holder of a lock; NULL: the client id */
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;

@@ -88,11 +88,12 @@ static const char lock_help[] =
         "Runs COMMAND while it holds the lock KEY. Waits until the lock is free, runs the command with\n"
         "the fencing token of the lock in the variable STATESTORE_FENCE, and deletes KEY when the command\n"
         "has ended. The value of KEY is the client id, as the clients of Azure IoT Operations write it,\n"
-        "so that they and this command exclude each other.\n"
+        "so that they and this command exclude each other; or --name, for example of an elected leader.\n"
         "\n"
         "  statestorectl lock nightly -- ./backup.sh\n"
         "  statestorectl lock nightly --wait 0s -- ./backup.sh      exit status 121 if it is locked\n"
         "  statestorectl lock valve -- sh -c 'statestorectl set state open --fence $STATESTORE_FENCE'\n"
+        "  statestorectl lock controller --name \"$HOSTNAME\" -- ./controller\n"
         "\n"
         "The lease is renewed after a third of its time. If it cannot be renewed, the process group of the\n"
         "command gets SIGTERM after two thirds, and SIGKILL after nine tenths, counted from the moment\n"
@@ -112,16 +113,6 @@ static const char lock_help[] =
         "126: it cannot be executed. 125: the lock was lost; a command that still ran was ended. Before\n"
         "the command ran: 121 not acquired within --wait, 122 wrong usage, 123 no broker or no reply,\n"
         "124 an error of the store.\n";
-
-static const char elect_help[] =
-        "Waits until it is elected leader, and runs COMMAND as long as it is. An election is a lock whose\n"
-        "value is the name of the leader. When the command has ended, another candidate is elected.\n"
-        "Lease, fencing token, signals and exit status are as with the command lock: see statestorectl\n"
-        "lock --help.\n"
-        "\n"
-        "  statestorectl elect controller --name \"$HOSTNAME\" -- ./controller\n"
-        "  statestorectl get controller             the present leader\n"
-        "  statestorectl watch controller           each renewal of the lease, and each new leader\n";
 
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
@@ -256,11 +247,8 @@ const struct command commands[] = {
           .needs = NEEDS_BROKER | NEEDS_KEYS, .options = "--initial --count --json --hex",
           .run = command_watch },
         { "lock", "KEY -- COMMAND...", "run a command while holding a lock", lock_help, 1, 1,
-          .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM, .options = "--wait --lease --hex",
+          .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM, .options = "--wait --lease --name --hex",
           .run = command_lock },
-        { "elect", "KEY -- COMMAND...", "run a command while being the elected leader", elect_help, 1, 1,
-          .needs = NEEDS_BROKER | NEEDS_KEYS | NEEDS_PROGRAM | NEEDS_NAME,
-          .options = "--wait --lease --name --hex", .run = command_elect },
         { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0, .needs = NEEDS_CLIENT,
           .options = "--json", .run = command_ping },
         { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0, 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The commands lock and elect. A lock is a key that expires, as the published clients of Azure IoT
+ * The command lock. A lock is a key that expires, as the published clients of Azure IoT
  * Operations use it: the value is the holder, and the version of its SET is the fencing token.
  *
  * The first SET has NX, not NEX as that of the published clients: two runs with the same --client-id
@@ -306,7 +306,7 @@ static void release_lock(struct lock *lock) {
                          connection_problem(lock));
 }
 
-/* 4. The commands */
+/* 4. The command */
 
 static enum exit_code run_program(struct lock *lock) {
         struct supervisor_result result;
@@ -372,11 +372,11 @@ static enum exit_code run_lock(struct lock *lock) {
         return code;
 }
 
-static enum exit_code run_locked(struct command_run *run, const char *what, const char *value) {
+enum exit_code command_lock(struct command_run *run) {
         struct lock lock = {
                 .options = run->options,
                 .key = run->key,
-                .value = slice_from_string(value),
+                .value = slice_from_string(run->options->name ?: run->options->client_id),
                 .watcher = { .options = run->options,
                              .keys = run->keys,
                              .n_keys = 1,
@@ -384,17 +384,9 @@ static enum exit_code run_locked(struct command_run *run, const char *what, cons
                 .start_ns = supervisor_clock_ns(),
         };
 
-        snprintf(lock.name, sizeof(lock.name), "the %s \"%s\"", what, LOG_TEXT(lock.key));
+        snprintf(lock.name, sizeof(lock.name), "the lock \"%s\"", LOG_TEXT(lock.key));
         snprintf(lock.problem_note, sizeof(lock.problem_note), "cannot acquire %s", lock.name);
         lock.watcher.problem_note = lock.problem_note;
         lock.watcher.userdata = &lock;
         return run_lock(&lock);
-}
-
-enum exit_code command_lock(struct command_run *run) {
-        return run_locked(run, "lock", run->options->client_id);
-}
-
-enum exit_code command_elect(struct command_run *run) {
-        return run_locked(run, "leadership of", run->options->name);
 }

@@ -84,7 +84,7 @@ const struct option ctl_options[] = {
         OWN("--lease", "DURATION", "10s", "a duration from 1s to 24h, such as 10s or 5m,",
             "time until the lock expires unless it is renewed", option_set_duration, lease_ms,
             .min = MS_PER_S, .max = DURATION_MAX_MS),
-        OWN("--name", "NAME", NULL, "a name", "required: the name of this candidate; no other may have it",
+        OWN("--name", "NAME", NULL, "a name", "the holder, no other may have it; by default the client id",
             option_set_text, name),
         SWITCH("--initial", 0, "print the present value first", initial),
         OWN("--count", "N", NULL, "a number of at least 1", "exit after N lines", option_set_number, count,

@@ -18,8 +18,8 @@ enum exit_code {
         EXIT_TOO_LARGE = 5,   /* the broker or the store does not accept a request of this size */
 
         /*
-         * lock and elect exit with the status of the program that they run. So they add this number
-         * to their own: 121 the lock was not acquired in time, 122 wrong usage, and so on. EXIT_TOO_LARGE
+         * lock exits with the status of the program that it runs. So it adds this number to its own:
+         * 121 the lock was not acquired in time, 122 wrong usage, and so on. EXIT_TOO_LARGE
          * counts as EXIT_STORE_ERROR.
          */
         EXIT_BESIDE_PROGRAM = 120,

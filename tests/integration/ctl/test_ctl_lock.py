@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl lock and elect."""
+"""statestorectl lock."""
 
 import os
 import pty
@@ -142,12 +142,12 @@ def test_a_holder_that_was_stopped_past_its_lease_does_not_take_the_lock_again(c
     assert not is_alive(pid)
 
 
-@pytest.mark.parametrize("command", [["lock", "--client-id", "me"], ["elect", "--name", "me"]], ids=["lock", "elect"])
-def test_two_holders_of_one_name_exclude_each_other(ctl, client, key, command):
+@pytest.mark.parametrize("option", ["--client-id", "--name"])
+def test_two_holders_of_one_name_exclude_each_other(ctl, client, key, option):
     """Published clients set the key with NEX, and the second one would renew the lock of the first."""
     client.request("SET", key, "me")
 
-    assert ctl.run(*command, key, "--wait", "0s", "--", "true").returncode == NOT_ACQUIRED
+    assert ctl.run("lock", key, option, "me", "--wait", "0s", "--", "true").returncode == NOT_ACQUIRED
 
 
 # Waiting
@@ -421,10 +421,8 @@ def test_the_exit_status_is_that_of_the_command(ctl, client, key, program, statu
     (["lock", "key", "--"], USAGE, b"too few arguments"),
     (["lock", "key", "--wait", "soon", "--", "true"], USAGE, b"--wait"),
     (["lock", "key", "--lease", "999ms", "--", "true"], USAGE, b"--lease"),
-    (["lock", "key", "--name", "me", "--", "true"], USAGE, b"--name"),
+    (["lock", "key", "--name", "", "--", "true"], USAGE, b"--name"),
     (["lock", "0g", "--hex", "--", "true"], USAGE, b"0g"),
-    (["elect", "key", "--", "true"], USAGE, b"--name NAME was expected"),
-    (["elect", "key", "--name", "", "--", "true"], USAGE, b"--name"),
     (["lock", "", "--", "true"], STORE_ERROR, b"the key length is zero"),
     (["--port", "1", "lock", "key", "--", "true"], NO_REPLY, b"cannot connect"),
 ])
@@ -571,14 +569,14 @@ def test_ctrl_z_stops_the_command_and_statestorectl_until_both_continue(ctl, key
     assert here.child.wait(PATIENCE) == DONE
 
 
-# elect
+# The name of a leader
 
 
 def test_a_candidate_is_elected_when_the_leader_has_ended(ctl, client, key, run):
-    first = run(ctl, "elect", key, "--name", "one", *LONG, "--", *UNTIL_LINE)
+    first = run(ctl, "lock", key, "--name", "one", *LONG, "--", *UNTIL_LINE)
     assert first.words()[0] == "running"
-    second = run(ctl, "elect", key, "--name", "two", *LONG, "--", *UNTIL_LINE)
-    second.wait_for_note(f'waiting for the leadership of "{key}"')
+    second = run(ctl, "lock", key, "--name", "two", *LONG, "--", *UNTIL_LINE)
+    second.wait_for_note(f'waiting for the lock "{key}"')
     assert value_of(client, key) == b"one"
 
     assert end(first) == DONE
