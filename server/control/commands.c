@@ -3,7 +3,6 @@
 /* The commands of the control topic, in one table. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -242,28 +241,17 @@ static int clear_faults(struct control_call *call) {
 }
 
 static int set_fault(struct control_call *call) {
-        CLEANUP(buf_deinit) struct buf text = { 0 };
         struct control *control = call->control;
-        uint64_t number;
         int r;
 
         if (call->n_words > 0 && slice_equal_string(call->words[0], "clear"))
                 return clear_faults(call);
-        if (call->n_words == 1 && slice_equal_string(call->words[0], "list")) {
-                fault_rules_write(&control->faults, &text);
-                return reply_with_blob(call, &text);
-        }
         if (call->n_words > 0 && slice_equal_string(call->words[0], fault_action_name(FAULT_KICK)) &&
             pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
                 return call_refuse(call, "kick needs the plugin in the broker");
 
-        r = fault_rules_add(&control->faults, call->words, call->n_words, &number, &call->problem);
-        if (r == -ENOSPC)
-                return call_refuse(call, "there are too many rules");
-        if (r < 0)
-                return r;
-        buf_append_format(&call->payload, ":%" PRIu64 "\r\n", number);
-        return 0;
+        r = fault_rules_add(&control->faults, call->words, call->n_words, &call->problem);
+        return r == -ENOSPC ? call_refuse(call, "there are too many rules") : r;
 }
 
 /* requests */

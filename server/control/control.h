@@ -18,7 +18,7 @@
  *     clock advance DURATION | freeze | resume
  *     expire KEY                              expire a key before its deadline
  *     outage broker | store DURATION          see outage_function
- *     fault RULE... | list                    see control/faults.h
+ *     fault RULE...                           see control/faults.h
  *     fault clear [client ID] [key PATTERN]
  *     requests [SELECTION...] [after N]       see control/journal.h
  *     notifications [client ID] [key PATTERN] [after N]

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/json.h"
 #include "base/parse.h"
 #include "control/test_clock.h"
 
@@ -120,7 +119,7 @@ static int read_rule(struct fault_rule *rule, const struct slice *words, size_t 
 }
 
 int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,
-                    uint64_t *ret_number, const char **ret_problem) {
+                    const char **ret_problem) {
         CLEANUP(cleanup_rule) struct fault_rule *rule = NULL;
         struct fault_rule **end = &rules->first;
         int r;
@@ -135,40 +134,11 @@ int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t
         if (r < 0)
                 return r;
 
-        rule->number = ++rules->last_number;
-        *ret_number = rule->number;
         while (*end)
                 end = &(*end)->next;
         *end = take_ptr(&rule);
         rules->n++;
         return 0;
-}
-
-static void write_rule(const struct fault_rule *rule, struct buf *line) {
-        const struct selection *selection = &rule->selection;
-
-        json_begin(line);
-        json_add_uint(line, "number", rule->number);
-        json_add_bytes(line, "action", slice_from_string(action_names[rule->action]), false);
-        if (rule->action == FAULT_DELAY)
-                json_add_uint(line, "delay_ms", (uint64_t)rule->delay_ms);
-        if (rule->action == FAULT_ERROR)
-                json_add_bytes(line, "text", buf_slice(&rule->text), false);
-        if (selection->has_client)
-                json_add_bytes(line, "client", buf_slice(&selection->client), false);
-        if (selection->has_verb)
-                json_add_bytes(line, "verb", verbs[selection->verb].text, false);
-        if (selection->has_key)
-                json_add_bytes(line, "pattern", buf_slice(&selection->key), false);
-        if (rule->has_count)
-                json_add_uint(line, "left", rule->n_remaining);
-        json_add_uint(line, "strikes", rule->n_applications);
-        json_end(line);
-}
-
-void fault_rules_write(const struct fault_rules *rules, struct buf *lines) {
-        for (const struct fault_rule *rule = rules->first; rule; rule = rule->next)
-                write_rule(rule, lines);
 }
 
 static bool rule_applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key,
@@ -178,7 +148,6 @@ static bool rule_applies(struct fault_rule *rule, struct slice client, enum verb
                 return false;
         if (rule->has_count)
                 rule->n_remaining--;
-        rule->n_applications++;
         return true;
 }
 

@@ -25,14 +25,12 @@ enum fault_action {
 
 struct fault_rule {
         struct fault_rule *next;
-        uint64_t number;
         enum fault_action action;
         int64_t delay_ms;
         struct buf text; /* of FAULT_ERROR */
         struct selection selection;
         bool has_count;
         uint64_t n_remaining; /* if has_count: number of times that the rule still applies */
-        uint64_t n_applications;
 };
 
 #define FAULT_RULES_MAX 100
@@ -40,7 +38,6 @@ struct fault_rule {
 struct fault_rules {
         struct fault_rule *first;
         size_t n;
-        uint64_t last_number;
 };
 
 /* Remove all rules. All zeros has no rules. */
@@ -63,15 +60,12 @@ void fault_rules_remove(struct fault_rules *rules, const struct selection *selec
  * which says what was expected.
  */
 int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,
-                    uint64_t *ret_number, const char **ret_problem);
-
-/* Append a line of JSON for each rule. */
-void fault_rules_write(const struct fault_rules *rules, struct buf *lines);
+                    const char **ret_problem);
 
 const char *fault_action_name(enum fault_action action);
 
 /*
- * Return the first rule that applies, and count its application; NULL if no rule applies. The rule
+ * Return the first rule that applies, and count it for `count`; NULL if no rule applies. The rule
  * is valid until the rules change. After SELECTION_STEPS_MAX matching steps, no further rule with a
  * pattern applies.
  */

@@ -195,7 +195,6 @@ static const char test_help[] =
         "  fault ACTION [client ID] [verb VERB] [key PATTERN] [count N]\n"
         "                              delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
         "                              kick; drop-notification, notify-twice\n"
-        "  fault list\n"
         "  fault clear [client ID] [key PATTERN]\n"
         "  requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
         "                              print the received requests, one JSON object per line\n"
@@ -221,7 +220,7 @@ static const struct command_words test_words[] = {
         { "seed", "FILE" },
         { "clock", "advance freeze resume" },
         { "outage", "broker store" },
-        { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice list "
+        { "fault", "delay no-answer answer-twice error quota kick drop-notification notify-twice "
                    "clear " SELECTION_WORDS " count" },
         { "requests", SELECTION_WORDS " after" },
         { "notifications", "client key after" },

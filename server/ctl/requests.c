@@ -283,10 +283,7 @@ enum exit_code command_test(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        /*
-         * A number is that of a new fault rule, from 1, or the result of wait-for: 1, or 0 at its
-         * timeout.
-         */
+        /* A number is the result of wait-for: 1, or 0 at its timeout. */
         if (item->type == RESP3_NUMBER && item->number <= 0) {
                 complain("no such request was received");
                 return EXIT_NOT_MET;

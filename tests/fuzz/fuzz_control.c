@@ -33,7 +33,7 @@ static const char *const dictionary[] = {
         "advance",
         "freeze",
         "resume",
-        "list",
+        "expire",
         "clear",
         "delay",
         "no-answer",

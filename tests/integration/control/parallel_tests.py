@@ -44,10 +44,11 @@ def test_a_round(store, number, side):
     meet("end")
 
     requests = [json.loads(line)["verb"] for line in control("requests", "key", f"{prefix}/*").splitlines()]
-    faults = [rule for rule in control("fault", "list").decode().splitlines() if prefix in rule]
     if number % 2 == side:
-        assert (requests, faults, store.get(f"{prefix}/key")) == ([], [], None)
+        assert (requests, store.get(f"{prefix}/key")) == ([], None)
+        assert not store.delete(f"{prefix}/never"), "the rule was removed"
     else:
         assert requests.count("SET") == 3
-        assert len(faults) == 2
+        with pytest.raises(Refused, match=f"for {side}"):
+            store.delete(f"{prefix}/never")
         assert (store.get(f"{prefix}/lease"), store.get(f"{prefix}/key")) == (None, b"value")

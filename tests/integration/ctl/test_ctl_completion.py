@@ -81,7 +81,7 @@ def test_bash_proposes_the_words_of_test(tmp_path):
 
     assert bash_proposes("test", "f") == {"fault"}
     assert bash_proposes("test", "clock", "") == {"advance", "freeze", "resume"}
-    assert {"delay", "list", "client", "count"} <= bash_proposes("--timeout", "5s", "test", "fault", "delay", "1s", "")
+    assert {"delay", "clear", "client", "count"} <= bash_proposes("--timeout", "5s", "test", "fault", "delay", "1s", "")
     assert bash_proposes("test", "wait-for", "t") == {"timeout"}
     assert bash_proposes("test", "seed", "see", cwd=tmp_path) == {"seed.json"}
 
