@@ -382,7 +382,7 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         outcome = make_room(step, 0, cost);
         if (outcome != OUTCOME_DONE)
                 return outcome;
-        if (effects_reserve_row(step->effects) < 0 ||
+        if (effects_reserve_rows(step->effects, 1) < 0 ||
             !(registration = registrations_add(registrations, names, request->user, request->connection)))
                 return OUTCOME_OUT_OF_MEMORY;
 
@@ -397,7 +397,7 @@ static enum outcome add_registration(struct request_step *step, struct registrat
  * storage would keep the registration.
  */
 static enum outcome end_registration(struct request_step *step, struct registration *registration) {
-        if (effects_reserve_row(step->effects) < 0)
+        if (effects_reserve_rows(step->effects, 1) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
         effects_row(step->effects,

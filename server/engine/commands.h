@@ -19,9 +19,9 @@ struct request_step {
 
 /*
  * Rows of a request itself: the expired entry of its key, the new entry or registration, and the
- * remembered reply.
+ * reply that is remembered by content and by number.
  */
-#define REQUEST_ROWS 3
+#define REQUEST_ROWS 4
 
 /* The function of each verb: execute the request, and set *step->reply. */
 extern void (*const command_functions[N_VERBS])(struct request_step *step);

@@ -12,7 +12,7 @@
  */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
                                  struct effects *effects) {
-        if (effects_reserve_row(effects) == 0)
+        if (effects_reserve_rows(effects, 1) == 0)
                 effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
                                                    .registration = { registration_ref(registration),
                                                                      .is_added = false } });

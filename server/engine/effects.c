@@ -30,10 +30,9 @@ void effects_reset(struct effects *effects) {
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
-        effects->n_rows = effects->n_executions = effects->n_forgotten = 0;
+        effects->n_rows = effects->n_keyed_rows = effects->n_forgotten = 0;
         effects->n_watched_changes = effects->n_notifications = effects->n_lost = 0;
-        effects->first_reply = 0;
-        effects->n_replies = 0;
+        effects->first_reply = effects->first_execution = 0;
         effects->n_bytes = 0;
         effects->n_bytes_before_step = 0;
 }
@@ -41,7 +40,6 @@ void effects_reset(struct effects *effects) {
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
         free(effects->rows);
-        free(effects->executions);
         free(effects->forgotten);
         free(effects->watched_changes);
         free(effects->notifications);
@@ -52,8 +50,8 @@ void effects_begin_step(struct effects *effects) {
         effects->n_bytes_before_step = effects->n_bytes;
 }
 
-int effects_reserve_row(struct effects *effects) {
-        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + 1,
+int effects_reserve_rows(struct effects *effects, size_t n) {
+        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + n,
                              sizeof(*effects->rows));
 }
 
@@ -70,16 +68,21 @@ void effects_row(struct effects *effects, struct row row) {
         effects->rows[effects->n_rows++] = row;
         switch (row.type) {
         case ROW_ENTRY:
+                effects->n_keyed_rows++;
                 effects->n_bytes += entry_bytes(row.entry.before) + entry_bytes(row.entry.after);
                 break;
         case ROW_REGISTRATION:
+                effects->n_keyed_rows++;
                 effects->n_bytes += registration_bytes(row.registration.registration);
                 break;
         case ROW_REPLY:
-                effects->n_replies++;
                 effects->n_bytes += sizeof(row.reply) + sizeof(struct result);
                 if (effects->first_reply == 0)
                         effects->first_reply = row.reply.number;
+                break;
+        case ROW_EXECUTION:
+                if (effects->first_execution == 0)
+                        effects->first_execution = row.execution.after.number;
                 break;
         }
 }
@@ -88,7 +91,7 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
         size_t n_watchers = 0;
         int r;
 
-        r = effects_reserve_row(effects);
+        r = effects_reserve_rows(effects, 1);
         if (r < 0 || !watchers)
                 return r;
 
@@ -123,16 +126,6 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
                 };
                 effects->n_bytes += registration_bytes(watchers) + entry_bytes(entry);
         }
-}
-
-int effects_reserve_execution(struct effects *effects) {
-        return array_reserve((void **)&effects->executions, &effects->executions_capacity,
-                             effects->n_executions + 1, sizeof(*effects->executions));
-}
-
-void effects_execution(struct effects *effects, struct execution_row row) {
-        ASSERT(effects->n_executions < effects->executions_capacity);
-        effects->executions[effects->n_executions++] = row;
 }
 
 void effects_forget(struct effects *effects, uint64_t number) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/outcome.h"
 #include "engine/registrations.h"
@@ -46,10 +45,9 @@ struct notification {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
-        size_t n_replies;                 /* of the rows: remembered replies */
-        struct execution_row *executions; /* in their order */
-        size_t n_executions, executions_capacity;
-        uint64_t first_reply; /* number of the first remembered reply in the rows; 0: none */
+        size_t n_keyed_rows;      /* of entries and registrations */
+        uint64_t first_reply;     /* number of the first remembered reply in the rows; 0: none */
+        uint64_t first_execution; /* likewise, of the first executed request */
         /* Numbers of the replies that were forgotten before their time. engine_undo() does not revert it. */
         uint64_t *forgotten;
         size_t n_forgotten, forgotten_capacity;
@@ -92,17 +90,11 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
 /* A step of the engine begins. */
 void effects_begin_step(struct effects *effects);
 
-/* Make room for one row. Returns 0 or -ENOMEM. */
-int effects_reserve_row(struct effects *effects);
+/* Make room for n more rows. Returns 0 or -ENOMEM. */
+int effects_reserve_rows(struct effects *effects, size_t n);
 
-/* Append a row, after effects_reserve_row(). Takes over the row's references. */
+/* Append a row, after effects_reserve_rows(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
-
-/* Make room for one execution. Returns 0 or -ENOMEM. */
-int effects_reserve_execution(struct effects *effects);
-
-/* Append an execution, after effects_reserve_execution(). */
-void effects_execution(struct effects *effects, struct execution_row row);
 
 /*
  * Add the number of a reply that is forgotten before its time. If memory is short, the storage keeps

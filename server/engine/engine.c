@@ -182,13 +182,22 @@ static void remember_by_content(struct request_step *step, const struct request_
                 drop_remembered(step, expired);
         for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
                 drop_remembered(step, excess);
-        if (effects_reserve_row(step->effects) < 0)
+        if (effects_reserve_rows(step->effects, 1) < 0)
                 return;
         reply = dedup_add(dedup, &digests->client, &digests->request, step->reply->result,
                           remember_until(step->request, step->now.mono_ns));
         if (reply)
                 effects_row(step->effects,
                             (struct row){ .type = ROW_REPLY, .reply = { reply->number, reply->digest } });
+}
+
+/* Remember the reply by the number of the request. There is room for the row. */
+static void remember_by_number(struct request_step *step) {
+        struct row row = { .type = ROW_EXECUTION,
+                           .execution.after = { step->request->number, step->reply->result } };
+
+        row.execution.before = executions_put(&step->engine->executions, row.execution.after);
+        effects_row(step->effects, row);
 }
 
 /* Execute the request, whether it is a repeat or not. */
@@ -248,12 +257,12 @@ static void execute_once(struct request_step *step) {
                 by_number = executions_find(&engine->executions, request->number);
                 if (by_number) {
                         repeat_reply(step, by_number->result,
-                                     effects->n_executions == 0 ||
-                                             by_number->number < effects->executions[0].after.number);
+                                     effects->first_execution == 0 ||
+                                             by_number->number < effects->first_execution);
                         return;
                 }
                 /* First make room: a request that is executed and not remembered could be executed again. */
-                if (effects_reserve_execution(effects) < 0) {
+                if (effects_reserve_rows(effects, ENGINE_STEP_ROWS_MAX) < 0) {
                         step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
                         return;
                 }
@@ -273,9 +282,7 @@ static void execute_once(struct request_step *step) {
         }
 
         if (has_number && !outcome_is_error(step->reply->result.outcome))
-                effects_execution(effects, executions_put(&engine->executions,
-                                                          (struct executed_request){ request->number,
-                                                                                     step->reply->result }));
+                remember_by_number(step);
 }
 
 static void process_request(struct engine *engine, const struct event *event, struct now now,

@@ -11,14 +11,10 @@ const struct executed_request *executions_find(const struct executions *executio
         return present->number == number ? present : NULL;
 }
 
-struct execution_row executions_put(struct executions *executions, struct executed_request execution) {
+struct executed_request executions_put(struct executions *executions, struct executed_request execution) {
         struct executed_request *place = &executions->places[executions_place(execution.number)];
-        struct execution_row row = { .before = *place, .after = execution };
+        struct executed_request before = *place;
 
         *place = execution;
-        return row;
-}
-
-void executions_undo(struct executions *executions, const struct execution_row *row) {
-        executions->places[executions_place(row->after.number)] = row->before;
+        return before;
 }

@@ -31,11 +31,6 @@ struct executions {
         struct executed_request places[EXECUTIONS_PLACES];
 };
 
-/* A place gets another execution. */
-struct execution_row {
-        struct executed_request before, after;
-};
-
 /* The index of the place of this number. */
 static inline size_t executions_place(uint64_t number) {
         return (size_t)(number % EXECUTIONS_PLACES);
@@ -44,8 +39,8 @@ static inline size_t executions_place(uint64_t number) {
 /* Return the execution of this request, or NULL. Borrowed until the next change. */
 const struct executed_request *executions_find(const struct executions *executions, uint64_t number);
 
-/* Put an execution into the place of its number. Returns what has changed. */
-struct execution_row executions_put(struct executions *executions, struct executed_request execution);
-
-/* Undo executions_put(). Call for the last one first. */
-void executions_undo(struct executions *executions, const struct execution_row *row);
+/*
+ * Put an execution into the place of its number. Returns what was in the place, with
+ * the number 0 if it was free.
+ */
+struct executed_request executions_put(struct executions *executions, struct executed_request execution);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/dedup.h"
+#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/registrations.h"
 
@@ -13,7 +14,8 @@
 enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
-        ROW_REPLY, /* a reply is remembered */
+        ROW_REPLY,     /* a reply is remembered by the content of its request */
+        ROW_EXECUTION, /* a reply is remembered by the number of its request */
 };
 
 struct row {
@@ -34,5 +36,8 @@ struct row {
                         uint64_t number;
                         struct digest digest;
                 } reply;
+                struct {
+                        struct executed_request before, after; /* of one place */
+                } execution;
         };
 };

@@ -62,6 +62,12 @@ static void undo_reply(struct engine *engine, const struct row *row) {
                 dedup_forget(&engine->dedup, reply);
 }
 
+static void undo_execution(struct engine *engine, const struct row *row) {
+        size_t place = executions_place(row->execution.after.number);
+
+        engine->executions.places[place] = row->execution.before;
+}
+
 bool engine_has_restored_registrations(const struct engine *engine) {
         return engine->has_restored_registrations;
 }
@@ -84,9 +90,10 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                 case ROW_REPLY:
                         undo_reply(engine, row);
                         break;
+                case ROW_EXECUTION:
+                        undo_execution(engine, row);
+                        break;
                 }
         }
-        for (size_t i = effects->n_executions; i-- > 0;)
-                executions_undo(&engine->executions, &effects->executions[i]);
         return r;
 }

@@ -39,8 +39,7 @@ void batch_deinit(struct batch *batch) {
 bool batch_has_changes(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        return effects->n_rows > 0 || effects->n_executions > 0 || effects->n_notifications > 0 ||
-               batch->has_unstored_version;
+        return effects->n_rows > 0 || effects->n_notifications > 0 || batch->has_unstored_version;
 }
 
 bool batch_is_empty(const struct batch *batch) {

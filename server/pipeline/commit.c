@@ -18,8 +18,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
                 return false;
 
         limits = storage_limits(pipeline->storage);
-        return batch->effects.n_rows - batch->effects.n_replies >= limits.n_changes ||
-               batch_n_bytes(batch) >= limits.n_bytes;
+        return batch->effects.n_keyed_rows >= limits.n_changes || batch_n_bytes(batch) >= limits.n_bytes;
 }
 
 /* 1. The end of a commit */

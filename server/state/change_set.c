@@ -59,7 +59,7 @@ static ssize_t coalesce_rows(struct change_list *list, const struct effects *eff
                 const struct row *row = &effects->rows[i];
                 struct digest identity;
 
-                if (row->type == ROW_REPLY)
+                if (row->type != ROW_ENTRY && row->type != ROW_REGISTRATION)
                         continue;
                 identity = row_identity(row, hash_key);
                 HASH_FIND(hh, table, &identity, sizeof(identity), found);
@@ -134,15 +134,24 @@ static void add_registration(struct change_list *list, const struct row *row) {
         change_list_add(list, change);
 }
 
+/* Nothing if the reply was dropped after that. */
+static void add_reply(struct change_list *list, const struct row *row, const struct engine *engine,
+                      struct timescale timescale) {
+        const struct remembered_reply *reply = engine_find_reply(engine, &row->reply.digest);
+
+        if (reply && reply->number == row->reply.number)
+                change_list_add(list, reply_change_of(reply, timescale));
+}
+
 int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
                      struct timescale timescale, size_t n_more) {
-        size_t n_max = effects->n_rows + effects->n_executions + n_more;
         ssize_t n_coalesced;
 
         list->n_changes = 0;
         if (array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows)) <
                     0 ||
-            array_reserve((void **)&list->changes, &list->capacity, n_max, sizeof(*list->changes)) < 0)
+            array_reserve((void **)&list->changes, &list->capacity, effects->n_rows + n_more,
+                          sizeof(*list->changes)) < 0)
                 return -ENOMEM;
         n_coalesced = coalesce_rows(list, effects, &engine_config(engine)->table_key);
         if (n_coalesced < 0)
@@ -155,14 +164,12 @@ int change_list_fill(struct change_list *list, const struct effects *effects, co
                         add_registration(list, list->rows[i].last);
         for (size_t i = 0; i < effects->n_rows; i++) {
                 const struct row *row = &effects->rows[i];
-                const struct remembered_reply *reply =
-                        row->type == ROW_REPLY ? engine_find_reply(engine, &row->reply.digest) : NULL;
 
-                if (reply && reply->number == row->reply.number) /* else it was dropped after that */
-                        change_list_add(list, reply_change_of(reply, timescale));
+                if (row->type == ROW_REPLY)
+                        add_reply(list, row, engine, timescale);
+                else if (row->type == ROW_EXECUTION)
+                        change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
+                                                               .execution = row->execution.after });
         }
-        for (size_t i = 0; i < effects->n_executions; i++)
-                change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
-                                                       .execution = effects->executions[i].after });
         return 0;
 }

@@ -97,6 +97,9 @@ static void trace_row(const struct row *row) {
                 check_trace("  reply %" PRIu64 ", digest %02x%02x", row->reply.number,
                             row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
                 break;
+        case ROW_EXECUTION:
+                check_trace("  execution %" PRIu64, row->execution.after.number);
+                break;
         }
 }
 
